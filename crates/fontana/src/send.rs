@@ -1,6 +1,7 @@
 //! The implementation of [`Sender`](crate::sender::Sender) and
 //! [`StreamSender`](crate::stream::StreamSender).
 
+mod ahead;
 mod carousel;
 mod checks;
 mod control;

@@ -72,6 +72,12 @@ enum BlockState {
     NotStored,
 }
 
+impl BlockState {
+    fn stored(block: SolvedBlock) -> Self {
+        Self::Stored(Arc::new(block))
+    }
+}
+
 impl ObjectEncoder {
     /// An encoder of `source` that shares plans, and a store of solved blocks, with the encoders of
     /// other objects.
@@ -119,6 +125,34 @@ impl ObjectEncoder {
         }
         // The hash of the block confirms the states of all its files.
         if deviates { Ok(self.source.deviations(sbn)?) } else { Ok(None) }
+    }
+
+    /// Solves a block and stores it, unless that was done before or the store has no room. Later
+    /// visits of the block compute only symbols. True if the block is stored now.
+    ///
+    /// A block with a file that was written to is left to its first visit, whose caller verifies
+    /// it. Takes memory as [`encode`](Self::encode) does.
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such block; otherwise those of the files.
+    pub fn solve_ahead(&self, sbn: Sbn, budget: usize) -> Result<bool, EncodeError> {
+        let source_symbols = self.source.placement().source_symbols(sbn)?;
+        let state = Arc::clone(lock(&self.blocks).entry(sbn).or_default());
+        let mut known = lock(&state);
+        if !matches!(*known, BlockState::Unsolved) {
+            return Ok(false);
+        }
+        let scheme = self.source.layout().oti().scheme;
+        let plan = self.plans.source_plan(scheme, source_symbols)?;
+        let mut storing = self.store.place(&plan, self.source.placement().symbol_size());
+        if !storing.has_place() {
+            return Ok(false);
+        }
+        if self.solve(sbn, &plan, budget, &[], &mut [], Some(&mut storing))? {
+            return Ok(false);
+        }
+        *known = storing.finish().map_or(BlockState::NotStored, BlockState::stored);
+        Ok(matches!(*known, BlockState::Stored(_)))
     }
 
     /// Reads the source symbols among `esis`. True if a file that was read was written to.
@@ -184,10 +218,7 @@ impl ObjectEncoder {
         }
         let mut storing = self.store.place(&plan, symbol_size);
         let deviates = self.solve(sbn, &plan, budget, esis, out, Some(&mut storing))?;
-        *known = match storing.finish() {
-            Some(block) => BlockState::Stored(Arc::new(block)),
-            None => BlockState::NotStored,
-        };
+        *known = storing.finish().map_or(BlockState::NotStored, BlockState::stored);
         Ok(deviates)
     }
 

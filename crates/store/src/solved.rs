@@ -196,6 +196,11 @@ enum StoredIn {
 }
 
 impl Storing {
+    /// False if there is no room for the block in memory, and no file for it.
+    pub(crate) fn has_place(&self) -> bool {
+        self.place != StoredIn::Nowhere
+    }
+
     /// Adds solved columns of a block whose symbols have `symbol_size` bytes.
     pub(crate) fn add(
         &mut self,

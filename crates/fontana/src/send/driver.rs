@@ -5,13 +5,13 @@
 use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
-use super::runner::{EncodeJob, Encoded, SendRunner, SentObject, Worker};
+use super::runner::{Encoded, SendRunner, SentObject, Worker, WorkerQueues};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
 use crate::report::SendReport;
-use crossbeam_channel::{Receiver, TryRecvError, unbounded};
+use crossbeam_channel::{Receiver, TryRecvError, never, unbounded};
 use fontana_net::clock::wake_promptly;
 use fontana_net::thread::spawn_scoped;
 use fontana_net::{Alarm, Clock, SendSocket};
@@ -45,6 +45,8 @@ pub(super) struct Transmission {
     /// Bytes of memory that are held for symbols to come.
     pub(super) spare_bytes: usize,
     pub(super) solved: Arc<SolvedStore>,
+    /// Source symbols before the end of the source pass from which on blocks are solved.
+    pub(super) solving_window: u64,
     /// Unnamed files that hold compressed ones, open until the session ends.
     pub(super) _spooled: Vec<File>,
 }
@@ -56,28 +58,34 @@ pub(super) fn run(
     emit: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
-    let Transmission { instances, workers, worker_bytes, spare_bytes, solved, .. } = transmission;
-    let (jobs, job_queue) = unbounded::<EncodeJob>();
+    let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
+    let Transmission { solved, solving_window, .. } = transmission;
+    let (jobs, job_queue) = unbounded();
+    let (blocks, block_queue) = unbounded();
     let (finished, encoded) = unbounded::<Encoded>();
     let alarm = Alarm::for_this_thread();
     wake_promptly();
     std::thread::scope(|scope| {
-        // An early return drops `jobs`, which ends the workers.
-        let jobs = jobs;
-        for _ in 0..workers {
+        // An early return drops the queues, which ends the workers.
+        let queues = WorkerQueues { jobs, blocks };
+        for number in 0..workers {
+            // One of several workers is never busy with a block while a batch is needed.
+            let solves = number > 0 || workers == 1;
             let worker = Worker {
                 jobs: job_queue.clone(),
+                blocks: if solves { block_queue.clone() } else { never() },
                 finished: finished.clone(),
                 bell: alarm.bell(),
                 bytes: worker_bytes,
             };
             spawn_scoped(scope, "encode", move || worker.run())?;
         }
-        drop((job_queue, finished));
+        drop((job_queue, block_queue, finished));
+        let runner = SendRunner::new(encoders, queues, spare_bytes, solving_window);
         let thread = PacingThread {
             clock: Clock::start(),
             alarm,
-            core: Driver::new(sender, SendRunner::new(encoders, jobs, spare_bytes)),
+            core: Driver::new(sender, runner),
             queue: SendQueue::new(socket),
             source_symbols,
             instances,

@@ -5,7 +5,7 @@ use super::options::{Ordering, SendOptions};
 use crate::content::Content;
 use crate::memory::{LEAST_VISIT, SenderMemory};
 use fontana_fec::{FecScheme, ObjectLayout, Sbn};
-use fontana_proto::TransmissionSchedule;
+use fontana_proto::{SendMode, TransmissionSchedule};
 
 /// Bytes of a symbol in an order that uses lists: a block and a number.
 const LISTED_SYMBOL_BYTES: u64 = 8;
@@ -35,6 +35,9 @@ pub(super) struct Layout {
     pub(super) solved_bytes: usize,
     /// Whether solved blocks exceed that memory.
     pub(super) needs_scratch: bool,
+    /// Source symbols before the end of the source pass from which on blocks are solved; 0: each
+    /// when its first repair symbol is prepared.
+    pub(super) solving_window: u64,
 }
 
 impl Layout {
@@ -82,6 +85,10 @@ impl Layout {
             Ordering::Even => opening_permille(options),
             Ordering::Sequential { .. } => 0,
         };
+        let solving_window = match options.ordering {
+            Ordering::Even if is_solved_once => solving_window(options, volume.source_symbols),
+            _ => 0,
+        };
         Self {
             round_symbols: symbols.min(most),
             schedule,
@@ -89,6 +96,7 @@ impl Layout {
             round_bytes,
             solved_bytes: memory_bytes,
             needs_scratch: solved > memory_bytes as u64,
+            solving_window,
         }
     }
 }
@@ -133,6 +141,20 @@ fn opening_permille(options: &SendOptions) -> u32 {
     let rate = options.rate.as_bytes_per_second() / copies;
     let permille = rate.saturating_mul(2 * 1000) / ENCODED_BYTES_PER_SECOND;
     permille.clamp((1000 / LEAST_VISIT).into(), 500) as u32
+}
+
+/// Source symbols that are sent while the workers of a small host solve all blocks, at most all of
+/// them. 0 if there is no source pass, or no repair symbol is sent.
+fn solving_window(options: &SendOptions, source_symbols: u64) -> u64 {
+    let has_repair = options.mode != SendMode::Push { repair_permille: 0 };
+    if !options.source_pass || !has_repair {
+        return 0;
+    }
+    let copies = options.addressing.copies().max(1) as u64;
+    let rate = options.rate.as_bytes_per_second() / copies;
+    let symbols =
+        u128::from(source_symbols) * u128::from(rate) / u128::from(ENCODED_BYTES_PER_SECOND);
+    u64::try_from(symbols).map_or(source_symbols, |symbols| symbols.min(source_symbols))
 }
 
 /// The amount of content.
@@ -215,6 +237,24 @@ mod tests {
         let nothing = Volume { source_symbols: 0, longest_block: 1, channels: 1 };
         let options = SendOptions { profile: Profile::Space, ..SendOptions::new(Vec::new()) };
         assert_eq!(nothing.schedule(&options, None, 1_000, 0), IN_RUNS);
+    }
+
+    #[test]
+    fn blocks_are_solved_near_the_end_of_the_source_pass() {
+        let options = |mode, source_pass| SendOptions {
+            rate: Rate::bytes_per_second(40_000_000),
+            mode,
+            source_pass,
+            ..SendOptions::new(Vec::new())
+        };
+        let window = |mode, source_pass| solving_window(&options(mode, source_pass), 1_000);
+        // Workers encode five times as fast as the content is sent.
+        assert_eq!(window(SendMode::OnDemand, true), 200);
+        assert_eq!(window(SendMode::Push { repair_permille: 1 }, true), 200);
+        assert_eq!(window(SendMode::Push { repair_permille: 0 }, true), 0);
+        assert_eq!(window(SendMode::OnDemand, false), 0);
+        let fast = SendOptions { rate: Rate::mbit(100_000), ..options(SendMode::OnDemand, true) };
+        assert_eq!(solving_window(&fast, 1_000), 1_000);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The jobs of a sender: workers read and encode.
 
+use super::ahead::{SolveAhead, UnsolvedBlock};
 use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender as ChannelSender};
+use crossbeam_channel::{Receiver, Sender as ChannelSender, select_biased};
 use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_net::Bell;
 use fontana_proto::{
@@ -51,6 +52,15 @@ pub(super) struct EncodeJob {
     spacing: Spacing,
 }
 
+impl EncodeJob {
+    /// Encodes the batch. That takes at most `budget` bytes.
+    fn run(self, budget: usize) -> Encoded {
+        let Self { batch, block, esis, object, mut memory, spacing } = self;
+        let result = object.encode(block.sbn, &esis, budget, spacing, &mut memory);
+        Encoded { batch, toi: block.toi, memory, spacing, result }
+    }
+}
+
 /// The encoder of an object, and the verifier of its blocks if its files may be written to.
 #[derive(Clone)]
 pub(super) struct SentObject {
@@ -63,6 +73,12 @@ impl SentObject {
     fn spacing(&self, header_size: u16) -> Spacing {
         let symbol = self.encoder.source().layout().oti().symbol_size;
         Spacing { header: header_size.into(), symbol: symbol.into() }
+    }
+
+    /// Number of source symbols among those of a block.
+    fn source_symbols_among(&self, sbn: Sbn, esis: &[Esi]) -> u64 {
+        let k = self.encoder.source().layout().source_symbols(sbn).unwrap_or(0);
+        esis.iter().filter(|esi| esi.0 < k).count() as u64
     }
 
     /// Writes symbols of a block into `memory`.
@@ -99,6 +115,8 @@ pub(super) struct Encoded {
 /// A thread that reads and encodes.
 pub(super) struct Worker {
     pub(super) jobs: Receiver<EncodeJob>,
+    /// Blocks to be solved while there is no job.
+    pub(super) blocks: Receiver<UnsolvedBlock>,
     pub(super) finished: ChannelSender<Encoded>,
     /// Wakes the pacing thread if it waits for a batch.
     pub(super) bell: Bell,
@@ -110,23 +128,35 @@ impl Worker {
     /// Encodes batches until the queue is closed.
     pub(super) fn run(self) {
         crate::system::give_way();
-        let Self { jobs, finished, bell, bytes } = self;
-        for EncodeJob { batch, block, esis, object, mut memory, spacing } in jobs {
-            let result = object.encode(block.sbn, &esis, bytes, spacing, &mut memory);
-            let toi = block.toi;
-            if finished.send(Encoded { batch, toi, memory, spacing, result }).is_err() {
-                return;
+        loop {
+            select_biased! {
+                recv(self.jobs) -> job => {
+                    let Ok(encoded) = job.map(|job| job.run(self.bytes)) else { return };
+                    if self.finished.send(encoded).is_err() {
+                        return;
+                    }
+                    self.bell.ring();
+                },
+                // Both queues are closed together.
+                recv(self.blocks) -> block => if let Ok(block) = block { block.solve(self.bytes) },
             }
-            bell.ring();
         }
     }
+}
+
+/// The queues of the workers.
+pub(super) struct WorkerQueues {
+    pub(super) jobs: ChannelSender<EncodeJob>,
+    /// Blocks to be solved while there is no job.
+    pub(super) blocks: ChannelSender<UnsolvedBlock>,
 }
 
 /// Hands the jobs of a sender to workers, and holds the symbols of batches until they are released.
 pub(super) struct SendRunner {
     pub(super) prepared: PreparedSymbols,
     encoders: BTreeMap<Toi, SentObject>,
-    queue: ChannelSender<EncodeJob>,
+    queues: WorkerQueues,
+    ahead: SolveAhead,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
 }
@@ -146,9 +176,13 @@ impl JobRunner<SendJob> for SendRunner {
                 if let Some(object) = self.encoders.get(&block.toi).cloned() {
                     let spacing = object.spacing(header_size);
                     let memory = self.prepared.request(batch, esis.len() * spacing.stride());
-                    // Workers run until this end of their queue is dropped.
+                    let source_symbols = object.source_symbols_among(block.sbn, &esis);
+                    // Workers run until these ends of their queues are dropped.
                     let job = EncodeJob { batch, block, esis, object, memory, spacing };
-                    let _ = self.queue.send(job);
+                    let _ = self.queues.jobs.send(job);
+                    for block in self.ahead.advance(source_symbols) {
+                        let _ = self.queues.blocks.send(block);
+                    }
                 }
             }
             SendJob::Release { batch } => self.prepared.release(batch),
@@ -158,15 +192,19 @@ impl JobRunner<SendJob> for SendRunner {
 }
 
 impl SendRunner {
-    /// At most `spare_bytes` bytes are held for batches to come.
+    /// At most `spare_bytes` bytes are held for batches to come. Blocks are solved while the last
+    /// `solving_window` source symbols are prepared.
     pub(super) fn new(
         encoders: BTreeMap<Toi, SentObject>,
-        queue: ChannelSender<EncodeJob>,
+        queues: WorkerQueues,
         spare_bytes: usize,
+        solving_window: u64,
     ) -> Self {
         let (failed, failures) = Default::default();
         let prepared = PreparedSymbols::new(spare_bytes);
-        Self { prepared, encoders, queue, failed, failures }
+        let ahead = encoders.values().map(|object| &object.encoder);
+        let ahead = SolveAhead::new(ahead, solving_window);
+        Self { prepared, encoders, queues, ahead, failed, failures }
     }
 
     /// Adds the encoders of further objects.

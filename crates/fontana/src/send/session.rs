@@ -163,6 +163,7 @@ impl PreparedSender {
             worker_bytes: shares.worker_bytes,
             spare_bytes: layout.round_bytes,
             solved,
+            solving_window: layout.solving_window,
             _spooled: content.spooled,
         };
         let manifest_hash = (!is_plain).then_some(manifest_hash);

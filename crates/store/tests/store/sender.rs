@@ -331,6 +331,39 @@ fn blocks_that_exceed_the_scratch_file_are_solved_again() {
 }
 
 #[test]
+fn a_block_that_is_solved_ahead_is_not_solved_again() {
+    let encoding = encoding(50_000, 256, 1, usize::MAX);
+    for is_new in [true, false] {
+        assert_eq!(encoding.encoder.solve_ahead(Sbn(0), usize::MAX), Ok(is_new));
+    }
+    let symbols = encoding.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
+    assert!(symbols == encoding.expected(Sbn(0), &[Esi(200)]));
+    assert_eq!(encoding.store.solved_bytes(), 98 * 256);
+    assert_eq!(encoding.encoder.solve_ahead(Sbn(0), usize::MAX), Ok(false));
+    assert!(encoding.encoder.solve_ahead(Sbn(2), usize::MAX).is_err());
+}
+
+#[test]
+fn no_block_is_solved_ahead_that_has_no_room_or_was_written_to() {
+    let full = encoding(50_000, 256, 1, 0);
+    assert_eq!(full.encoder.solve_ahead(Sbn(0), usize::MAX), Ok(false));
+    assert_eq!(full.store.solved_bytes(), 0);
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    fs::write(&path, [1; 25_600]).unwrap();
+    let mut files = SourceFiles::default();
+    files.add(&path).unwrap();
+    let (files, layout) = (Arc::new(files.allowing_growth()), raptorq(25_600, 256, 1, 1));
+    let source = ObjectSource::new(files, layout, whole_file(25_600)).unwrap();
+    let (plans, store) = (Arc::new(PlanCache::new(1)), SolvedStore::new(usize::MAX));
+    let encoder = ObjectEncoder::new(Arc::new(source), plans, store.clone());
+    fs::write(&path, [1; 30_000]).unwrap();
+    assert_eq!(encoder.solve_ahead(Sbn(0), usize::MAX), Ok(false));
+    assert_eq!(store.used(), 0);
+}
+
+#[test]
 fn a_cached_block_is_not_sent_after_its_file_changed() {
     let encoding = encoding(50_000, 256, 1, usize::MAX);
     encoding.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();

@@ -1,0 +1,109 @@
+//! Blocks that are solved before their first repair symbols are due.
+//!
+//! In an even order, all blocks end their source symbols at the same time, and then all need repair
+//! symbols: within one planning window, every block has to be solved. So workers that have nothing
+//! to prepare solve blocks during the last part of the source pass, evenly, and no earlier than the
+//! rate makes it useful. Of several workers, one only prepares batches.
+
+use fontana_fec::Sbn;
+use fontana_store::ObjectEncoder;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A block to be solved.
+pub(super) struct UnsolvedBlock {
+    encoder: Arc<ObjectEncoder>,
+    sbn: Sbn,
+}
+
+impl UnsolvedBlock {
+    /// Solves and stores the block, if there is room. Solving takes at most `budget` bytes.
+    pub(super) fn solve(&self, budget: usize) {
+        // The first visit of the block meets the same error, and reports it.
+        if let Err(error) = self.encoder.solve_ahead(self.sbn, budget) {
+            tracing::debug!(%error, sbn = self.sbn.0, "a block was not solved ahead");
+        }
+    }
+}
+
+/// The blocks of a session that are not solved yet, in their order.
+pub(super) struct SolveAhead {
+    blocks: VecDeque<UnsolvedBlock>,
+    shares: Shares,
+}
+
+impl SolveAhead {
+    /// The blocks of these objects, to be solved while the last `window` source symbols are
+    /// prepared; 0: none.
+    pub(super) fn new<'e>(
+        encoders: impl Iterator<Item = &'e Arc<ObjectEncoder>>,
+        window: u64,
+    ) -> Self {
+        let mut blocks = VecDeque::new();
+        let mut source_symbols = 0;
+        for encoder in encoders {
+            let layout = encoder.source().layout();
+            source_symbols += layout.total_source_symbols();
+            let scheme = layout.oti().scheme;
+            for sbn in (0..layout.block_count()).map(Sbn) {
+                let k = layout.source_symbols(sbn).unwrap_or(0);
+                if scheme.block_profile(k).max_repair_symbols > 0 {
+                    blocks.push_back(UnsolvedBlock { encoder: Arc::clone(encoder), sbn });
+                }
+            }
+        }
+        let shares = Shares { left: source_symbols, window, total: blocks.len(), begun: 0 };
+        Self { blocks, shares }
+    }
+
+    /// The blocks that are to be solved now that so many further source symbols are prepared.
+    pub(super) fn advance(&mut self, source_symbols: u64) -> impl Iterator<Item = UnsolvedBlock> {
+        let count = self.shares.advance(source_symbols).min(self.blocks.len());
+        self.blocks.drain(..count)
+    }
+}
+
+/// Which share of the blocks is due.
+struct Shares {
+    /// Source symbols that are not prepared yet.
+    left: u64,
+    /// Source symbols before the end of the pass from which on blocks are due.
+    window: u64,
+    total: usize,
+    /// Blocks that were due before.
+    begun: usize,
+}
+
+impl Shares {
+    /// Number of blocks that became due.
+    fn advance(&mut self, source_symbols: u64) -> usize {
+        self.left = self.left.saturating_sub(source_symbols);
+        let passed = self.window.saturating_sub(self.left);
+        let share = u128::from(passed) * self.total as u128;
+        let due = share.checked_div(self.window.into()).unwrap_or(0) as usize;
+        let before = std::mem::replace(&mut self.begun, due);
+        due - before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(window: u64, steps: &[u64]) -> Vec<usize> {
+        let mut shares = Shares { left: 1000, window, total: 10, begun: 0 };
+        steps.iter().map(|&step| shares.advance(step)).collect()
+    }
+
+    #[test]
+    fn blocks_are_solved_evenly_before_the_end_of_the_source_pass() {
+        assert_eq!(due(100, &[900, 10, 10, 35, 45]), [0, 1, 1, 3, 5]);
+        assert_eq!(due(1000, &[100, 0, 900]), [1, 0, 9]);
+        assert_eq!(due(100, &[1000, 5]), [10, 0]);
+    }
+
+    #[test]
+    fn without_a_window_no_block_is_solved_ahead() {
+        assert_eq!(due(0, &[500, 500, 500]), [0, 0, 0]);
+    }
+}
