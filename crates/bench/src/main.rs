@@ -5,10 +5,11 @@
 //! cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]
 //! cargo run --release -p fontana-bench -- failures
 //! cargo run --release -p fontana-bench -- net [--quick] [--peers] [--json]
+//! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`. `failures` counts decoding failures.
-//! `docs/benchmarks.md` explains the figures, and has those of past runs.
+//! `cargo bench -p fontana-fec` is the same without `net` and `path`. `failures` counts decoding
+//! failures. `docs/benchmarks.md` explains the figures, and has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
 //! most of that time is spent in the kernel. For a comparison of the codes, set
@@ -29,18 +30,23 @@ mod failures;
 mod limit;
 mod net;
 mod ours;
+mod path;
 mod peers;
 mod reception;
 mod workload;
 
 use arguments::{Arguments, Command};
-use net::arguments::{NetPlan, USAGE};
+use net::arguments::NetPlan;
+use path::PathPlan;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     if words.next_if(|first| first == "net").is_some() {
-        return net(words);
+        return transfers(words, NetPlan::parse, net::run);
+    }
+    if words.next_if(|first| first == "path").is_some() {
+        return transfers(words, PathPlan::parse, path::run);
     }
     match Arguments::parse(words) {
         Ok(Arguments { command, json }) => {
@@ -51,16 +57,21 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(usage) => {
-            eprintln!("{usage}\n{USAGE}");
+            eprintln!("{usage}\n{}\n{}", net::arguments::USAGE, path::USAGE);
             ExitCode::from(2)
         }
     }
 }
 
-fn net(words: impl Iterator<Item = String>) -> ExitCode {
+/// A bench of transfers: parses its command line, and runs it.
+fn transfers<P>(
+    words: impl Iterator<Item = String>,
+    parse: impl FnOnce(std::vec::IntoIter<String>) -> Result<P, String>,
+    run: impl FnOnce(&P, bool) -> Result<(), String>,
+) -> ExitCode {
     let (json, words): (Vec<_>, Vec<_>) = words.partition(|word| word == "--json");
-    match NetPlan::parse(words.into_iter()) {
-        Ok(plan) => match net::run(&plan, !json.is_empty()) {
+    match parse(words.into_iter()) {
+        Ok(plan) => match run(&plan, !json.is_empty()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("error: {error}");
@@ -68,7 +79,7 @@ fn net(words: impl Iterator<Item = String>) -> ExitCode {
             }
         },
         Err(mistake) => {
-            eprintln!("error: {mistake}\n{USAGE}");
+            eprintln!("error: {mistake}\n{}\n{}", net::arguments::USAGE, path::USAGE);
             ExitCode::from(2)
         }
     }

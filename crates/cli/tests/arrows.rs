@@ -23,8 +23,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["fontana", "fontana-sim", "fontana-net", "fontana-proto", "fontana-wire", "fontana-fec"],
     ),
     ("fontana-cli", &["fontana", "fontana-lab"]),
-    // Peers run between network namespaces.
-    ("fontana-bench", &["fontana-fec", "fontana-net"]),
+    // Peers run between network namespaces. Each stage of a transfer is measured alone.
+    (
+        "fontana-bench",
+        &["fontana-fec", "fontana-net", "fontana-proto", "fontana-store", "fontana-wire"],
+    ),
     ("fontana-testing", &[]),
 ];
 
