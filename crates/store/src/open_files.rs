@@ -39,23 +39,32 @@ impl<K: Ord + Copy> OpenFiles<K> {
         Self { limit: limit.max(1), cache }
     }
 
+    /// The descriptor of `key`, if it is in the cache.
+    pub(crate) fn get(&self, key: K) -> Option<Arc<OwnedFd>> {
+        self.lock().find(key)
+    }
+
     /// The descriptor of `key`, opened if it is not in the cache.
     pub(crate) fn get_or_open<E>(
         &self,
         key: K,
         open: impl FnOnce() -> Result<OwnedFd, E>,
     ) -> Result<Arc<OwnedFd>, E> {
-        if let Some(file) = self.lock().find(key) {
+        if let Some(file) = self.get(key) {
             return Ok(file);
         }
-        // Not under the lock: opening may wait for a disk.
+        // Not under the lock, on which other threads would wait: opening and closing may wait for a
+        // disk.
         let file = Arc::new(open()?);
-        Ok(self.lock().insert(key, file, self.limit))
+        let (file, displaced) = self.lock().insert(key, file, self.limit);
+        drop(displaced);
+        Ok(file)
     }
 
     /// Removes `key`.
     pub(crate) fn close(&self, key: K) {
-        self.lock().files.remove(&key);
+        let removed = self.lock().files.remove(&key);
+        drop(removed);
     }
 
     /// Removes all entries.
@@ -77,20 +86,26 @@ impl<K: Ord + Copy> Cache<K> {
         Some(Arc::clone(&entry.file))
     }
 
-    /// Two threads may have opened the same file: the first one's descriptor is kept.
-    fn insert(&mut self, key: K, file: Arc<OwnedFd>, limit: usize) -> Arc<OwnedFd> {
-        if let Some(file) = self.find(key) {
-            return file;
+    /// Two threads may have opened the same file: the first one's descriptor is kept. Returns what
+    /// is to be dropped outside the lock, too.
+    fn insert(
+        &mut self,
+        key: K,
+        file: Arc<OwnedFd>,
+        limit: usize,
+    ) -> (Arc<OwnedFd>, Option<Arc<OwnedFd>>) {
+        if let Some(first) = self.find(key) {
+            return (first, Some(file));
         }
+        let mut displaced = None;
         if self.files.len() >= limit {
             let oldest = self.files.iter().min_by_key(|(_, entry)| entry.last_use);
-            if let Some(oldest) = oldest.map(|(&key, _)| key) {
-                self.files.remove(&oldest);
-            }
+            let oldest = oldest.map(|(&key, _)| key);
+            displaced = oldest.and_then(|oldest| self.files.remove(&oldest));
         }
         let entry = Entry { file: Arc::clone(&file), last_use: self.uses };
         self.files.insert(key, entry);
-        file
+        (file, displaced.map(|entry| entry.file))
     }
 }
 

@@ -268,14 +268,26 @@ impl SourceFile {
 
     /// Opens the file again, and checks that it is the same.
     fn reopen(&self, growth: Growth) -> Result<OwnedFd, SourceError> {
-        let (file, stat) =
-            open_regular(&self.path, OFlags::empty()).map_err(|error| match error {
-                SourceError::System { errno: Errno::NOENT, .. } => self.changed(Change::Missing),
-                SourceError::NotRegular { .. } => self.changed(Change::Replaced),
-                error => error,
-            })?;
+        let opened = open_regular(&self.path, OFlags::empty());
+        let (file, stat) = opened.map_err(|error| self.gone(error))?;
         self.compare(&stat, growth)?;
         Ok(file)
+    }
+
+    /// The state of the file, without opening it: see [`compare`](Self::compare).
+    fn examine_path(&self, growth: Growth) -> Result<Option<Identity>, SourceError> {
+        let stat = rustix::fs::stat(&self.path).map_err(self.failed("examine"));
+        let stat = stat.and_then(|stat| check_regular(&self.path, &stat).map(|()| stat));
+        self.compare(&stat.map_err(|error| self.gone(error))?, growth)
+    }
+
+    /// The error of a path that does not lead to the file any more.
+    fn gone(&self, error: SourceError) -> SourceError {
+        match error {
+            SourceError::System { errno: Errno::NOENT, .. } => self.changed(Change::Missing),
+            SourceError::NotRegular { .. } => self.changed(Change::Replaced),
+            error => error,
+        }
     }
 
     /// The state of the file, if it is another one that `growth` allows.
@@ -548,8 +560,11 @@ impl SourceFiles {
         if !matches!(source.contents, Contents::File) {
             return Ok(None);
         }
-        let open = self.open.get_or_open(file, || source.reopen(self.growth))?;
-        self.examine(source, &open)
+        match self.open.get(file) {
+            Some(open) => self.examine(source, &open),
+            // Thousands of small files are not all open.
+            None => source.examine_path(self.growth),
+        }
     }
 
     fn examine(
