@@ -150,7 +150,10 @@ impl Messages {
         batch: &mut Batch,
         wanted: &mut dyn FnMut(&RecvMeta) -> bool,
     ) -> io::Result<Received> {
-        self.overflow.resize(MAX_MESSAGES * MAX_MESSAGE, 0);
+        if self.overflow.is_empty() {
+            // Not by `resize`, which would write to all of it.
+            self.overflow = vec![0; MAX_MESSAGES * MAX_MESSAGE];
+        }
         let mut metas = [RecvMeta::default(); MAX_MESSAGES];
         let mut rooms = Vec::with_capacity(MAX_MESSAGES);
         let overflow = self.overflow.chunks_exact_mut(MAX_MESSAGE);
