@@ -13,8 +13,8 @@ use fontana::net::{FrameError, NamespaceError};
 use fontana::{CancellationToken, Outcome};
 use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
-    Experiment, Finding, HostsError, MergeError, Printed, RunPlan, Scale, SweepSlice, digest,
-    judge, merge,
+    Experiment, Finding, HostsError, MergeError, RunPlan, Scale, SweepSlice, Target, Verdict,
+    digest, judge, merge,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -206,7 +206,8 @@ fn leave(
         }
     }
     let unexpected = findings.iter().filter(|finding| !finding.as_expected).count();
-    let differing = findings.iter().filter(|f| f.verdict == fontana_lab::Verdict::Differs).count();
+    let with = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
+    let (differing, undecided) = (with(Verdict::Differs), with(Verdict::Undecided));
     let rows: usize = outcomes.iter().map(|outcome| outcome.table.rows.len()).sum();
     let outcome = if unexpected == 0 { Outcome::Complete } else { Outcome::VerificationFailed };
     let digest = digest(outcomes);
@@ -215,6 +216,7 @@ fn leave(
         rows: rows as u64,
         claims: findings.len() as u64,
         differing: differing as u64,
+        undecided: undecided as u64,
         unexpected: unexpected as u64,
         digest: digest.clone(),
         seed: outcomes.first().map_or(0, |outcome| outcome.seed),
@@ -227,7 +229,8 @@ fn leave(
     if whole {
         let claims = findings.len();
         console.result(format_args!(
-            "{claims} claims, {differing} differ, {unexpected} other than expected; {}; digest {digest}",
+            "{claims} claims, {differing} differ, {undecided} undecided, {unexpected} other than expected; {}; \
+             digest {digest}",
             provenance(outcomes),
         ));
     } else {
@@ -268,18 +271,29 @@ fn command(outcomes: &[fontana_lab::ExperimentOutcome], real: bool) -> String {
 }
 
 fn show(finding: &Finding, seed: u64, console: &Console) {
-    let Finding { experiment, claim, text, paper, ours, tolerance, verdict, .. } = finding;
+    let Finding { experiment, claim, text, kind, target, ours, tolerance, verdict, .. } = finding;
     let mark = if finding.as_expected { ' ' } else { '!' };
     let reason = finding.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let id = format!("{experiment} {claim}");
-    console.result(format_args!("{mark} {id:28} {verdict}{reason}: ours {ours}, paper {paper}"));
+    let whose = if kind.is_printed_number() { "paper" } else { "bound" };
+    let error = match finding.error {
+        0.0 => String::new(),
+        error => format!(" ± {error}"),
+    };
+    console.result(format_args!(
+        "{mark} {id:28} {verdict}{reason}: ours {ours}{error}, {whose} {target}"
+    ));
     console.event(&Line::Verdict {
         id: (*experiment).into(),
         claim: claim.clone(),
         text: text.clone(),
-        paper: paper.number(),
-        relation: relation(*paper).into(),
+        kind: kind.name().into(),
+        quote: kind.quote().map(|quote| quote.words.clone().into_owned()),
+        section: kind.quote().map(|quote| quote.section.into()),
+        paper: target.number(),
+        relation: relation(*target).into(),
         ours: Some(*ours).filter(|ours| ours.is_finite()),
+        error: Some(finding.error).filter(|error| error.is_finite()),
         tolerance: *tolerance,
         verdict: verdict.to_string(),
         reason: finding.reason.map(str::to_owned),
@@ -297,11 +311,11 @@ fn provenance(outcomes: &[fontana_lab::ExperimentOutcome]) -> String {
     format!("seed {seed}{scale}, commit {COMMIT}")
 }
 
-const fn relation(paper: Printed) -> &'static str {
-    match paper {
-        Printed::Equal(_) => "equal",
-        Printed::AtMost(_) => "at_most",
-        Printed::AtLeast(_) => "at_least",
+const fn relation(target: Target) -> &'static str {
+    match target {
+        Target::Equal(_) => "equal",
+        Target::AtMost(_) => "at_most",
+        Target::AtLeast(_) => "at_least",
     }
 }
 

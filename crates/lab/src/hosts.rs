@@ -8,7 +8,7 @@
 mod network;
 
 use crate::bytes::Pump;
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::relay::{DirectionStats, FrameLink, Relay};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
@@ -104,10 +104,10 @@ pub(crate) const LATE: &str = "ms late";
 
 /// A claim on [`LOST_HERE`]: packets that this computer loses are lost in no simulation.
 pub(crate) fn nothing_lost_here() -> Claim {
-    Claim::new(
+    Claim::own(
         "here",
-        "not of the paper: packets that this computer lost, and not the links",
-        Printed::AtMost(0.0),
+        "packets that this host lost, and not the links",
+        Target::AtMost(0.0),
         0.0,
         |table| match table.numbers(LOST_HERE, &[]) {
             none if none.is_empty() => f64::NAN,

@@ -1,13 +1,13 @@
 //! The tables and figures of the papers that Fontana builds on: run, compare, plot.
 //!
 //! An [`Experiment`] is a sweep of cases, each a function that returns rows, and a list of
-//! [`Claim`]s: a number that a paper prints, how to compute ours from the rows, and how far apart
-//! the two may be. Pages, figures and verdicts are made from the rows alone, so rows computed in
-//! slices on many computers and joined afterwards ([`merge`]) give the same page as one run. Rows
-//! are a function of the experiment, the scale and the seed, whatever the number of threads or
-//! slices, except those of experiments that measure time ([`Kind::Timed`]). What the papers
-//! measured on real hosts has a second form ([`registry::REAL`]), which runs the same sessions over
-//! real sockets in real time.
+//! [`Claim`]s: a number, whether the paper prints it ([`ClaimKind`]), how to compute ours from the
+//! rows, and how far apart the two may be. Pages, figures and verdicts are made from the rows
+//! alone, so rows computed in slices on many computers and joined afterwards ([`merge`]) give the
+//! same page as one run. Rows are a function of the experiment, the scale and the seed, whatever
+//! the number of threads or slices, except those of experiments that measure time
+//! ([`Kind::Timed`]). What the papers measured on real hosts has a second form
+//! ([`registry::REAL`]), which runs the same sessions over real sockets in real time.
 //!
 //! ```
 //! use fontana_lab::{RunPlan, Scale, judge, registry, run};
@@ -26,6 +26,7 @@
 //! |---|---|
 //! | [`registry`] | all experiments, and their claims that are known to differ |
 //! | `experiment`, `claim`, `table`, `chart` | what an experiment is: sweep, claims, rows, figures |
+//! | `estimate` | numbers of trials, with their standard errors |
 //! | `run`, `slices`, `csv` | runs of a plan, slices of a run and their files |
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
 //! | `df`, `ms`, `fc` | experiments of the papers: digital fountain, mirror sites, FCAST |
@@ -39,6 +40,7 @@ mod bytes;
 mod chart;
 mod claim;
 mod csv;
+mod estimate;
 mod experiment;
 mod finding;
 mod hosts;
@@ -63,7 +65,8 @@ mod fo;
 mod ms;
 
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};
-pub use claim::{Claim, Printed};
+pub use claim::{Claim, ClaimKind, Quote, Target};
+pub use estimate::Estimate;
 pub use experiment::{Case, Experiment, Kind, Scale, SweepSlice};
 pub use finding::{Finding, Verdict, judge};
 pub use hosts::HostsError;

@@ -1,8 +1,9 @@
 //! The output of a run: a Markdown page, figures, and rows.
 
 use crate::chart::{Exhibit, Grid};
+use crate::claim::ClaimKind;
 use crate::experiment::SweepSlice;
-use crate::finding::{Finding, judge};
+use crate::finding::{Finding, Verdict, judge};
 use crate::outcome::{ExperimentOutcome, digest};
 use crate::{plot, registry};
 use std::fmt::Write;
@@ -53,26 +54,51 @@ pub fn contents(ids: impl Iterator<Item = &'static str>) -> String {
 
 fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
     let findings: Vec<Vec<Finding>> = outcomes.iter().map(judge).collect();
-    let claims = findings.iter().flatten();
-    let differing = claims.clone().filter(|finding| finding.reason.is_some()).count();
-    let unexpected = claims.clone().filter(|finding| !finding.as_expected).count();
     let mut text = format!(
         "# The laboratory\n\nClaims of the papers, computed. This page is the output of\n\n```\n{command}\n```\n\n\
-         It is not edited by hand. {} claims: {differing} differ for a known reason \
-         ([errata.md](errata.md)), {unexpected} have an unexpected verdict, the others hold. \
-         Digest of all rows that are not times: `{}`.\n\n",
-        claims.count(),
+         It is not edited by hand. Digest of all rows that are not times: `{}`.\n\n",
         digest(outcomes),
     );
+    text.push_str(&counts(&findings.iter().flatten().collect::<Vec<_>>()));
     text.push_str(
-        "*Paper* is the number that the paper prints, *ours* the number that the rows give, and \
-         *tolerance* the greatest allowed distance of the two. For printed numbers, it was chosen \
-         before the run. Statements without a number are judged by bounds of our own, and say so. \
-         Seconds are never compared, only their ratios and exponents.\n\n## Contents\n\n",
+        "\n- *printed*: the paper prints the number. Its tolerance was chosen before the run.\n\
+         - *shape*: the paper states an order or a shape; the bound is ours.\n\
+         - *fitted*: the paper prints the number, and it chose a parameter of the experiment.\n\
+         - *own*: the statement and the bound are ours.\n\
+         - *identity*: it follows from arithmetic or from how the experiment is built: a check of \
+         the experiment.\n\n\
+         *Paper* has numbers that the paper prints, and no others; *bound* has ours. *Ours* is what \
+         the rows give, ± the standard error where trials estimate it, and *tolerance* the greatest \
+         allowed distance. A claim holds or differs if two standard errors to either side do; else \
+         it is undecided. Differences with a known reason are in [errata.md](errata.md). Seconds of \
+         the papers' hosts are never compared, only ratios and exponents.\n\n## Contents\n\n",
     );
     text.push_str(&contents(outcomes.iter().map(|outcome| outcome.experiment.id)));
     for (outcome, findings) in outcomes.iter().zip(&findings) {
         section(&mut text, outcome, findings);
+    }
+    text
+}
+
+/// How many claims of each kind hold.
+fn counts(findings: &[&Finding]) -> String {
+    let mut text = "| kind | claims | hold | differ, for a known reason | undecided | not as \
+                    expected |\n|---|---|---|---|---|---|\n"
+        .to_owned();
+    let names = ClaimKind::NAMES.map(Some).into_iter().chain([None]);
+    for name in names {
+        let of_kind = || findings.iter().filter(|f| name.is_none_or(|name| f.kind.name() == name));
+        let count = |which: fn(&Finding) -> bool| of_kind().filter(|f| which(f)).count();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            name.unwrap_or("all"),
+            of_kind().count(),
+            count(|f| matches!(f.verdict, Verdict::Holds | Verdict::HoldsWithin(_))),
+            count(|f| f.reason.is_some()),
+            count(|f| f.verdict == Verdict::Undecided),
+            count(|f| !f.as_expected),
+        );
     }
     text
 }
@@ -82,20 +108,10 @@ fn section(text: &mut String, outcome: &ExperimentOutcome, findings: &[Finding])
     let (id, paper, what) = (experiment.id, experiment.paper, experiment.what);
     let _ = write!(text, "\n## {id}\n\n*{paper}.* {what}\n");
     if !findings.is_empty() {
-        text.push_str("\n| claim | paper | ours | tolerance | verdict |\n|---|---|---|---|---|\n");
+        text.push_str("\n| claim | kind | paper | bound | ours | tolerance | verdict |\n");
+        text.push_str("|---|---|---|---|---|---|---|\n");
     }
-    for finding in findings {
-        let Finding { claim, text: words, paper, ours, tolerance, verdict, .. } = finding;
-        let reason = match (finding.reason, finding.as_expected) {
-            (Some(reason), _) => format!(": {reason}"),
-            (None, false) => ", **not as expected**".into(),
-            (None, true) => String::new(),
-        };
-        let _ = writeln!(
-            text,
-            "| `{claim}` {words} | {paper} | {ours} | {tolerance} | {verdict}{reason} |"
-        );
-    }
+    findings.iter().for_each(|finding| line(text, finding));
     for exhibit in (experiment.exhibits)(&outcome.table) {
         match exhibit {
             Exhibit::Chart(chart) => {
@@ -105,6 +121,33 @@ fn section(text: &mut String, outcome: &ExperimentOutcome, findings: &[Finding])
             Exhibit::Grid(grid) => write_grid(text, &grid),
         }
     }
+}
+
+/// The row of a claim.
+fn line(text: &mut String, finding: &Finding) {
+    let Finding { claim, kind, target, ours, tolerance, verdict, .. } = finding;
+    let reason = match (finding.reason, finding.as_expected) {
+        (Some(reason), _) => format!(": {reason}"),
+        (None, false) => ", **not as expected**".into(),
+        (None, true) => String::new(),
+    };
+    let words = kind
+        .quote()
+        .map_or_else(String::new, |quote| format!(" (“{}”, {})", quote.words, quote.section));
+    let number = target.to_string();
+    let (paper, bound) = if kind.is_printed_number() { (&*number, "") } else { ("", &*number) };
+    let error = match finding.error {
+        0.0 => String::new(),
+        unknown if unknown.is_nan() => " ± ?".to_owned(),
+        error => format!(" ± {error}"),
+    };
+    let _ = writeln!(
+        text,
+        "| `{claim}` {}{words} | {} | {paper} | {bound} | {ours}{error} | {tolerance} | \
+         {verdict}{reason} |",
+        finding.text,
+        kind.name(),
+    );
 }
 
 fn write_grid(text: &mut String, grid: &Grid) {

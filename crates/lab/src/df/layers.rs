@@ -1,6 +1,6 @@
 //! `df.layers`: layers with synchronization points and sender bursts.
 
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::scene::Scene;
 use crate::session::{SYMBOL_BYTES, Session};
@@ -45,11 +45,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run: |case| settle(case).unwrap_or_default(),
     claims: || {
         vec![
-            Claim::new(
+            Claim::own(
                 "settles",
                 "a receiver behind any bottleneck settles at the right level: receivers whose usual level \
                  is another one",
-                Printed::Equal(0.0),
+                Target::Equal(0.0),
                 0.0,
                 |table| {
                     let points = table.points("right_level", "usual_level", &[]);
@@ -59,18 +59,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                     points.iter().filter(|(right, usual)| right != usual).count() as f64
                 },
             ),
-            Claim::new(
+            Claim::shape(
                 "above",
-                "sender bursts replace join attempts: largest share of the time above the right level (the \
-                 bound is ours)",
-                Printed::AtMost(0.1),
-                0.0,
+                "sender bursts: largest share of the time above the right level",
+                quote("Instead of explicit join attempts by receivers", "section VII-A"),
+                Target::AtMost(0.1),
                 |table| largest(table.numbers("share_above", &[])),
             ),
-            Claim::new(
+            Claim::identity(
                 "feedback",
-                "no packet flows from receivers to the sender",
-                Printed::Equal(0.0),
+                "no packet flows from receivers to the sender: they have no way to send one",
+                Target::Equal(0.0),
                 0.0,
                 |table| largest(table.numbers("feedback_packets", &[])),
             ),

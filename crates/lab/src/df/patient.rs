@@ -2,9 +2,9 @@
 
 use super::carousel::shuffle;
 use super::tornado::{SOURCE_SYMBOLS, graph};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind};
-use crate::statistics::mean;
 use crate::table::{Table, TableRow, row};
 use crate::timing::{median, seconds};
 use fontana_fec::study::tornado::Graph;
@@ -66,43 +66,41 @@ fn run(case: &Case) -> Vec<TableRow> {
 fn claims() -> Vec<Claim> {
     let k = f64::from(SOURCE_SYMBOLS);
     vec![
-        Claim::new(
+        Claim::shape(
             "speed",
-            "little loss of decoding speed: time of patient over incremental decoding of the same \
-             reception, median (no number in the text; the bound is ours)",
-            Printed::AtMost(1.1),
-            0.0,
+            "time of patient over incremental decoding of the same reception, median",
+            quote("with little loss of decoding speed", "section VII-C"),
+            Target::AtMost(1.1),
             |table| {
                 let of = |way: &str| table.numbers("seconds", &[("way", way.into())]);
                 let pairs = of(PATIENT).into_iter().zip(of(INCREMENTAL));
                 median(pairs.map(|(patient, incremental)| patient / incremental).collect())
             },
         ),
-        Claim::new(
+        Claim::shape(
             "redundant",
-            "incremental decoding does some redundant work: source packets that were \
-             reconstructed and then arrive intact, mean (no number in the text; one at least)",
-            Printed::AtLeast(1.0),
-            0.0,
+            "incremental decoding: source packets that were reconstructed and then arrive, mean",
+            quote("reconstructed source data may later arrive intact", "section VII-C"),
+            Target::AtLeast(1.0),
             |table| average(table, INCREMENTAL, "in_vain"),
         ),
-        Claim::new(
+        Claim::own(
             "patience",
-            "what waiting costs: packets that a patient receiver has received beyond those that \
-             an incremental one needs, mean, over k (no number in the text; the bound is ours: \
-             1.06 is one standard deviation above the mean of figure 2, 1.0536)",
-            Printed::AtMost(0.015),
+            "what waiting costs: packets that a patient receiver has received beyond those that an \
+             incremental one needs, mean, over k (1.06 is one standard deviation above the mean of \
+             figure 2, 1.0536)",
+            Target::AtMost(0.015),
             0.0,
             move |table| {
                 let packets = |way| average(table, way, "packets");
-                (packets(PATIENT) - packets(INCREMENTAL)) / k
+                packets(PATIENT).minus(packets(INCREMENTAL)).times(1.0 / k)
             },
         ),
     ]
 }
 
-fn average(table: &Table, way: &str, column: &str) -> f64 {
-    mean(&table.numbers(column, &[("way", way.into())]))
+fn average(table: &Table, way: &str, column: &str) -> Estimate {
+    Estimate::mean(&table.numbers(column, &[("way", way.into())]))
 }
 
 /// Source packets of noise, and the redundant ones that follow.

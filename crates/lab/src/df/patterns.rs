@@ -3,7 +3,7 @@
 use super::carousel::CarouselCode;
 use super::loss::LossProcess;
 use crate::chart::{Exhibit, Grid};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::{Histogram, largest};
 use crate::table::{Table, TableRow, row};
@@ -83,43 +83,43 @@ fn claims() -> Vec<Claim> {
         move |table: &Table| average(table, code, 0.1, burst) - average(table, code, 0.1, 0)
     };
     vec![
-        Claim::new(
+        Claim::shape(
             "tornado",
-            "for Tornado codes only the share of losses matters: largest difference between \
-             patterns of any length or share (the standard error of a difference is 0.0005)",
-            Printed::AtMost(0.0),
-            0.004,
+            "largest difference of averages between patterns of any length or share (the standard \
+             error of a difference is 0.0005)",
+            quote("only the overall loss rate is important", "section VI"),
+            Target::AtMost(0.004),
             |table| {
                 let all = table.numbers("average", &[("code", "Tornado Z".into())]);
                 largest(all.iter().copied()) + largest(all.iter().map(|average| -average))
             },
         ),
-        Claim::new(
+        Claim::shape(
             "one",
-            "at a loss of 1 % the two are comparable: what Tornado Z needs more than interleaved \
-             k = 50 (no number in the text; the bound is ours)",
-            Printed::AtMost(0.05),
-            0.0,
+            "at a loss of 1 %: difference from interleaved k = 50, either way",
+            quote(
+                "interleaved codes and Tornado have generally comparable performance",
+                "section VI-B",
+            ),
+            Target::AtMost(0.05),
             |table| {
                 let difference = average(table, CarouselCode::Tornado, 0.01, 0)
                     - average(table, CarouselCode::Interleaved(50), 0.01, 0);
                 difference.abs()
             },
         ),
-        Claim::new(
+        Claim::shape(
             "bursts",
-            "interleaved codes are slightly better under random losses: what bursts of 40 packets \
-             add, at a loss of 0.1 and k = 50",
-            Printed::AtLeast(0.0),
-            0.0,
+            "slightly better: what bursts of 40 packets add, at a loss of 0.1 and k = 50",
+            quote("performance under random losses than under bursty losses", "section VI"),
+            Target::AtLeast(0.0),
             bursts(CarouselCode::Interleaved(50), 40),
         ),
-        Claim::new(
+        Claim::shape(
             "small",
-            "but the difference is small on the paper's traces: either way, with bursts of 4 (no \
-             number in the text; the bound is ours)",
-            Printed::AtMost(0.05),
-            0.0,
+            "on the paper's traces; here with bursts of 4: difference, either way",
+            quote("between random and bursty losses is small", "section VI"),
+            Target::AtMost(0.05),
             move |table| bursts(CarouselCode::Interleaved(50), 4)(table).abs(),
         ),
     ]

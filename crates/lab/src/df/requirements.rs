@@ -1,13 +1,13 @@
 //! `df.requirements`: the seven properties of an ideal protocol, as checks on the real one.
 
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::fo::churn::{self, Churn};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::largest;
 use crate::swarm::{Swarm, play};
-use crate::table::{TableRow, row};
+use crate::table::{Table, TableRow, row};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::{LinkConfig, LossModel};
 use fontana_wire::{CongestionControl, LayerRates};
@@ -24,7 +24,9 @@ const LIMIT: Duration = Duration::from_secs(3_600);
 const PROPERTIES: [Property; 7] = [
     Property {
         name: "scalable",
-        text: "packets that the sender has sent after 2 s for 300 receivers, over those for one",
+        text: "packets that the sender has sent after 2 s for 300 receivers, over those for one: it \
+               cannot know of them",
+        words: None,
         most: 1.0,
         measure: scalable,
     },
@@ -32,19 +34,23 @@ const PROPERTIES: [Property; 7] = [
         name: "reliable",
         text: "of runs of the swarm, a third of them on bytes: those with a wrong byte, a false success, or \
                a receiver that does not complete",
+        words: Some("An exact copy of the original file is reconstructed"),
         most: 0.0,
         measure: reliable,
     },
     Property {
         name: "reception-efficient",
         text: "packets that the worst of 50 receivers hears, over k, at 10 % loss",
+        words: Some("each receiver needs to reconstruct the file is minimal"),
         most: 1.02,
         measure: reception_efficient,
     },
     Property {
         name: "time-efficient",
-        text: "time from the first packet to the last over that of k packets at the session's rate, without \
-               loss, worst of 50 receivers",
+        text: "of the reception, not of the processing that the paper means (df.table3, df.table4): time from \
+               the first packet to the last over that of k packets at the session's rate, without loss, \
+               worst of 50 receivers",
+        words: None,
         most: 1.05,
         measure: time_efficient,
     },
@@ -52,6 +58,7 @@ const PROPERTIES: [Property; 7] = [
         name: "time-independent",
         text: "packets in both lives of receivers that join at any time, are interrupted in the middle and \
                go on a minute later, over k, worst of 20",
+        words: Some("be interrupted and continue the download at a later time"),
         most: 1.05,
         measure: time_independent,
     },
@@ -59,6 +66,7 @@ const PROPERTIES: [Property; 7] = [
         name: "server-independent",
         text: "symbols over different symbols, from four uncoordinated mirrors, one of which starts again, \
                at levels that change all the time",
+        words: Some("No coordination between servers should be required for this"),
         most: 1.0005,
         measure: server_independent,
     },
@@ -66,6 +74,7 @@ const PROPERTIES: [Property; 7] = [
         name: "tolerant",
         text: "receivers that do not complete, of ten with losses of 0 to 90 %, and of seven that take from \
                1/64 of the session's rate to all of it",
+        words: Some("The protocol should tolerate a heterogeneous population of receivers"),
         most: 0.0,
         measure: tolerant,
     },
@@ -74,6 +83,8 @@ const PROPERTIES: [Property; 7] = [
 struct Property {
     name: &'static str,
     text: &'static str,
+    /// Words of section II; `None`: the check is another one, or cannot fail.
+    words: Option<&'static str>,
     most: f64,
     measure: fn(&Case) -> Option<f64>,
 }
@@ -95,10 +106,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
     claims: || {
         let claim = |property: &Property| {
-            let name = property.name;
-            Claim::new(name, property.text, Printed::AtMost(property.most), 0.0, move |table| {
-                table.number("measured", &[("property", name.into())])
-            })
+            let Property { name, text, most, .. } = *property;
+            let bound = Target::AtMost(most);
+            let measured =
+                move |table: &Table| table.number("measured", &[("property", name.into())]);
+            match property.words {
+                Some(words) => {
+                    Claim::shape(name, text, quote(words, "section II"), bound, measured)
+                }
+                None if name == "scalable" => Claim::identity(name, text, bound, 0.0, measured),
+                None => Claim::own(name, text, bound, 0.0, measured),
+            }
         };
         PROPERTIES.iter().map(claim).collect()
     },

@@ -1,7 +1,8 @@
 //! `df.graph` and `df.fig2`: the code Tornado Z itself.
 
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::Histogram;
 use crate::table::{Table, TableRow, row};
@@ -43,6 +44,9 @@ pub(crate) const GRAPH: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
+/// The section that describes the graph.
+const SECTION: &str = "section V-B";
+
 /// The four sides: summands and sums of the first graph, summands and sums of the second one.
 const SIDES: [&str; 4] = ["sources", "first checks", "summed checks", "last checks"];
 
@@ -73,62 +77,53 @@ fn graph_claims() -> Vec<Claim> {
             table.number("nodes", &[("side", side.into()), ("degree", degree.into())])
         }
     };
-    let exactly = |name: &str, text: &str, number: f64, measure: Box<dyn Fn(&Table) -> f64>| {
-        Claim::new(name, text, Printed::Equal(number), 0.0, measure)
-    };
+    let all = |table: &Table| edges(table, "first checks") + edges(table, "last checks");
     let mut claims = vec![
-        exactly(
+        Claim::printed(
             "edges",
             "edges in all",
-            222_516.0,
-            Box::new(|table| edges(table, "first checks") + edges(table, "last checks")),
+            quote("In total there are 222,516 edges in this graph", SECTION),
+            Target::Equal(222_516.0),
+            0.0,
+            all,
         ),
-        exactly(
+        Claim::own(
             "g1",
-            "edges of G1, by exact integers (not printed: it follows from the sum)",
-            94_516.0,
-            Box::new(|table| {
-                edges(table, "first checks") - (EVEN_LEFT * u64::from(SOURCE_SYMBOLS)) as f64
-            }),
-        ),
-        exactly(
-            "two",
-            "source packets of degree 2 in G1",
-            8040.0,
-            Box::new(nodes("sources", 2 + EVEN_LEFT)),
-        ),
-        exactly(
-            "g2",
-            "checks of degree 200 in G2",
-            160.0,
-            Box::new(nodes("first checks", EVEN_RIGHT)),
-        ),
-        exactly(
-            "twelve",
-            "checks of degree 12 on the left of the second graph",
-            8000.0,
-            Box::new(nodes("summed checks", 12)),
+            "edges of G1, by exact integers: it follows from the sum",
+            Target::Equal(94_516.0),
+            0.0,
+            |table| edges(table, "first checks") - (EVEN_LEFT * u64::from(SOURCE_SYMBOLS)) as f64,
         ),
     ];
-    for (degree, number) in
-        [(5, 4093), (6, 3097), (33, 122), (34, 472), (141, 1), (170, 27), (171, 188)]
-    {
-        claims.push(exactly(
-            &format!("right{degree}"),
-            &format!("checks of degree {degree} on the right of it"),
-            f64::from(number),
-            Box::new(nodes("last checks", degree)),
+    let degrees = [
+        ("two", "nodes of degree 2 on the left hand side", "sources", 2 + EVEN_LEFT, 8040),
+        ("g2", "each of these nodes has degree 200", "first checks", EVEN_RIGHT, 160),
+        ("twelve", "the 8,000 nodes on the left have degree 12", "summed checks", 12, 8000),
+        ("right5", "4,093 nodes of degree 5", "last checks", 5, 4093),
+        ("right6", "3,097 nodes of degree 6", "last checks", 6, 3097),
+        ("right33", "122 nodes of degree 33", "last checks", 33, 122),
+        ("right34", "472 nodes of degree 34", "last checks", 34, 472),
+        ("right141", "1 node of degree 141", "last checks", 141, 1),
+        ("right170", "27 nodes of degree 170", "last checks", 170, 27),
+        ("right171", "188 nodes of degree 171", "last checks", 171, 188),
+    ];
+    for (name, words, side, degree, number) in degrees {
+        claims.push(Claim::printed(
+            name,
+            format!("{side} of degree {degree}"),
+            quote(words, SECTION),
+            Target::Equal(f64::from(number)),
+            0.0,
+            nodes(side, degree),
         ));
     }
-    claims.push(Claim::new(
+    claims.push(Claim::printed(
         "each",
-        "approximately 14 edges for each source packet",
-        Printed::Equal(14.0),
+        "edges for each source packet",
+        quote("approximately 14 edges per source data node", SECTION),
+        Target::Equal(14.0),
         0.5,
-        |table| {
-            let edges = edges(table, "first checks") + edges(table, "last checks");
-            edges / f64::from(SOURCE_SYMBOLS)
-        },
+        move |table| all(table) / f64::from(SOURCE_SYMBOLS),
     ));
     claims
 }
@@ -217,50 +212,67 @@ fn packets_needed(peeler: &mut Peeler, order: &mut [u32], random: &mut SplitMix6
 }
 
 fn figure_2_claims() -> Vec<Claim> {
-    let k = f64::from(SOURCE_SYMBOLS);
-    let paper = |name, text, printed, tolerance, measure: fn(&Histogram) -> f64| {
-        Claim::new(name, text, printed, tolerance, move |table: &Table| {
+    const K: f64 = SOURCE_SYMBOLS as f64;
+    let paper = |name, text, quote, target, tolerance, measure: fn(&Histogram) -> Estimate| {
+        Claim::printed(name, text, quote, target, tolerance, move |table: &Table| {
             measure(&pool(table, "one-directional"))
         })
     };
-    const K: f64 = SOURCE_SYMBOLS as f64;
     vec![
-        paper("mean", "average decoding inefficiency", Printed::Equal(1.0536), 0.002, |pool| {
-            pool.mean() / K
-        }),
-        paper("deviation", "standard deviation", Printed::Equal(0.0073), 0.001, |pool| {
-            pool.standard_deviation() / K
-        }),
-        paper("max", "not more than 1.10 in 10 000 trials", Printed::AtMost(1.10), 0.01, |pool| {
-            pool.max() / K
-        }),
+        paper(
+            "mean",
+            "average decoding inefficiency",
+            quote("the average decoding inefficiency was 1.0536", "section V-C"),
+            Target::Equal(1.0536),
+            0.002,
+            |pool| Estimate::mean_of(pool).times(1.0 / K),
+        ),
+        paper(
+            "deviation",
+            "standard deviation",
+            quote("the standard deviation was 0.0073", "section V-C"),
+            Target::Equal(0.0073),
+            0.001,
+            |pool| Estimate::deviation_of(pool).times(1.0 / K),
+        ),
+        paper(
+            "max",
+            "largest of all trials",
+            quote("the maximum reception inefficiency was 1.10", "section V-C"),
+            Target::Equal(1.10),
+            0.01,
+            |pool| (pool.max() / K).into(),
+        ),
         paper(
             "done",
-            "over 90 % done by 1.064 (the standard error is 0.004)",
-            Printed::AtLeast(0.9),
+            "share of the trials that is done by 1.064",
+            quote("Over 90% of the receivers were able to reconstruct", "section V-C"),
+            Target::AtLeast(0.9),
             0.01,
-            |pool| 1.0 - pool.share_above(1.064 * K),
+            |pool| Estimate::from(1.0).minus(Estimate::share_above(pool, 1.064 * K)),
         ),
         paper(
             "late",
-            "above 1.076 less than 1 % of the time (the standard error is 0.0014)",
-            Printed::AtMost(0.01),
+            "share of the trials above 1.076",
+            quote("greater than 1.076 less than 1% of the time", "section VI-A"),
+            Target::AtMost(0.01),
             0.003,
-            |pool| pool.share_above(1.076 * K),
+            |pool| Estimate::share_above(pool, 1.076 * K),
         ),
         paper(
             "tenth",
-            "above 1.06 with probability 1/10 (section V-A)",
-            Printed::Equal(0.1),
+            "share of the trials above 1.06",
+            quote("more than 1.06 with probability 1/10", "section V-A"),
+            Target::Equal(0.1),
             0.02,
-            |pool| pool.share_above(1.06 * K),
+            |pool| Estimate::share_above(pool, 1.06 * K),
         ),
-        Claim::new(
+        Claim::own(
             "joint",
-            "joint peeling needs fewer: average decoding inefficiency (not of the paper)",
-            Printed::AtMost(1.0520),
+            "joint peeling needs fewer: average decoding inefficiency",
+            Target::AtMost(1.0520),
             0.0,
-            move |table| pool(table, "joint").mean() / k,
+            |table| Estimate::mean_of(&pool(table, "joint")).times(1.0 / K),
         ),
     ]
 }

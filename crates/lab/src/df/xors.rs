@@ -1,6 +1,6 @@
 //! `df.rs`: what a Reed-Solomon code over a whole file costs.
 
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::table::{TableRow, row};
 
@@ -26,24 +26,25 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
     claims: || {
         vec![
-            Claim::new(
+            Claim::identity(
                 "total",
-                "800 000 000 exclusive-ors of source packets",
-                Printed::Equal(8e8),
+                "the formula: 800 000 000 exclusive-ors of source packets",
+                Target::Equal(8e8),
                 0.0,
                 |table| table.number("formula", &[]),
             ),
-            Claim::new(
+            Claim::identity(
                 "each",
-                "80 000 for each source packet",
-                Printed::Equal(8e4),
+                "the formula: 80 000 for each source packet",
+                Target::Equal(8e4),
                 0.0,
                 |table| table.number("formula", &[]) / f64::from(SOURCE_SYMBOLS),
             ),
-            Claim::new(
+            Claim::printed(
                 "counted",
                 "counted on the matrix itself; half of its bits are ones, give or take a per mille",
-                Printed::Equal(8e8),
+                quote("it takes 800,000,000 exclusive-ors of source packets", "section IV"),
+                Target::Equal(8e8),
                 8e5,
                 |table| table.number("counted", &[]),
             ),

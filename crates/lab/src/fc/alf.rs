@@ -1,6 +1,6 @@
 //! `fc.alf`: the cost of self-describing fragments of a file (sections 4.1 and 6.1).
 
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::experiment::{Experiment, Kind};
 use crate::table::{Table, row};
 
@@ -52,41 +52,41 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             .map(|(name, which)| {
                 let what =
                     if name == "short" { "shortest trailer, %" } else { "longest trailer, %" };
-                Claim::new(
+                Claim::identity(
                     name,
                     format!("0.2 % with fragments of 64 kilobytes: with the {which} trailer"),
-                    Printed::Equal(0.2),
+                    Target::Equal(0.2),
                     0.1,
                     value(what),
                 )
             })
             .collect();
         claims.extend([
-            Claim::new(
+            Claim::identity(
                 "figure8",
                 "a trailer has 140 to 170 bytes: that of figure 8, as far as it is shown",
-                Printed::AtMost(170.0),
+                Target::AtMost(170.0),
                 0.0,
                 value("trailer of figure 8, bytes"),
             ),
-            Claim::new(
+            Claim::identity(
                 "fragments",
                 "5623021 bytes are 86 fragments",
-                Printed::Equal(86.0),
+                Target::Equal(86.0),
                 0.0,
                 value("fragments of figure 8"),
             ),
-            Claim::new(
+            Claim::identity(
                 "offset",
                 "the 12th of them is at 786432",
-                Printed::Equal(786_432.0),
+                Target::Equal(786_432.0),
                 0.0,
                 value("offset of its fragment 12"),
             ),
-            Claim::new(
+            Claim::identity(
                 "objects",
                 "1042142 bytes are 64 objects of one block",
-                Printed::Equal(64.0),
+                Target::Equal(64.0),
                 0.0,
                 value("objects of the experiments"),
             ),

@@ -5,7 +5,7 @@
 //! The time of a disk follows from two numbers: a seek and a rate.
 
 use crate::chart::{Exhibit, Grid};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::table::{CaseRow, Table, TableRow, row};
@@ -283,8 +283,8 @@ fn claims() -> Vec<Claim> {
         }
     };
     let full_rate = |name: &str, text: &str, side, way| {
-        let text = format!("{text}: MB/s that the disk keeps up with (the bound is ours)");
-        Claim::new(name, text, Printed::AtLeast(RATE as f64 / 1e6), 0.0, rate(side, way))
+        let text = format!("{text}: MB/s that the disk keeps up with");
+        Claim::own(name, text, Target::AtLeast(RATE as f64 / 1e6), 0.0, rate(side, way))
     };
     vec![
         full_rate(
@@ -294,12 +294,14 @@ fn claims() -> Vec<Claim> {
             "source symbols",
         ),
         full_rate("fountain", "and its repair symbols after that", "source", "repair symbols"),
-        Claim::new(
+        Claim::shape(
             "problem",
-            "the random nature of transmissions limits the rate with the speed of random access: repair \
-             symbols made as they are sent, over symbols read one by one (the bound is ours)",
-            Printed::AtLeast(10.0),
-            0.0,
+            "rate of repair symbols made as they are sent, over that of symbols read one by one",
+            quote(
+                "limits the transmission rate with the non-sequential disk I/O speed",
+                "section 3",
+            ),
+            Target::AtLeast(10.0),
             move |table| {
                 rate("source", "repair symbols")(table) / rate("source", "one by one")(table)
             },

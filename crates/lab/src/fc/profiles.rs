@@ -3,7 +3,8 @@
 use super::session::{File, STRETCH};
 use super::transfer::{HostReception, receive_on};
 use crate::chart::{Exhibit, Grid};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
@@ -143,57 +144,66 @@ fn values(table: &Table, column: &str, profile: &str) -> Vec<f64> {
 }
 
 /// Per cent by which a column is smaller with one profile than with another.
-fn less(column: &'static str, one: FcastProfile, other: FcastProfile) -> impl Fn(&Table) -> f64 {
+fn less(
+    column: &'static str,
+    one: FcastProfile,
+    other: FcastProfile,
+) -> impl Fn(&Table) -> Estimate {
     move |table| {
-        let [one, other] = [one, other].map(|of| mean(&values(table, column, of.name)));
-        100.0 * (1.0 - one / other)
+        let [one, other] = [one, other].map(|of| Estimate::mean(&values(table, column, of.name)));
+        one.percent_below(other)
     }
 }
 
 fn claims() -> Vec<Claim> {
-    let more_than_nothing = |name: &str, text: &str, measure: Box<dyn Fn(&Table) -> f64>| {
-        let text = format!("{text} (no number in the text; the bound is ours)");
-        Claim::new(name, text, Printed::AtLeast(0.0), 0.0, measure)
-    };
     vec![
-        more_than_nothing(
+        Claim::shape(
             "speed",
-            "opt_speed reduces the reception by spreading the processing: % shorter than opt_cpu",
-            Box::new(less("seconds", OPT_SPEED, OPT_CPU)),
+            "% by which opt_speed is shorter than opt_cpu",
+            quote("reduces reception duration by spreading processing", "section 6.4.2"),
+            Target::AtLeast(0.0),
+            less("seconds", OPT_SPEED, OPT_CPU),
         ),
-        Claim::new(
+        Claim::printed(
             "memory",
-            "opt_speed reduces memory requirements significantly: % less than opt_cpu",
-            Printed::Equal(27.0),
+            "% by which opt_speed takes less memory than opt_cpu",
+            quote("Memory requirements are also reduced significantly (-27%)", "section 6.4.2"),
+            Target::Equal(27.0),
             5.0,
             less("bytes", OPT_SPEED, OPT_CPU),
         ),
-        more_than_nothing(
+        Claim::shape(
             "space",
-            "opt_space has the least memory requirements: % less than opt_speed",
-            Box::new(less("bytes", OPT_SPACE, OPT_SPEED)),
+            "% by which opt_space takes less memory than opt_speed",
+            quote("to reduce the maximum memory requirements", "section 6.4.1"),
+            Target::AtLeast(0.0),
+            less("bytes", OPT_SPACE, OPT_SPEED),
         ),
-        more_than_nothing(
+        Claim::shape(
             "price",
-            "and its price is a slightly longer reception: % by which opt_speed is shorter",
-            Box::new(less("seconds", OPT_SPEED, OPT_SPACE)),
+            "% by which opt_speed is shorter than opt_space",
+            quote("The price to pay is a slightly more", "section 6.4.1"),
+            Target::AtLeast(0.0),
+            less("seconds", OPT_SPEED, OPT_SPACE),
         ),
-        Claim::new(
+        Claim::fitted(
             "rate",
-            "opt_speed receives at 4.6 Mbit/s, decoding included (our rate of the lowest layer was \
-             chosen by it; that decoding leaves it at that is the claim)",
-            Printed::Equal(4.6),
-            0.7,
+            "Mbit/s of opt_speed, coding and decoding included",
+            quote(
+                "(including coding, transmission and decoding times) is 4.6Mbps",
+                "section 6.4.2",
+            ),
+            Target::Equal(4.6),
+            0.3,
             |table| {
-                let seconds = mean(&values(table, "seconds", OPT_SPEED.name));
-                FILE.bytes as f64 * 8.0 / seconds / 1e6
+                let seconds = Estimate::mean(&values(table, "seconds", OPT_SPEED.name));
+                Estimate::from(FILE.bytes as f64 * 8.0 / 1e6).over(seconds)
             },
         ),
-        Claim::new(
+        Claim::own(
             "powerful",
-            "hosts are powerful: datagrams that the receiver loses for want of time (no number in the \
-             text; the bound is ours)",
-            Printed::AtMost(0.0),
+            "hosts are powerful: datagrams that the receiver loses for want of time",
+            Target::AtMost(0.0),
             0.0,
             |table| largest(table.numbers("dropped", &[])),
         ),

@@ -7,7 +7,7 @@ use super::schemes::{self, SCHEMES, Scheme, bursts, remembered};
 use super::session::{self, LAYERS, on_bytes};
 use super::transfer::{self, Storage};
 use crate::bytes::{ByteRunner, Pump};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::hosts::{
     self, HostsError, LATE, LOST_HERE, ReceiverHost, SenderHost, nothing_lost_here,
@@ -158,10 +158,10 @@ fn schemes(loss: LossModel, case: &Case) -> Vec<TableRow> {
 
 /// The claims of a simulated experiment and two more.
 fn claims_of(simulated: &Experiment) -> Vec<Claim> {
-    let bytes = Claim::new(
+    let bytes = Claim::own(
         "bytes",
-        "not of the paper: receptions that did not end with every byte, and the right one",
-        Printed::AtMost(0.0),
+        "receptions that did not end with every byte, and the right one",
+        Target::AtMost(0.0),
         0.0,
         |table| match table.numbers("seconds", &[]) {
             none if none.is_empty() => f64::NAN,
@@ -183,10 +183,10 @@ fn of_few_runs(simulated: &Experiment, names: &[&str], off: f64) -> Vec<Claim> {
 /// The claims about durations, and one about the difference between each reception and the
 /// simulated one of the same seed.
 fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> Vec<Claim> {
-    let simulator = Claim::new(
+    let simulator = Claim::own(
         "simulator",
-        "not of the paper: % by which the simulator is off, mean over all receptions (the bound is ours)",
-        Printed::AtMost(simulator_off),
+        "% by which the simulator is off, mean over all receptions",
+        Target::AtMost(simulator_off),
         0.0,
         |table| {
             let pairs = table.points("simulated", "seconds", &[]).into_iter();
@@ -297,12 +297,11 @@ fn profile_claims() -> Vec<Claim> {
         let pairs = of("seconds").into_iter().zip(of("heard"));
         mean(&pairs.map(|(seconds, heard)| seconds - heard).collect::<Vec<_>>())
     };
-    let hidden = Claim::new(
+    let hidden = Claim::shape(
         "hidden",
-        "opt_speed spreads the processing over the reception: time from the last symbol to the end with opt_cpu, \
-         over that with opt_speed (no number in the text; the bound is ours)",
-        Printed::AtLeast(1.0),
-        0.0,
+        "time from the last symbol to the end with opt_cpu, over that with opt_speed",
+        quote("reduces reception duration by spreading processing", "section 6.4.2"),
+        Target::AtLeast(1.0),
         move |table| after(table, profiles::OPT_CPU.name) / after(table, profiles::OPT_SPEED.name),
     );
     // Whether hosts are powerful enough, `here` says of all of them.

@@ -2,7 +2,7 @@
 //! Files are sent from one directory to another over the loopback interface, whose packets are
 //! observed.
 
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::loopback;
 use crate::table::{Table, TableRow, row};
@@ -249,51 +249,63 @@ fn claims() -> Vec<Claim> {
         move |table: &Table| table.number(column, &[("transfer", transfer.into())])
     };
     let [on_demand, kept, one_by_one] = TRANSFERS.map(|transfer| transfer.name);
-    let equal = |name: &str, text: &str, number, measure: Box<dyn Fn(&Table) -> f64>| {
-        Claim::new(name, text, Printed::Equal(number), 0.0, measure)
+    let shape = |name: &str, text: &str, quote, bound, measure: Box<dyn Fn(&Table) -> f64>| {
+        Claim::shape(name, text, quote, bound, measure)
     };
     vec![
-        equal(
+        shape(
             "on demand",
-            "on-demand mode: a receiver that joins late has every file, with its directories and every byte",
-            1.0,
+            "a receiver that joins late has every file, with its directories and every byte",
+            quote("receivers can arrive at any time", "section 1.2"),
+            Target::AtLeast(1.0),
             Box::new(of("exact", on_demand)),
         ),
-        equal(
+        shape(
             "push",
-            "push mode: the same for a receiver that joined before",
-            1.0,
+            "the same for a receiver that joined before",
+            quote("all the receivers must be ready before the transmission starts", "section 1.2"),
+            Target::AtLeast(1.0),
             Box::new(of("exact", kept)),
         ),
-        equal("ends", "and the sender ends by itself", 1.0, Box::new(of("ended", kept))),
-        equal(
+        Claim::own(
+            "ends",
+            "and the sender ends by itself",
+            Target::Equal(1.0),
+            0.0,
+            of("ended", kept),
+        ),
+        shape(
             "fragments",
-            "each fragment of a file is an object with all that is needed to process it",
-            FRAGMENTS.into(),
+            "objects of the transfer: one for each fragment",
+            quote("Each fragment contains all the information required", "section 4.1"),
+            Target::AtLeast(FRAGMENTS.into()),
             Box::new(of("objects", kept)),
         ),
-        Claim::new(
+        shape(
             "immediate",
-            "and is processed as soon as it is received: objects on the disk before the last symbol had been \
-             heard (no number in the text; the bound is ours)",
-            Printed::AtLeast(1.0),
-            0.0,
-            of("early", kept),
+            "objects on the disk before the last symbol had been received",
+            quote("can be processed by the application as soon as", "section 4.1"),
+            Target::AtLeast(1.0),
+            Box::new(of("early", kept)),
         ),
-        equal("packets", "packets that are none of ALC", 0.0, Box::new(of("malformed", kept))),
-        Claim::new(
+        Claim::own(
+            "packets",
+            "packets that are none of ALC",
+            Target::Equal(0.0),
+            0.0,
+            of("malformed", kept),
+        ),
+        shape(
             "keep",
-            "KEEP_DATA: the symbols of all objects are scheduled together: share of packets of another object \
-             than the one before (no number in the text; the bound is ours)",
-            Printed::AtLeast(0.5),
-            0.0,
-            of("changes", kept),
+            "share of packets of another object than the one before",
+            quote("triggers the scheduling of all the symbols of all the", "section 4.2.3"),
+            Target::AtLeast(0.5),
+            Box::new(of("changes", kept)),
         ),
-        Claim::new(
+        Claim::own(
             "push each",
-            "objects that are pushed one by one are sent one after the other: the same share (the bound is \
-             ours)",
-            Printed::AtMost(0.1),
+            "objects that are pushed one by one are sent one after the other: the same share",
+            Target::AtMost(0.1),
             0.0,
             of("changes", one_by_one),
         ),

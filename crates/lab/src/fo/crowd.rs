@@ -1,7 +1,7 @@
 //! `fo.crowd`: one sender, and from 1 to 100 000 receivers.
 
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
@@ -104,40 +104,44 @@ fn claims() -> Vec<Claim> {
         }
     };
     vec![
-        Claim::new(
+        Claim::own(
             "complete",
             "every receiver of every crowd completes",
-            Printed::Equal(1.0),
+            Target::Equal(1.0),
             0.0,
             |table| -largest(table.numbers("complete", &[]).into_iter().map(|c| -c)),
         ),
-        Claim::new("feedback", "packets that receivers send", Printed::Equal(0.0), 0.0, |table| {
-            largest(table.numbers("feedback_packets", &[]))
-        }),
-        Claim::new(
+        Claim::identity(
+            "feedback",
+            "packets that receivers send: they have no way to send one",
+            Target::Equal(0.0),
+            0.0,
+            |table| largest(table.numbers("feedback_packets", &[])),
+        ),
+        Claim::identity(
             "work",
             "the sender's work does not depend on the number of receivers: most packets sent in 2 s over \
              fewest",
-            Printed::Equal(1.0),
+            Target::Equal(1.0),
             0.0,
             |table| {
                 let sent = table.numbers("sender_packets", &[]);
                 largest(sent.iter().copied()) / -largest(sent.iter().map(|sent| -sent))
             },
         ),
-        Claim::new(
+        Claim::own(
             "worst",
             "all packets that the worst receiver hears until it is done, over k, if it has the manifest \
-             (the bound is ours: 1 % for control packets, and 3 % for RaptorQ and uneven luck)",
-            Printed::AtMost(1.04),
+             (1 % for control packets, and 3 % for RaptorQ and uneven luck)",
+            Target::AtMost(1.04),
             0.0,
             most("worst_inefficiency", "beforehand"),
         ),
-        Claim::new(
+        Claim::own(
             "heard",
             "the same if it has to hear the manifest first, which comes once in 372 packets, while the \
-             object has 749 (the bound is ours: five manifests lost one after the other)",
-            Printed::AtMost(2.7),
+             object has 749 (five manifests lost one after the other)",
+            Target::AtMost(2.7),
             0.0,
             most("worst_inefficiency", "in the session"),
         ),

@@ -3,7 +3,7 @@
 
 use super::churn::{self, Churn};
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
@@ -115,19 +115,19 @@ fn claims() -> Vec<Claim> {
         }
     };
     vec![
-        Claim::new(
+        Claim::own(
             "10MB",
-            "10 MB from one sender: all packets that the worst receiver hears, over k, at any loss (the \
-             bound is ours: 1 % for control packets, 0.5 % for the code)",
-            Printed::AtMost(1.015),
+            "10 MB from one sender: all packets that the worst receiver hears, over k, at any loss (\
+             1 % for control packets, 0.5 % for the code)",
+            Target::AtMost(1.015),
             0.0,
             worst(SIZES[1], 1),
         ),
-        Claim::new(
+        Claim::own(
             "any size",
             "any size from 10 MB on, from one sender: the slowest of more blocks is slower, at a loss of 50 % \
-             and 72 blocks by 2 % (the bound is ours)",
-            Printed::AtMost(1.03),
+             and 72 blocks by 2 %",
+            Target::AtMost(1.03),
             0.0,
             |table| {
                 let of = [("mirrors", 1_u32.into()), ("setting", "join".into())];
@@ -135,34 +135,34 @@ fn claims() -> Vec<Claim> {
                 largest(points.filter(|point| point.0 >= SIZES[1] as f64).map(|point| point.1))
             },
         ),
-        Claim::new(
+        Claim::own(
             "1MB",
             "the same for 1 MB, 715 packets, while a head comes once in 178: a receiver that loses the first \
-             one waits for the second (the bound is ours)",
-            Printed::AtMost(1.75),
+             one waits for the second",
+            Target::AtMost(1.75),
             0.0,
             worst(SIZES[0], 1),
         ),
-        Claim::new(
+        Claim::own(
             "mirrors",
-            "10 MB from 16 mirrors, which send as much before their head has come (the bound is ours)",
-            Printed::AtMost(1.1),
+            "10 MB from 16 mirrors, which send as much before their head has come",
+            Target::AtMost(1.1),
             0.0,
             worst(SIZES[1], 16),
         ),
-        Claim::new(
+        Claim::own(
             "distinct",
             "distinctness inefficiency, largest of all: nothing comes twice, but for what mirrors that begin \
              anywhere among the 2^24 symbols of a block have in common by chance, k/2^25 at most",
-            Printed::Equal(1.0),
+            Target::Equal(1.0),
             LONGEST_BLOCK / 2_f64.powi(25),
             |table| largest(table.numbers("worst_eta_d", &[("setting", "join".into())])),
         ),
-        Claim::new(
+        Claim::own(
             "churn",
             "the same with four layers, levels that change all the time, four mirrors, one restart of a \
              sender and one of a receiver",
-            Printed::Equal(1.0),
+            Target::Equal(1.0),
             0.0005,
             |table| table.number("worst_eta_d", &[("setting", CHURNING.into())]),
         ),

@@ -1,7 +1,7 @@
 //! `fo.fair`: sessions with congestion control that share a bottleneck with TCP or with each other.
 //! To compare, Reno, to which the RFCs of that time are fair, shares it with CUBIC, today's TCP.
 
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::scene::Peer;
 use crate::session::{HEADER_BYTES, LISTENERS_FIRST, SYMBOL_BYTES, Session};
@@ -229,13 +229,12 @@ fn claims() -> Vec<Claim> {
     let mut claims = Vec::new();
     for control in ["webrc", "webrc_fast"] {
         let ratio = of("ratio", control, "TCP CUBIC");
-        claims.push(Claim::new(
+        claims.push(Claim::own(
             format!("{control}@cubic"),
             format!(
-                "throughput of {control} beside one TCP CUBIC flow: the larger over the smaller (the bound \
-                 is ours)"
+                "throughput of {control} beside one TCP CUBIC flow: the larger over the smaller"
             ),
-            Printed::AtMost(2.0),
+            Target::AtMost(2.0),
             0.0,
             move |table| {
                 let ratio = ratio(table);
@@ -244,29 +243,27 @@ fn claims() -> Vec<Claim> {
         ));
         let (ratio, renos) =
             (of("ratio", control, "TCP Reno"), of("ratio", "TCP Reno", "TCP CUBIC"));
-        claims.push(Claim::new(
+        claims.push(Claim::own(
             format!("{control}@reno"),
             format!(
                 "throughput of {control} over that of one TCP Reno flow, over what it is for a flow of CUBIC \
-                 (the bound is ours)"
+                "
             ),
-            Printed::AtMost(1.0),
+            Target::AtMost(1.0),
             0.0,
             move |table| ratio(table) * renos(table),
         ));
-        claims.push(Claim::new(
+        claims.push(Claim::own(
             format!("{control}@jain"),
-            format!("Jain's index of eight sessions of {control} (the bound is ours)"),
-            Printed::AtLeast(0.9),
+            format!("Jain's index of eight sessions of {control}"),
+            Target::AtLeast(0.9),
             0.0,
             of("jain", control, "7 of its kind"),
         ));
-        claims.push(Claim::new(
+        claims.push(Claim::own(
             format!("{control}@dropped"),
-            format!(
-                "what the bottleneck drops, of {control} and one CUBIC flow (the bound is ours)"
-            ),
-            Printed::AtMost(0.05),
+            format!("what the bottleneck drops, of {control} and one CUBIC flow"),
+            Target::AtMost(0.05),
             0.0,
             of("dropped", control, "TCP CUBIC"),
         ));

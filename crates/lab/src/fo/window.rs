@@ -8,7 +8,7 @@
 //! the rows are RaptorQ's.
 
 use crate::chart::{Exhibit, Grid};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::df::loss::LossProcess;
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::{largest, mean};
@@ -265,11 +265,11 @@ fn claims() -> Vec<Claim> {
         }
     };
     vec![
-        Claim::new(
+        Claim::own(
             "overhead",
             "on the wire only if eta is at most 1.006 at any loss and length: windows of 4096, mean \
              of the trials, largest of all settings",
-            Printed::AtMost(MOST_OVERHEAD),
+            Target::AtMost(MOST_OVERHEAD),
             0.0,
             |table| {
                 let of_4096 = settings().into_iter().filter(|&(_, window, _)| window == 4096);
@@ -277,19 +277,19 @@ fn claims() -> Vec<Claim> {
                 largest(means.filter(|etas| !etas.is_empty()).map(|etas| mean(&etas)))
             },
         ),
-        Claim::new(
+        Claim::own(
             "lag",
             "only if, at that overhead, a symbol of a stream is known within 3 windows: 99 % of them, \
              windows of 4096, largest of all settings",
-            Printed::AtMost(MOST_LAG),
+            Target::AtMost(MOST_LAG),
             0.0,
             worst("lag 99 %"),
         ),
-        Claim::new(
+        Claim::own(
             "blocks",
             "blocks of 10 000 symbols need more at a loss of 0.5: their eta less 1 over that of \
-             windows of 2000, for 100 000 symbols (the bound is ours)",
-            Printed::AtLeast(2.0),
+             windows of 2000, for 100 000 symbols",
+            Target::AtLeast(2.0),
             0.0,
             |table| {
                 let excess = |window| mean(&eta(table, 100_000, window, 0.5)) - 1.0;

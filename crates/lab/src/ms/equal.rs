@@ -4,7 +4,7 @@ use super::mirrors::{Mean, Mirrors};
 use super::model::equal_senders;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Quote, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
 use crate::table::{Table, row};
@@ -44,6 +44,18 @@ pub(crate) const EQUATION_2: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
+fn overhead() -> Quote {
+    quote("with an overhead of approximately 14%", "section V-A.2")
+}
+
+fn loss_in_efficiency() -> Quote {
+    quote("an additional loss in efficiency of less than 4%", "section V-A.2")
+}
+
+fn nearest_thousandth() -> Quote {
+    quote("matches the results of our simulations to the nearest thousandth", "section V-A.2")
+}
+
 fn equation_2_claims() -> Vec<Claim> {
     let formula = |senders: u32, stretch: u32| {
         move |table: &Table| {
@@ -51,31 +63,35 @@ fn equation_2_claims() -> Vec<Claim> {
         }
     };
     vec![
-        Claim::new(
+        Claim::printed(
             "printed",
             "four senders at c = 2, by the formula",
-            Printed::Equal(1.368),
+            quote("with 4 senders and a stretch factor of 2", "section V-A.1"),
+            Target::Equal(1.368),
             0.0005,
             formula(4, 2),
         ),
-        Claim::new(
+        Claim::printed(
             "two",
-            "two senders at c = 4: an overhead of approximately 14 %",
-            Printed::Equal(1.14),
+            "two senders at c = 4, by the formula",
+            overhead(),
+            Target::Equal(1.14),
             0.005,
             formula(2, 4),
         ),
-        Claim::new(
+        Claim::printed(
             "four",
-            "four senders instead of two at c = 4: less than 4 % more",
-            Printed::AtMost(1.04),
+            "four senders instead of two at c = 4, by the formula",
+            loss_in_efficiency(),
+            Target::AtMost(1.04),
             0.0,
             move |table| formula(4, 4)(table) / formula(2, 4)(table),
         ),
-        Claim::new(
+        Claim::printed(
             "simulation",
-            "the formula matches simulations to the nearest thousandth: largest difference",
-            Printed::AtMost(0.001),
+            "the formula and simulations: largest difference",
+            nearest_thousandth(),
+            Target::AtMost(0.001),
             0.0,
             |table| {
                 let pairs = table.points("formula", "simulated", &[]);
@@ -114,47 +130,48 @@ fn figure_1_claims() -> Vec<Claim> {
         }
     };
     vec![
-        Claim::new(
+        Claim::printed(
             "overhead",
-            "two senders at c = 4: an overhead of approximately 14 %",
-            Printed::Equal(1.14),
+            "two senders at c = 4",
+            overhead(),
+            Target::Equal(1.14),
             0.006,
             point("inefficiency", 2, 4),
         ),
-        Claim::new(
+        Claim::shape(
             "two",
-            "two senders at c = 4 almost halve the time (no number in the text; the bound is ours)",
-            Printed::AtLeast(1.8),
-            0.0,
+            "speed-up of two senders at c = 4",
+            quote("using two senders instead of one almost halves download time", "section V-A.2"),
+            Target::AtLeast(1.8),
             point("speedup", 2, 4),
         ),
-        Claim::new(
+        Claim::shape(
             "four",
-            "four almost halve it again (no number in the text; the bound is ours)",
-            Printed::AtLeast(1.8),
-            0.0,
+            "speed-up of four over two",
+            quote("instead of two almost halves download time again", "section V-A.2"),
+            Target::AtLeast(1.8),
             move |table| point("speedup", 4, 4)(table) / point("speedup", 2, 4)(table),
         ),
-        Claim::new(
+        Claim::printed(
             "less",
-            "at the expense of less than 4 % more packets",
-            Printed::AtMost(1.04),
+            "packets of four over those of two",
+            loss_in_efficiency(),
+            Target::AtMost(1.04),
             0.001,
             move |table| point("inefficiency", 4, 4)(table) / point("inefficiency", 2, 4)(table),
         ),
-        Claim::new(
+        Claim::shape(
             "rest",
-            "beyond c = 3 more stretch gains little: four senders, c = 8 instead of 3 (no number in \
-             the text; the bound is ours)",
-            Printed::AtMost(0.15),
-            0.0,
+            "more stretch gains little: four senders, inefficiency at c = 3 less that at c = 8",
+            quote("beyond a moderate stretch factor of c=3", "section V-A.2"),
+            Target::AtMost(0.15),
             move |table| point("inefficiency", 4, 3)(table) - point("inefficiency", 4, 8)(table),
         ),
-        Claim::new(
+        Claim::printed(
             "formula",
-            "equation (2) matches: largest difference (1000 receptions leave a standard error of \
-             0.0004)",
-            Printed::AtMost(0.001),
+            "equation (2): largest difference (1000 receptions leave a standard error of 0.0004)",
+            nearest_thousandth(),
+            Target::AtMost(0.001),
             0.001,
             |table| {
                 largest((2..=MOST_SENDERS).flat_map(|senders| {

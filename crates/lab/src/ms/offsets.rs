@@ -3,7 +3,7 @@
 use super::mirrors::turn;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
 use crate::table::{TableRow, row};
@@ -15,6 +15,8 @@ const RATIOS: [u32; 6] = [1, 2, 4, 8, 16, 64];
 
 /// Receptions of a case.
 const TRIALS: u32 = 200;
+
+const SECTION: &str = "section V-C";
 
 /// What a sender does with the offsets that the receiver has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,26 +57,25 @@ pub(crate) const OFFSETS: Experiment = Experiment {
             }
         };
         vec![
-            Claim::new(
+            Claim::shape(
                 "equal",
-                "offsets spread evenly: no duplicates at equal rates",
-                Printed::Equal(1.0),
-                0.0,
+                "offsets spread evenly, equal rates: copies of a packet",
+                quote("guaranteed to contain no duplicates for a significant period", SECTION),
+                Target::AtMost(1.0),
                 distinctness("offsets", 1),
             ),
-            Claim::new(
+            Claim::shape(
                 "lapped",
-                "distinctness drops once one sender laps another: it does at a ratio of 64 (no \
-                 number in the text; above 1)",
-                Printed::AtLeast(1.0001),
-                0.0,
+                "offsets, at a ratio of 64: copies of a packet",
+                quote("distinctness may drop significantly", SECTION),
+                Target::AtLeast(1.0001),
                 distinctness("offsets", 64),
             ),
-            Claim::new(
+            Claim::shape(
                 "renegotiated",
-                "renegotiated ranges: no duplicates at any ratio",
-                Printed::Equal(1.0),
-                0.0,
+                "renegotiated ranges, any ratio: most copies of a packet",
+                quote("transmit packets next from a new range", SECTION),
+                Target::AtMost(1.0),
                 |table| {
                     let condition = [("enhancement", "renegotiated".into())];
                     largest(table.numbers("distinctness", &condition))
@@ -129,23 +130,22 @@ pub(crate) const SLOW: Experiment = Experiment {
     run: slow,
     claims: || {
         vec![
-            Claim::new(
+            Claim::shape(
                 "enough",
-                "with c >= eps s any one sender suffices, however slow the others: most copies of \
-                 a packet",
-                Printed::Equal(1.0),
-                0.0,
+                "c >= eps s, however slow the others: most copies of a packet",
+                quote("any one sender can supply enough packets", SECTION),
+                Target::AtMost(1.0),
                 |table| {
                     largest([100_u32, 105].into_iter().flat_map(|margin| {
                         table.numbers("distinctness", &[("margin", margin.into())])
                     }))
                 },
             ),
-            Claim::new(
+            Claim::own(
                 "necessary",
                 "with 10 % less one sender does not suffice at a ratio of 64: fewest copies of a \
-                 packet (no number in the text; above 1)",
-                Printed::AtLeast(1.0001),
+                 packet",
+                Target::AtLeast(1.0001),
                 0.0,
                 |table| {
                     let below = [("margin", 90_u32.into()), ("ratio", 64_u32.into())];

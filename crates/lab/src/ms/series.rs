@@ -3,7 +3,7 @@
 use super::EPSILON;
 use super::model::{equal_senders, two_senders_series};
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::exponent;
 use crate::table::{TableRow, row};
@@ -22,18 +22,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
     claims: || {
         vec![
-            Claim::new(
-                "close",
-                "error at stretch 4 (the text says \"about\"; the bound is ours)",
-                Printed::AtMost(0.002),
-                0.0,
-                |table| table.number("error", &[("stretch", 4_u32.into())]),
-            ),
-            Claim::new(
+            Claim::identity("close", "error at stretch 4", Target::AtMost(0.002), 0.0, |table| {
+                table.number("error", &[("stretch", 4_u32.into())])
+            }),
+            Claim::identity(
                 "order",
                 "the error falls with the third power of the stretch factor, as the first term \
                  left out does",
-                Printed::Equal(-3.0),
+                Target::Equal(-3.0),
                 0.1,
                 |table| {
                     let points = table.points("stretch", "error", &[]);

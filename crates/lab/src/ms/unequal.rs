@@ -4,7 +4,7 @@ use super::mirrors::{Mirrors, turn};
 use super::model::{recursion, two_senders_exact};
 use super::{NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
 use crate::table::{Table, TableRow, Value, row};
@@ -30,6 +30,9 @@ const STRETCHES: [u32; 3] = [2, 3, 4];
 /// Stretch factors of the figures, in halves. From 3/2 on one sender never comes to the end of its
 /// packets.
 const HALVES: [u32; 7] = [3, 4, 5, 6, 8, 12, 16];
+
+/// The section that describes figures 2 and 3.
+const SECTION: &str = "section V-A.2";
 
 /// Standard error of a mean of so many: 0.0001.
 const EXACT_TRIALS: u32 = 10_000;
@@ -57,25 +60,24 @@ pub(crate) const EQUATION_1: Experiment = Experiment {
             }
         };
         vec![
-            Claim::new(
+            Claim::shape(
                 "simulation",
-                "the recursion is a good approximation: largest difference from the simulation \
-                 (no number in the text; the paper's thousandth)",
-                Printed::AtMost(0.001),
-                0.0,
+                "largest difference of the recursion from the simulation; the paper's thousandth",
+                quote("this is only an approximation", "section V-A.1"),
+                Target::AtMost(0.001),
                 farthest("recursion", "simulated"),
             ),
-            Claim::new(
+            Claim::own(
                 "exact",
                 "largest difference of the recursion from the exact sum for two senders",
-                Printed::AtMost(0.001),
+                Target::AtMost(0.001),
                 0.0,
                 farthest("recursion", "exact"),
             ),
-            Claim::new(
+            Claim::own(
                 "sum",
                 "largest difference of the simulation from the exact sum for two senders",
-                Printed::AtMost(0.0005),
+                Target::AtMost(0.0005),
                 0.0,
                 farthest("simulated", "exact"),
             ),
@@ -118,24 +120,25 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
     claims: || {
         vec![
             worst_claim("1:1", TWO),
-            Claim::new(
+            Claim::shape(
                 "slower",
-                "a slower second sender gains less: speed-ups at c = 4 fall from 1:1 to 8:1 \
-                 (differences below 0: none)",
-                Printed::AtLeast(0.0),
-                0.0,
+                "least difference between consecutive speed-ups at c = 4, from 1:1 to 8:1",
+                quote("the speedup is much less significant", SECTION),
+                Target::AtLeast(0.0),
                 |table| {
                     let speedups: Vec<_> =
                         TWO.iter().map(|rates| speedup(table, rates.0)).collect();
                     -largest(speedups.windows(2).map(|pair| pair[1] - pair[0]))
                 },
             ),
-            Claim::new(
+            Claim::shape(
                 "reasonable",
-                "even at 4:1 the speed-up is reasonable (no number in the text; the bound is ours, \
-                 1.25 would be perfect)",
-                Printed::AtLeast(1.15),
-                0.0,
+                "speed-up at 4:1; 1.25 would be perfect",
+                quote(
+                    "we obtain reasonable speedups accessing multiple senders in parallel",
+                    SECTION,
+                ),
+                Target::AtLeast(1.15),
                 |table| speedup(table, "4:1"),
             ),
         ]
@@ -154,21 +157,22 @@ pub(crate) const FIGURE_3: Experiment = Experiment {
     claims: || {
         vec![
             worst_claim("1:1:1", THREE),
-            Claim::new(
+            Claim::shape(
                 "marginal",
-                "a third sender at half the rate gains much less than a second one at the full \
-                 rate: speed-up of 2:2:1 over 1:1 at c = 4, over that of 1:1 over one (no number \
-                 in the text; the bound is ours)",
-                Printed::AtMost(0.75),
-                0.0,
+                "a third sender at half the rate: speed-up of 2:2:1 over 1:1 at c = 4, over that of \
+                 1:1 over one",
+                quote("much less significant than the marginal gain of using two", SECTION),
+                Target::AtMost(0.75),
                 |table| third(table) / speedup(table, "1:1"),
             ),
-            Claim::new(
+            Claim::shape(
                 "significant",
-                "and still gains: speed-up of 2:2:1 over 1:1 (no number in the text; the bound is \
-                 ours, 1.25 would be perfect)",
-                Printed::AtLeast(1.15),
-                0.0,
+                "speed-up of 2:2:1 over 1:1; 1.25 would be perfect",
+                quote(
+                    "additional senders can still impact downloading performance significantly",
+                    SECTION,
+                ),
+                Target::AtLeast(1.15),
                 third,
             ),
         ]
@@ -201,12 +205,15 @@ fn third(table: &Table) -> f64 {
 
 /// Equal rates give the most duplicates.
 fn worst_claim(equal: &'static str, figures: &'static [Rates]) -> Claim {
-    Claim::new(
+    Claim::shape(
         "worst",
-        "most packets are duplicates when all rates are equal: how much more inefficient any \
-         other rates are, over all stretch factors (the standard error of a difference is 0.0005)",
-        Printed::AtMost(0.0),
-        0.001,
+        "how much more inefficient any other rates are, over all stretch factors (the standard \
+         error of a difference is 0.0005)",
+        quote(
+            "equal rate transmission maximizes the number of duplicate packets received",
+            SECTION,
+        ),
+        Target::AtMost(0.001),
         move |table| {
             let of = |rates: &str| table.numbers("inefficiency", &[("rates", rates.into())]);
             let equal_rates = of(equal);

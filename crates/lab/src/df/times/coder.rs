@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// 1 KB, in 16 parts of a cache line.
 pub(crate) const SYMBOL_SIZE: usize = 1024;
 
-/// Bits of an element: a field that has room for the longest file.
-const BITS: u32 = 16;
+/// Bits of an element, and parts of a packet: a field that has room for the longest file.
+pub(super) const BITS: u32 = 16;
 
 /// The operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::code::WindowCode;
 use super::recovery::{self, Recovered};
 use super::{DELAY_WINDOWS, MOST_OVERHEAD, Stream, encoder};
 use crate::chart::{Exhibit, Grid};
-use crate::claim::{Claim, Printed};
+use crate::claim::{Claim, Target};
 use crate::df::times::coder::{Direction, Fountain, SYMBOL_SIZE};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
@@ -115,18 +115,17 @@ fn claims() -> Vec<Claim> {
         }
     };
     vec![
-        Claim::new(
+        Claim::own(
             "rate",
             "on the wire only if an object is recovered at 2 GB/s by one core: faster of the windows",
-            Printed::AtLeast(2.0),
+            Target::AtLeast(2.0),
             0.0,
             best("gigabytes_per_second"),
         ),
-        Claim::new(
+        Claim::own(
             "memory",
-            "in the memory of about 4 windows: rows held at once, larger of the windows (the bound \
-             is ours)",
-            Printed::AtMost(4.0),
+            "in the memory of about 4 windows: rows held at once, larger of the windows",
+            Target::AtMost(4.0),
             1.0,
             best("rows_held"),
         ),
