@@ -219,8 +219,16 @@ impl Receiver {
         key: SessionKey,
         header: &Header<'_>,
     ) -> Option<SessionIndex> {
-        if self.sessions.len() >= self.config.limits.max_sessions {
-            let mut removed = self.sessions.remove_least()?;
+        let Self { config, sessions, .. } = self;
+        // Each address of the ticket has a place.
+        let expected = &config.expectation.sources;
+        if sessions.len() >= config.limits.max_sessions.max(expected.len()) {
+            let is_reserved = expected.contains(&key.source) && !sessions.has_source(key.source);
+            let removed = match sessions.remove_least(now) {
+                None if is_reserved => sessions.remove_least_of_shared_source(),
+                removed => removed,
+            };
+            let mut removed = removed?;
             self.reception.forget(&mut removed, &mut self.channels);
         }
         let mut announced = self.reception.nothing_announced();
@@ -326,6 +334,9 @@ impl Receiver {
         let is_control = reception.is_control(toi);
         let toi = reception.first_toi(toi);
         let discovery = if is_control {
+            if toi == Toi::MANIFEST && !reception.has_accepted() && session.is_collecting() {
+                session.useful_at = Some(now);
+            }
             reception.on_control(config, now, session, packet, payload)
         } else {
             reception.on_fti(config, now, session, toi, packet)
@@ -347,6 +358,7 @@ impl Receiver {
             let fresh = self.stats.fresh;
             self.reception.take(&self.config, session, arrival, &mut self.stats);
             if self.stats.fresh > fresh {
+                session.useful_at = Some(now);
                 self.reception.on_fresh(now, self.stats.fresh - fresh);
             }
         }

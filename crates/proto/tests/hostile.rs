@@ -257,6 +257,80 @@ fn forged_heads_neither_displace_nor_delay_a_signed_session() {
     assert!(receiver.has(&content), "{:?} {:?}", receiver.events, receiver.endpoint.stats());
 }
 
+/// Packets that an honest sender, which begins after 100 ms, sends until a receiver is complete.
+/// `strangers` addresses repeat its head and manifest from the beginning.
+fn packets_among_repeaters(strangers: u8, expectation: &Expectation, signer: &SecretKey) -> u64 {
+    let content = Content::new(&[(150_000, 2), (700, 1)], 1);
+    let honest = || SenderDriver::new(sender(&content, &Setup::default(), Some(signer)), &content);
+    let is_public = |datagram: &Vec<u8>| {
+        let toi = fontana_wire::Packet::parse(datagram).unwrap().header.toi;
+        matches!(toi, Some(Toi::HEAD | Toi::MANIFEST))
+    };
+    let mut recorder = honest();
+    let public = (0..200).flat_map(|ms| recorder.poll(Instant::ZERO + Duration::from_millis(ms)));
+    let public: Vec<_> = public.filter(is_public).collect();
+    let mut config = receiver_config();
+    config.expectation = expectation.clone();
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    let (mut driver, mut packets) = (honest(), 0);
+    driver.starts_at = Instant::ZERO + Duration::from_millis(100);
+    receiver.timeout(Instant::ZERO);
+    for millisecond in 0..3_000 {
+        let now = Instant::ZERO + Duration::from_millis(millisecond);
+        for stranger in 0..strangers {
+            let datagram = &public[(millisecond as usize + usize::from(stranger)) % public.len()];
+            receiver.hear(now, source(100 + stranger), datagram);
+        }
+        for datagram in driver.poll(now) {
+            packets += 1;
+            receiver.hear(now, source(1), &datagram);
+            if receiver.complete_at.is_some() {
+                assert!(receiver.has(&content));
+                return packets;
+            }
+        }
+        receiver.timeout(now);
+    }
+    panic!("{strangers} strangers: {packets} packets, {:?}", receiver.endpoint.stats());
+}
+
+#[test]
+fn strangers_that_repeat_the_public_head_and_manifest_keep_no_place_from_the_sender() {
+    let key = SecretKey::from_seed(&[1; 32]);
+    let content = Content::new(&[(150_000, 2), (700, 1)], 1);
+    let pinned = Expectation { manifest: Some(content.hash()), ..Expectation::default() };
+    let alone = packets_among_repeaters(0, &pinned, &key);
+    for strangers in [16, 64] {
+        let among = packets_among_repeaters(strangers, &pinned, &key);
+        assert!(among * 10 <= alone * 11, "{strangers} strangers: {among}, alone {alone}");
+    }
+}
+
+#[test]
+fn every_address_of_the_ticket_has_a_place() {
+    let content = Content::new(&[(20_000, 1)], 1);
+    let mut config = receiver_config();
+    config.expectation =
+        Expectation { sources: vec![source(1), source(2)], ..Expectation::default() };
+    config.acceptance = fontana_proto::Acceptance::Ask;
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    let mut hear = |tsi, from| {
+        let setup = Setup { tsi: Tsi(tsi), ..Setup::default() };
+        let mut driver = SenderDriver::new(sender(&content, &setup, None), &content);
+        for milliseconds in 0..100 {
+            for datagram in driver.poll(Instant::ZERO + Duration::from_millis(milliseconds)) {
+                receiver.hear(Instant::ZERO, from, &datagram);
+            }
+        }
+    };
+    // As many sessions on offer as the table has places, all in the name of one address.
+    (1..=16).for_each(|tsi| hear(tsi, source(1)));
+    hear(17, source(2));
+    let is_offered = |event: &ReceiverEvent| matches!(event, ReceiverEvent::Offered(offer) if offer.session.source == source(2));
+    assert!(receiver.events.iter().any(is_offered), "{:?}", receiver.events);
+}
+
 /// Any sequence of datagrams, time steps and acceptances: coverage-guided under `cargo bolero`,
 /// random here.
 #[test]

@@ -14,6 +14,7 @@ mod lab;
 mod mirrors;
 mod pipes;
 mod resume;
+mod strangers;
 mod strict_flute;
 mod support;
 mod terminal;

@@ -273,6 +273,8 @@ impl Reception {
         for session in around.sessions.iter_mut() {
             if session.content == Some(id) {
                 session.standing = Standing::Accepted;
+                // From here on symbols of content are of use.
+                session.useful_at = None;
             } else if session.content.is_some() {
                 self.refuse(session, around.channels, Rejection::OtherManifest);
             }
@@ -501,6 +503,7 @@ impl Reception {
         }
         let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
         self.early_cost -= cost;
+        let fresh = stats.fresh;
         for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
             let run = self.transfer.symbol_run(block, esi, encoding_id, bytes.len());
             let mut take = |esi, bytes: Vec<u8>| {
@@ -518,6 +521,9 @@ impl Reception {
                     }
                 }
             }
+        }
+        if stats.fresh > fresh {
+            session.useful_at = Some(session.last_received);
         }
     }
 

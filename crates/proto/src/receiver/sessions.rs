@@ -4,6 +4,8 @@ use crate::endpoint::SessionKey;
 use crate::sequence::SequenceTracker;
 use crate::time::Instant;
 use fontana_wire::{Hash, InstanceId, PublicKey, SessionHead};
+use std::net::IpAddr;
+use std::time::Duration;
 
 mod early;
 mod heads;
@@ -12,6 +14,13 @@ mod tables;
 pub(super) use early::{EarlySymbol, EarlySymbols};
 pub(super) use heads::{HeadState, Metadata};
 pub(super) use tables::TableCollector;
+
+/// Sessions that may stay in a full table although they have only repeated a head, which is public.
+/// A mirror that has just started is one of them until its first symbol is placed.
+const MAX_REPEATERS: usize = 4;
+/// Time for which a session that carries wanted content keeps its place in a full table, from its
+/// first packet and from each symbol of use. Longer than a sender pauses.
+const KEPT_FOR: Duration = Duration::from_secs(2);
 
 /// Content of a session. Sessions of equal content add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +80,24 @@ pub(super) struct SessionState {
     pub(super) early: EarlySymbols,
     pub(super) sequence: SequenceTracker,
     pub(super) counters: SessionCounters,
+    pub(super) first_received: Instant,
     pub(super) last_received: Instant,
+    /// Time of the last symbol of use: of a manifest before content is accepted, then of content.
+    pub(super) useful_at: Option<Instant>,
+}
+
+/// Why a session leaves a full table, in the order in which they leave. Of one reason, the earliest
+/// leaves first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Removal {
+    /// It is one of more than [`MAX_REPEATERS`] that have only repeated a head. With the time of
+    /// its first packet.
+    Repeater(Instant),
+    /// Its content is not known or not wanted. With the time of its last packet.
+    Unwanted { has_content: bool, last_received: Instant },
+    /// It carries wanted content, and has brought no symbol of use for [`KEPT_FOR`]. With the time
+    /// of the last one.
+    Useless(Instant),
 }
 
 impl SessionState {
@@ -85,7 +111,35 @@ impl SessionState {
             early: EarlySymbols::default(),
             sequence: SequenceTracker::default(),
             counters: SessionCounters::default(),
+            first_received: now,
             last_received: now,
+            useful_at: None,
+        }
+    }
+
+    /// Whether its head is all that the session has brought: a stranger can repeat it.
+    fn is_repeater(&self) -> bool {
+        self.content.is_some()
+            && self.standing != Standing::Refused
+            && self.useful_at.is_none()
+            && self.early.is_empty()
+    }
+
+    /// Why it may leave a full table. `None`: it may not.
+    fn removal(&self, now: Instant, too_many_repeaters: bool) -> Option<Removal> {
+        if too_many_repeaters && self.is_repeater() {
+            return Some(Removal::Repeater(self.first_received));
+        }
+        match self.standing {
+            Standing::Unknown | Standing::Refused => Some(Removal::Unwanted {
+                has_content: self.content.is_some(),
+                last_received: self.last_received,
+            }),
+            Standing::Offered | Standing::Accepted => {
+                let useful_at = self.useful_at.unwrap_or(self.first_received);
+                let is_kept = now.saturating_since(useful_at) < KEPT_FOR;
+                (!is_kept).then_some(Removal::Useless(useful_at))
+            }
         }
     }
 
@@ -143,6 +197,11 @@ impl SessionState {
             Announced::Head(state) => state.metadata(),
             Announced::Nothing | Announced::Tables(_) => None,
         }
+    }
+
+    /// Whether symbols of its manifest or index are of use.
+    pub(super) fn is_collecting(&self) -> bool {
+        matches!(&self.announced, Announced::Head(state) if state.is_collecting())
     }
 
     /// Its head state, if it is a session of Fontana.
@@ -207,15 +266,31 @@ impl Sessions {
         SessionIndex(at)
     }
 
-    /// Removes the session that matters least: unknown or refused, without content if there is
-    /// one, and silent for the longest time.
-    pub(super) fn remove_least(&mut self) -> Option<SessionState> {
-        let (at, _) = self
-            .states
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| matches!(s.standing, Standing::Unknown | Standing::Refused))
-            .min_by_key(|(_, s)| (s.content.is_some(), s.last_received))?;
+    /// Whether a session from this address is here.
+    pub(super) fn has_source(&self, source: IpAddr) -> bool {
+        self.states.iter().any(|state| state.key.source == source)
+    }
+
+    /// Removes the session that matters least. `None` if each of them has brought a symbol of use
+    /// within [`KEPT_FOR`].
+    pub(super) fn remove_least(&mut self, now: Instant) -> Option<SessionState> {
+        let repeaters = self.states.iter().filter(|state| state.is_repeater()).count();
+        let removal = |state: &SessionState| state.removal(now, repeaters > MAX_REPEATERS);
+        let candidates = self.states.iter().enumerate();
+        let candidates = candidates.filter_map(|(at, state)| Some((removal(state)?, at)));
+        let (_, at) = candidates.min()?;
+        Some(self.states.remove(at))
+    }
+
+    /// Removes a session from an address that has several: the one that has been of use least
+    /// recently. Makes room for an address that has none.
+    pub(super) fn remove_least_of_shared_source(&mut self) -> Option<SessionState> {
+        // The sessions of one address follow each other.
+        let sources = self.states.chunk_by(|a, b| a.key.source == b.key.source);
+        let shared = sources.filter(|of_source| of_source.len() > 1).flatten();
+        let useful_at = |state: &&SessionState| state.useful_at.unwrap_or(state.first_received);
+        let key = shared.min_by_key(useful_at)?.key;
+        let at = self.position(key).ok()?;
         Some(self.states.remove(at))
     }
 

@@ -38,6 +38,10 @@ impl EarlySymbols {
         self.0.push_back(symbol);
     }
 
+    pub(in crate::receiver) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes the symbols of all objects that `is_placeable`. Returns them and their cost.
     pub(in crate::receiver) fn take(
         &mut self,

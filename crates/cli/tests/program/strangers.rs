@@ -1,0 +1,67 @@
+//! Receptions beside strangers: hosts that send to the same group and port.
+
+use crate::support::{Running, Sender, arguments, noise};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Heads and manifests that a sender of `file` sends, and its ticket.
+fn record(file: &Path, words: &str) -> (String, Vec<Vec<u8>>, u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let sender = Sender::start(&format!("--to 127.0.0.1:{port} {words}"), &[file]);
+    let (mut public, mut packet) = (Vec::new(), [0; 2048]);
+    while public.len() < 8 {
+        let length = socket.recv(&mut packet).unwrap();
+        // The TOI of a header with 32 bits of each CCI, TSI and TOI.
+        if matches!(packet[12..16], [0xFF, 0xFF, 0xFF, 0xFE | 0xFF]) {
+            public.push(packet[..length].to_vec());
+        }
+    }
+    let ticket = sender.ticket.clone();
+    sender.finish();
+    (ticket, public, port)
+}
+
+/// Receives a file while `strangers` addresses repeat its head and manifest from the beginning. Its
+/// sender starts later.
+fn receive_among(strangers: u8) {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("file"), directory.path().join("into"));
+    std::fs::write(&file, noise(2_000_000, 1)).unwrap();
+    let (ticket, public, port) = record(&file, "--rate 40M");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let bind = |number| UdpSocket::bind(format!("127.0.1.{number}:0")).unwrap();
+            let sockets: Vec<_> = (1..=strangers).map(bind).collect();
+            let until = Instant::now() + Duration::from_secs(60);
+            while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
+                for packet in &public {
+                    for socket in &sockets {
+                        // Refused while no socket listens.
+                        let _ = socket.send_to(packet, ("127.0.0.1", port));
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+        });
+        let words = format!("recv {ticket} -i lo --timeout 20 -o");
+        let receiver = Running::start(&arguments(&words, &[&into]));
+        // The strangers have all places by then.
+        std::thread::sleep(Duration::from_secs(1));
+        let sender = Sender::start(&format!("--to 127.0.0.1:{port} --rate 40M"), &[&file]);
+        let received = receiver.wait();
+        is_over.store(true, Ordering::Relaxed);
+        sender.finish();
+        received.expect(0);
+    });
+    assert!(std::fs::read(into.join("file")).unwrap() == std::fs::read(&file).unwrap());
+}
+
+#[test]
+fn strangers_that_repeat_head_and_manifest_do_not_lock_the_sender_out() {
+    receive_among(16);
+    receive_among(64);
+}
