@@ -360,6 +360,10 @@ impl Receiver {
             if self.stats.fresh > fresh {
                 session.useful_at = Some(now);
                 self.reception.on_fresh(now, self.stats.fresh - fresh);
+                if self.channels.on_useful(now, session.key) {
+                    let (channels, precedence) = (&mut self.channels, Precedence::Replacing);
+                    self.reception.follow(session, channels, precedence);
+                }
             }
         }
         self.reception.update_phase(&self.channels);

@@ -7,8 +7,11 @@ mod world;
 
 use bolero::check;
 use fontana_fec::{EncodingId, Esi, Sbn};
-use fontana_proto::{Endpoint, Expectation, Instant, ReceiverEvent, SplitMix64};
-use fontana_wire::{Cci, HeaderFields, SecretKey, Toi, Tsi, emit_payload_id};
+use fontana_proto::{Endpoint, Expectation, Instant, ReceiverEvent, SplitMix64, presets};
+use fontana_wire::{
+    Cci, CongestionControl, HeaderFields, LayerRates, SecretKey, SessionHead, Toi, Tsi,
+    UnverifiedHead, emit_payload_id,
+};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, TSI, receiver_config, sender, source};
@@ -257,52 +260,172 @@ fn forged_heads_neither_displace_nor_delay_a_signed_session() {
     assert!(receiver.has(&content), "{:?} {:?}", receiver.events, receiver.endpoint.stats());
 }
 
+/// Place of a head in its datagram, after the header with EXT_FTI and the payload id.
+const HEAD_AT: usize = 36;
+
+/// Content whose manifest takes several symbols.
+fn many_blocks(seed: u64) -> Content {
+    Content::new(&[(100_000, 8), (50_000, 4), (700, 1)], seed)
+}
+
+fn publisher() -> SecretKey {
+    SecretKey::from_seed(&[1; 32])
+}
+
+fn pinned(content: &Content) -> Expectation {
+    Expectation { manifest: Some(content.hash()), ..Expectation::default() }
+}
+
+fn signed() -> Expectation {
+    Expectation { publisher: Some(publisher().public_key()), ..Expectation::default() }
+}
+
+/// The datagrams with heads, manifests or both that a sender sends in 300 ms.
+fn control_packets(content: &Content, setup: &Setup, tois: &[Toi]) -> Vec<Vec<u8>> {
+    let sender = sender(content, setup, Some(&publisher()));
+    let mut recorder = SenderDriver::new(sender, content);
+    let all = (0..300).flat_map(|ms| recorder.poll(Instant::ZERO + Duration::from_millis(ms)));
+    let toi = |datagram: &[u8]| fontana_wire::Packet::parse(datagram).unwrap().header.toi;
+    all.filter(|datagram| toi(datagram).is_some_and(|toi| tois.contains(&toi))).collect()
+}
+
 /// Packets that an honest sender, which begins after 100 ms, sends until a receiver is complete.
-/// `strangers` addresses repeat its head and manifest from the beginning.
-fn packets_among_repeaters(strangers: u8, expectation: &Expectation, signer: &SecretKey) -> u64 {
-    let content = Content::new(&[(150_000, 2), (700, 1)], 1);
-    let honest = || SenderDriver::new(sender(&content, &Setup::default(), Some(signer)), &content);
-    let is_public = |datagram: &Vec<u8>| {
-        let toi = fontana_wire::Packet::parse(datagram).unwrap().header.toi;
-        matches!(toi, Some(Toi::HEAD | Toi::MANIFEST))
-    };
-    let mut recorder = honest();
-    let public = (0..200).flat_map(|ms| recorder.poll(Instant::ZERO + Duration::from_millis(ms)));
-    let public: Vec<_> = public.filter(is_public).collect();
+/// `strangers` send what they like in each millisecond.
+fn packets_among(
+    content: &Content,
+    expectation: &Expectation,
+    mut strangers: impl FnMut(u64) -> Vec<(IpAddr, Vec<u8>)>,
+) -> u64 {
+    let honest = sender(content, &Setup::default(), Some(&publisher()));
+    let mut driver = SenderDriver::new(honest, content);
+    driver.starts_at = Instant::ZERO + Duration::from_millis(100);
     let mut config = receiver_config();
     config.expectation = expectation.clone();
     let mut receiver = ReceiverDriver::new(config, 0.0, 1);
-    let (mut driver, mut packets) = (honest(), 0);
-    driver.starts_at = Instant::ZERO + Duration::from_millis(100);
+    let mut packets = 0;
     receiver.timeout(Instant::ZERO);
-    for millisecond in 0..3_000 {
+    for millisecond in 0..6_000 {
         let now = Instant::ZERO + Duration::from_millis(millisecond);
-        for stranger in 0..strangers {
-            let datagram = &public[(millisecond as usize + usize::from(stranger)) % public.len()];
-            receiver.hear(now, source(100 + stranger), datagram);
+        for (from, datagram) in strangers(millisecond) {
+            receiver.hear(now, from, &datagram);
         }
         for datagram in driver.poll(now) {
             packets += 1;
             receiver.hear(now, source(1), &datagram);
             if receiver.complete_at.is_some() {
-                assert!(receiver.has(&content));
+                assert!(receiver.has(content));
                 return packets;
             }
         }
         receiver.timeout(now);
     }
-    panic!("{strangers} strangers: {packets} packets, {:?}", receiver.endpoint.stats());
+    panic!("after {packets} packets: {:?} {:?}", receiver.endpoint.stats(), receiver.events);
+}
+
+/// Asserts that the sender sends at most 10 % more among strangers.
+fn assert_cost(
+    what: &str,
+    content: &Content,
+    expectation: &Expectation,
+    strangers: impl FnMut(u64) -> Vec<(IpAddr, Vec<u8>)>,
+) {
+    let alone = packets_among(content, expectation, |_| Vec::new());
+    let among = packets_among(content, expectation, strangers);
+    assert!(among * 10 <= alone * 11, "{what}: {among} packets, {alone} without strangers");
 }
 
 #[test]
 fn strangers_that_repeat_the_public_head_and_manifest_keep_no_place_from_the_sender() {
-    let key = SecretKey::from_seed(&[1; 32]);
-    let content = Content::new(&[(150_000, 2), (700, 1)], 1);
-    let pinned = Expectation { manifest: Some(content.hash()), ..Expectation::default() };
-    let alone = packets_among_repeaters(0, &pinned, &key);
-    for strangers in [16, 64] {
-        let among = packets_among_repeaters(strangers, &pinned, &key);
-        assert!(among * 10 <= alone * 11, "{strangers} strangers: {among}, alone {alone}");
+    let content = many_blocks(1);
+    let public = control_packets(&content, &Setup::default(), &[Toi::HEAD, Toi::MANIFEST]);
+    for expectation in [pinned(&content), signed()] {
+        for count in [16, 64] {
+            assert_cost(&format!("{count} strangers"), &content, &expectation, |millisecond| {
+                let packet = |stranger: u8| {
+                    let at = (millisecond as usize + usize::from(stranger)) % public.len();
+                    (source(100 + stranger), public[at].clone())
+                };
+                (0..count).map(packet).collect()
+            });
+        }
+    }
+}
+
+/// Heads with the bytes that receivers compare, which no key has signed: each is another one.
+#[test]
+fn junk_heads_use_up_no_checks_of_the_senders_head() {
+    let content = Content::new(&[(1_000_000, 8), (50_000, 4)], 1);
+    let head = &control_packets(&content, &Setup::default(), &[Toi::HEAD])[0];
+    let elsewhere = &control_packets(&many_blocks(2), &Setup::default(), &[Toi::HEAD])[0];
+    let mut random = SplitMix64::new(5, 1);
+    for (expectation, template) in [(pinned(&content), elsewhere), (signed(), head)] {
+        // From the sender's address, from one other, and from any: 100 000 per second.
+        for sources in [None, Some(1), Some(250)] {
+            let what = format!("{expectation:?} {sources:?}");
+            assert_cost(&what, &content, &expectation, |_| {
+                let mut junk = || {
+                    let mut datagram = template.clone();
+                    // In the signature.
+                    let at = HEAD_AT + 135;
+                    datagram[at..at + 8].copy_from_slice(&random.next_u64().to_be_bytes());
+                    let from = sources.map_or(1, |count| 2 + random.below(count) as u8);
+                    (source(from), datagram)
+                };
+                (0..100).map(|_| junk()).collect()
+            });
+        }
+    }
+}
+
+/// Heads of the expected manifest in the sender's name, whose other fields are false: packets with
+/// other transmission information, versions, expiries and congestion controls.
+#[test]
+fn of_a_head_of_the_pinned_manifest_only_the_hash_is_trusted() {
+    let content = many_blocks(1);
+    let head = |change: &dyn Fn(&mut SessionHead)| {
+        let mut datagram = control_packets(&content, &Setup::default(), &[Toi::HEAD])[0].clone();
+        let symbol = datagram.split_off(HEAD_AT);
+        let mut head = UnverifiedHead::pinned(&symbol, &content.hash()).unwrap();
+        change(&mut head);
+        let mut bytes = head.emit(None);
+        bytes.resize(symbol.len(), 0);
+        datagram.extend(bytes);
+        datagram
+    };
+    let layers = || LayerRates::geometric(100_000, 512, 4).unwrap();
+    let forged = [
+        head(&|head| head.manifest.oti.transfer_length += 1),
+        head(&|head| head.manifest.oti.symbol_size = 1),
+        head(&|head| head.manifest.oti.transfer_length = 1 << 39),
+        head(&|head| head.manifest_version = 99),
+        head(&|head| head.expires_unix_seconds = std::num::NonZeroU64::new(1)),
+        head(&|head| head.congestion_control = CongestionControl::FixedLayers(layers())),
+        head(&|head| head.congestion_control = CongestionControl::Rlc(presets::rlc(layers()))),
+    ];
+    for (index, datagram) in forged.iter().enumerate() {
+        for from in [source(1), source(2)] {
+            assert_cost(&format!("head {index} from {from}"), &content, &pinned(&content), |_| {
+                vec![(from, datagram.clone())]
+            });
+        }
+    }
+    assert_cost("all of them", &content, &pinned(&content), |_| {
+        forged.iter().map(|datagram| (source(1), datagram.clone())).collect()
+    });
+}
+
+/// Old heads that the publisher has signed, and their manifests, in the name of the sender and
+/// under another address.
+#[test]
+fn repeated_old_heads_of_the_publisher_do_not_stop_a_reception() {
+    let content = many_blocks(1);
+    let old = control_packets(&many_blocks(2), &Setup::default(), &[Toi::HEAD]);
+    for from in [source(1), source(2)] {
+        assert_cost(&format!("from {from}"), &content, &signed(), |millisecond| {
+            let at = (millisecond as usize) % old.len();
+            // The receiver has begun when the first one comes.
+            if millisecond < 105 { Vec::new() } else { vec![(from, old[at].clone())] }
+        });
     }
 }
 
@@ -317,11 +440,8 @@ fn every_address_of_the_ticket_has_a_place() {
     receiver.timeout(Instant::ZERO);
     let mut hear = |tsi, from| {
         let setup = Setup { tsi: Tsi(tsi), ..Setup::default() };
-        let mut driver = SenderDriver::new(sender(&content, &setup, None), &content);
-        for milliseconds in 0..100 {
-            for datagram in driver.poll(Instant::ZERO + Duration::from_millis(milliseconds)) {
-                receiver.hear(Instant::ZERO, from, &datagram);
-            }
+        for datagram in control_packets(&content, &setup, &[Toi::HEAD, Toi::MANIFEST]) {
+            receiver.hear(Instant::ZERO, from, &datagram);
         }
     };
     // As many sessions on offer as the table has places, all in the name of one address.

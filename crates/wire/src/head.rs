@@ -66,7 +66,7 @@ pub enum ContentKind {
 ///
 /// [`UnverifiedHead::parse`] exposes only the claimed signer. One of three methods returns the
 /// [`SessionHead`]: [`UnverifiedHead::verify`] checks the signature of a publisher,
-/// [`UnverifiedHead::verify_pinned`] a manifest hash from a ticket, and
+/// [`UnverifiedHead::pinned`] a manifest hash from a ticket, and
 /// [`UnverifiedHead::without_verification`] nothing.
 ///
 /// ```text
@@ -183,14 +183,7 @@ impl UnverifiedHead {
     pub fn parse(symbol: &[u8]) -> Result<Self, HeadError> {
         let truncated = HeadError::Truncated { actual: symbol.len() };
         let mut reader = Reader::new(symbol);
-        if reader.take(MAGIC.len()).ok_or(truncated)? != MAGIC {
-            return Err(HeadError::Magic);
-        }
-        match reader.u8().ok_or(truncated)? {
-            FORMAT_VERSION => {}
-            version => return Err(HeadError::FormatVersion(version)),
-        }
-        let head = parse_fields(&mut reader).ok_or(truncated)??;
+        let head = parse_unsigned(&mut reader, symbol.len())?;
         let signed = match reader.u8().ok_or(truncated)? {
             0 => None,
             1 => {
@@ -202,9 +195,7 @@ impl UnverifiedHead {
             }
             flag => return Err(HeadError::SignedFlag(flag)),
         };
-        if reader.rest().iter().any(|&byte| byte != 0) {
-            return Err(HeadError::Padding);
-        }
+        check_padding(&reader)?;
         Ok(Self { head, signed })
     }
 
@@ -245,16 +236,26 @@ impl UnverifiedHead {
         Ok(self.head)
     }
 
-    /// The head, if it names the manifest with this hash. The head of a stream never does. The
-    /// check authenticates the manifest and what it contains, but not the head's other fields.
+    /// The head in a symbol, if it names the manifest with this hash. The hash authenticates the
+    /// manifest and what it contains, but no other field of the head. Key and signature are
+    /// skipped, and take no time.
     ///
     /// # Errors
-    /// [`HeadError::OtherManifest`].
-    pub fn verify_pinned(self, manifest: &Hash) -> Result<SessionHead, HeadError> {
-        if self.head.manifest.hash != *manifest {
-            return Err(HeadError::OtherManifest { actual: self.head.manifest.hash });
+    /// [`HeadError::OtherManifest`], or those of [`parse`](Self::parse) except for the key.
+    pub fn pinned(symbol: &[u8], manifest: &Hash) -> Result<SessionHead, HeadError> {
+        let truncated = HeadError::Truncated { actual: symbol.len() };
+        let mut reader = Reader::new(symbol);
+        let head = parse_unsigned(&mut reader, symbol.len())?;
+        match reader.u8().ok_or(truncated)? {
+            0 => {}
+            1 => _ = reader.take(PublicKey::SIZE + size_of::<Signature>()).ok_or(truncated)?,
+            flag => return Err(HeadError::SignedFlag(flag)),
         }
-        Ok(self.head)
+        check_padding(&reader)?;
+        if head.manifest.hash != *manifest {
+            return Err(HeadError::OtherManifest { actual: head.manifest.hash });
+        }
+        Ok(head)
     }
 
     /// The head without any check, for display, and for a receiver whose operator accepts any
@@ -264,8 +265,29 @@ impl UnverifiedHead {
     }
 }
 
+/// Checks that only zeros follow a head.
+fn check_padding(reader: &Reader<'_>) -> Result<(), HeadError> {
+    match reader.rest().iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(HeadError::Padding),
+    }
+}
+
 fn signed_message(bytes: &[u8]) -> Vec<u8> {
     [SIGNATURE_DOMAIN, bytes].concat()
+}
+
+/// Parses what precedes the signature in a symbol of `size` bytes.
+fn parse_unsigned(reader: &mut Reader<'_>, size: usize) -> Result<SessionHead, HeadError> {
+    let truncated = HeadError::Truncated { actual: size };
+    if reader.take(MAGIC.len()).ok_or(truncated)? != MAGIC {
+        return Err(HeadError::Magic);
+    }
+    match reader.u8().ok_or(truncated)? {
+        FORMAT_VERSION => {}
+        version => return Err(HeadError::FormatVersion(version)),
+    }
+    parse_fields(reader).ok_or(truncated)?
 }
 
 /// Parses the fields before the signature; `None` if the bytes end too early.

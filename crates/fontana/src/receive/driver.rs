@@ -130,6 +130,7 @@ pub(super) fn run(
             joined: BTreeSet::new(),
             most_channels: 0,
             only_one_manifest: options.expectation.manifest.is_some(),
+            expects_signature: options.expectation.publisher.is_some(),
             follows: options.versions == Versions::Newer,
             old_version_since: None,
             loss: LocalLoss::default(),
@@ -193,6 +194,8 @@ struct DecidingThread<'a, 'b> {
     most_channels: u8,
     /// The manifest's hash is known: no other manifest will do.
     only_one_manifest: bool,
+    /// Heads are signed by an expected publisher.
+    expects_signature: bool,
     /// Only newer versions are accepted.
     follows: bool,
     /// Time since which only versions that are not newer have been received.

@@ -120,7 +120,7 @@ impl Catalog {
                 Some(manifest::content(session, hash, &manifest, verified))
             }
             Metadata::Index(index) => {
-                let (checks, limits) = (catalog.checks(), &config.limits);
+                let (checks, limits) = (catalog.take_checks(), &config.limits);
                 let (stream, content) =
                     StreamCatalog::accept(checks, limits, session, &index, verified)?;
                 *self = Self::Stream(stream);

@@ -36,8 +36,8 @@ pub(super) enum Precedence {
     Replacing,
 }
 
-/// After so long without a packet of the session whose control is followed, another session that
-/// carries the same replaces it: twice the longest interval between packets of a base channel of
+/// After so long without a packet of the session whose control is followed, or before its first
+/// symbol of use, another session that carries the same replaces it: twice the longest interval between packets of a base channel of
 /// WEBRC.
 const DESERTED: Duration = Duration::from_secs(3);
 
@@ -51,6 +51,9 @@ pub(super) struct Channels {
     session: Option<SessionKey>,
     /// When its last packet arrived, or before that the first one of another session.
     received_at: Option<Instant>,
+    /// Whether that session has brought a symbol of use; if not, since when others do.
+    is_useful: bool,
+    useless_since: Option<Instant>,
     joined: ChannelSet,
     /// Changes that follow from another control.
     pending: VecDeque<Membership>,
@@ -80,6 +83,8 @@ impl Channels {
             limits,
             session: None,
             received_at: None,
+            is_useful: false,
+            useless_since: None,
             joined: ChannelSet::default(),
             pending: VecDeque::new(),
             base_joined_at: Instant::ZERO,
@@ -112,13 +117,14 @@ impl Channels {
         // The new control does not react to earlier gaps.
         sequence.forget_all_gaps();
         (self.session, self.received_at) = (Some(session), None);
+        (self.is_useful, self.useless_since) = (false, None);
         Ok(())
     }
 
     /// The session is refused or removed. Another one may declare the control.
     pub(super) fn withdraw(&mut self, session: SessionKey) {
         if self.session == Some(session) {
-            self.session = None;
+            (self.session, self.is_useful) = (None, false);
             self.decide_by(Box::new(FixedChannels::new(1)));
         }
     }
@@ -169,6 +175,23 @@ impl Channels {
     pub(super) fn are_deserted(&self, now: Instant) -> bool {
         let silent = |received_at| now.saturating_since(received_at) >= DESERTED;
         self.session.is_some() && self.received_at.is_some_and(silent)
+    }
+
+    /// Handles a symbol of use. Whether its session should declare the control: the one that has
+    /// declared it brings none, because it only repeats a head, or has left the table.
+    #[inline]
+    pub(super) fn on_useful(&mut self, now: Instant, session: SessionKey) -> bool {
+        if self.session == Some(session) {
+            self.is_useful = true;
+        }
+        if self.is_useful {
+            return false;
+        }
+        let since = *self.useless_since.get_or_insert(now);
+        match self.session {
+            Some(_) => now.saturating_since(since) >= DESERTED,
+            None => self.limits.is_some(),
+        }
     }
 
     /// Handles the control's time. `sequence` is that of the session whose control it is.

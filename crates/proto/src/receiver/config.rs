@@ -47,6 +47,18 @@ impl Expectation {
         self.tsi.is_none_or(|tsi| tsi == session.tsi)
             && (self.sources.is_empty() || self.sources.contains(&session.source))
     }
+
+    /// Whether the expiry of a head counts: if the publisher has signed it, and the manifest is not
+    /// the only one that will do.
+    pub(super) fn heeds_expiry(&self) -> bool {
+        self.publisher.is_some() && self.manifest.is_none()
+    }
+
+    /// Whether the manifest's hash is all that heads are checked for: their other fields are
+    /// claims of any host.
+    pub(super) fn trusts_hash_alone(&self) -> bool {
+        self.publisher.is_none() && self.manifest.is_some()
+    }
 }
 
 /// What to do with a session that meets the expectation.
@@ -102,7 +114,8 @@ pub struct ReceiverLimits {
     pub max_block_products: u64,
     /// Times that one block may be corrupt before its object is given up.
     pub max_corruptions: u32,
-    /// Signatures and manifests that are checked in any second.
+    /// Signatures of heads that are checked in any second. Each of 32 classes of source addresses
+    /// has 4 more.
     pub max_head_checks_per_second: u32,
 }
 
@@ -127,7 +140,7 @@ impl Default for ReceiverLimits {
             // and every block of RFC 5510.
             max_block_products: 1 << 35,
             max_corruptions: 8,
-            // 50 µs each: half a per cent of a core.
+            // 50 µs each: half a per cent of a core, and one more of all classes of addresses.
             max_head_checks_per_second: 100,
         }
     }

@@ -12,7 +12,7 @@ mod heads;
 mod tables;
 
 pub(super) use early::{EarlySymbol, EarlySymbols};
-pub(super) use heads::{HeadState, Metadata};
+pub(super) use heads::{Candidates, HeadState, Metadata};
 pub(super) use tables::TableCollector;
 
 /// Sessions that may stay in a full table although they have only repeated a head, which is public.
@@ -156,6 +156,7 @@ impl SessionState {
     /// Takes a head: a manifest's, or a stream's with its signer.
     pub(super) fn take_head(
         &mut self,
+        now: Instant,
         bytes: &[u8],
         head: SessionHead,
         signer: Option<PublicKey>,
@@ -166,18 +167,19 @@ impl SessionState {
             None => ContentId::Manifest(head.manifest.hash),
             Some(signer) => ContentId::Stream(signer, head.instance),
         });
-        state.take(bytes, head, signer, max_metadata_bytes);
+        state.take(now, bytes, head, signer, max_metadata_bytes);
     }
 
     /// Takes the head of a newer version than the accepted one. The session stays accepted.
     pub(super) fn take_newer_head(
         &mut self,
+        now: Instant,
         bytes: &[u8],
         head: SessionHead,
         max_manifest_bytes: u64,
     ) {
         if let Some(state) = self.head_state() {
-            state.take(bytes, head, None, max_manifest_bytes);
+            state.take(now, bytes, head, None, max_manifest_bytes);
         }
     }
 

@@ -80,12 +80,26 @@ fn a_signed_head_is_verified_with_its_publishers_key_only() {
 }
 
 #[test]
-fn a_pinned_manifest_verifies_heads_of_that_manifest_only() {
-    let head = UnverifiedHead::parse(&sample().emit(None)).unwrap();
+fn a_pinned_manifest_is_compared_before_and_without_the_signature() {
     let actual = sample().manifest.hash;
-    assert_eq!(head.clone().verify_pinned(&actual), Ok(sample()));
-    let pinned = Hash([0x23; 32]);
-    assert_eq!(head.verify_pinned(&pinned), Err(HeadError::OtherManifest { actual }));
+    let other = Hash([0x23; 32]);
+    for key in [None, Some(publisher())] {
+        let mut bytes = sample().emit(key.as_ref());
+        bytes.resize(400, 0);
+        assert_eq!(UnverifiedHead::pinned(&bytes, &actual), Ok(sample()));
+        let refused = Err(HeadError::OtherManifest { actual });
+        assert_eq!(UnverifiedHead::pinned(&bytes, &other), refused);
+        bytes[399] = 1;
+        assert_eq!(UnverifiedHead::pinned(&bytes, &actual), Err(HeadError::Padding));
+        (bytes[399], bytes[102]) = (0, 2);
+        assert_eq!(UnverifiedHead::pinned(&bytes, &actual), Err(HeadError::SignedFlag(2)));
+        // Key and signature are not read.
+        bytes[102..199].fill(0xFF);
+        bytes[102] = 1;
+        assert_eq!(UnverifiedHead::pinned(&bytes, &actual), Ok(sample()));
+    }
+    let truncated = Err(HeadError::Truncated { actual: 101 });
+    assert_eq!(UnverifiedHead::pinned(&sample().emit(None)[..101], &actual), truncated);
 }
 
 #[test]

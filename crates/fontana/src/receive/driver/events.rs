@@ -117,9 +117,13 @@ impl DecidingThread<'_, '_> {
 
     fn on_rejected(&mut self, session: SessionKey, reason: Rejection) {
         let elapsed = self.elapsed();
-        // If only one manifest is accepted, no other one can replace it.
-        let hopeless =
-            matches!(reason, Rejection::BadManifest | Rejection::TooLarge | Rejection::TooFast);
+        // If only one manifest is accepted, no other one can replace it. The lowest rate is a claim
+        // of the head, which any host can make if no key is expected.
+        let hopeless = match reason {
+            Rejection::BadManifest | Rejection::TooLarge => true,
+            Rejection::TooFast => self.expects_signature,
+            _ => false,
+        };
         if hopeless && self.only_one_manifest {
             self.outcome.over = Some(Over::Hopeless);
         }

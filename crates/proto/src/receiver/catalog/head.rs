@@ -1,100 +1,244 @@
-//! Session heads: which of them a receiver trusts.
+//! Session heads: which of them a receiver trusts, and how many it checks.
 
 use super::discovery::{Context, Discovery};
 use crate::event::Rejection;
 use crate::receiver::config::Expectation;
 use crate::receiver::sessions::HeadState;
-use fontana_wire::{ContentKind, PublicKey, SessionHead, UnverifiedHead};
+use fontana_wire::{ContentKind, HeadError, PublicKey, SessionHead, UnverifiedHead};
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
+use std::net::IpAddr;
 
 /// A head that is trusted as far as is expected.
+#[derive(Clone, Debug)]
 pub(super) struct TrustedHead {
     pub(super) head: SessionHead,
     /// The key that signs it, if it is a stream's.
     pub(super) signer: Option<PublicKey>,
 }
 
-/// The limit on signatures that are checked in one second.
-#[derive(Clone, Copy, Debug, Default)]
+/// Classes of source addresses. Each has checks that the others cannot use up.
+const SOURCE_CLASSES: usize = 32;
+/// Checks of each class in a second when those of all classes are used up. An honest head is needed
+/// once.
+const CHECKS_OF_CLASS: u32 = 4;
+/// Counters of repetitions: half a megabyte while more heads arrive than are checked. At 100 000
+/// different heads per second a counter has at most 1.5 of them on average.
+const COUNTERS: usize = 1 << 19;
+/// Seconds after which all counters are halved: twice the longest interval between two heads of a
+/// sender.
+const HALVED_EVERY: u64 = 4;
+
+/// Heads whose checked signature is remembered: any host can repeat them in any session's name.
+const MAX_VERIFIED: usize = 8;
+
+/// The limits on signatures that are checked.
+///
+/// Half of the checks of a second are for any head. After that the receiver checks the heads that
+/// are repeated most often: an honest sender repeats its head, and an attacker whose head has
+/// failed needs another one.
+#[derive(Debug, Default)]
 pub(super) struct HeadChecks {
     second: u64,
+    /// Checks in this second.
     checks: u32,
+    /// Of these: by class of source address.
+    of_classes: [u32; SOURCE_CLASSES],
+    /// Time of the first check in nanoseconds: an attacker does not know which heads share a
+    /// counter.
+    secret: Option<u64>,
+    /// Present since half of the checks of a second were used up.
+    repetitions: Option<Repetitions>,
+    /// The last heads whose signature was right, as they arrived; the latest first.
+    verified: VecDeque<(Vec<u8>, TrustedHead)>,
+}
+
+/// How often heads were repeated, about: a sketch with one counter for each hash.
+#[derive(Debug)]
+struct Repetitions {
+    counters: Vec<u8>,
+    total: u64,
+    halved_at: u64,
 }
 
 impl HeadChecks {
-    /// Checks the head in `symbol`, unless `state` knows it or too many were checked in this
-    /// second. `accepted` is the key of the stream that is received.
+    /// Checks the head in `symbol`, unless `state` knows it or no check is left for it. `accepted`
+    /// is the key of the stream that is received.
     ///
     /// # Errors
     /// What follows from the packet if it shows no new head to trust.
     pub(super) fn check(
         &mut self,
         cx: &Context<'_>,
+        source: IpAddr,
         state: &mut HeadState,
         accepted: Option<PublicKey>,
         symbol: &[u8],
     ) -> Result<TrustedHead, Discovery> {
-        if state.knows(symbol) {
-            return Err(Discovery::Nothing);
+        if state.knows(cx.now, symbol) {
+            return Err(repeat(state, symbol));
         }
+        let Expectation { manifest, publisher, .. } = &cx.config.expectation;
+        if let Some(hash) = manifest {
+            // A comparison costs nothing that is limited.
+            let head = match UnverifiedHead::pinned(symbol, hash) {
+                Ok(head) if head.kind == ContentKind::Manifest => head,
+                Ok(_) | Err(HeadError::OtherManifest { .. }) => {
+                    return Err(refuse(state, symbol, Rejection::OtherManifest, false));
+                }
+                Err(_) => return Err(Discovery::Malformed),
+            };
+            if publisher.is_none() {
+                return Ok(TrustedHead { head, signer: None });
+            }
+        }
+        let trusted = match self.verified(symbol, accepted) {
+            Some(trusted) => Ok(trusted),
+            None if !self.permit(cx, source, symbol) => return Err(Discovery::Nothing),
+            None => {
+                let Ok(unverified) = UnverifiedHead::parse(symbol) else {
+                    return Err(Discovery::Malformed);
+                };
+                check_signature(cx, accepted, unverified)
+            }
+        };
+        let trusted = trusted.and_then(|trusted| {
+            self.remember(symbol, &trusted);
+            check_validity(cx, &trusted.head)?;
+            Ok(trusted)
+        });
+        let is_busy = self.repetitions.is_some();
+        trusted.map_err(|reason| refuse(state, symbol, reason, is_busy))
+    }
+
+    /// The head in a symbol, if its signature was checked. After a stream is accepted, only its key
+    /// signs heads of streams.
+    fn verified(&mut self, symbol: &[u8], accepted: Option<PublicKey>) -> Option<TrustedHead> {
+        let is_known = |(bytes, trusted): &(Vec<u8>, TrustedHead)| {
+            bytes == symbol
+                && (trusted.signer.is_none()
+                    || accepted.is_none_or(|key| trusted.signer == Some(key)))
+        };
+        let at = self.verified.iter().position(is_known)?;
+        let (_, trusted) = self.verified.remove(at)?;
+        Some(trusted)
+    }
+
+    /// Remembers that the signature of a head was right.
+    fn remember(&mut self, symbol: &[u8], trusted: &TrustedHead) {
+        self.verified.truncate(MAX_VERIFIED - 1);
+        self.verified.push_front((symbol.to_vec(), trusted.clone()));
+    }
+
+    /// Whether a signature may be checked now; counts the check if so.
+    fn permit(&mut self, cx: &Context<'_>, source: IpAddr, symbol: &[u8]) -> bool {
+        let limit = cx.config.limits.max_head_checks_per_second;
         let second = cx.now.as_nanos() / 1_000_000_000;
         if self.second != second {
-            *self = Self { second, checks: 0 };
+            (self.second, self.checks) = (second, 0);
+            self.of_classes = [0; SOURCE_CLASSES];
         }
-        if self.checks >= cx.config.limits.max_head_checks_per_second {
-            return Err(Discovery::Nothing);
+        let secret = *self.secret.get_or_insert(cx.now.as_nanos());
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(secret);
+        match source {
+            IpAddr::V4(address) => hasher.write(&address.octets()),
+            IpAddr::V6(address) => hasher.write(&address.octets()),
         }
-        self.checks += 1;
-        let Ok(unverified) = UnverifiedHead::parse(symbol) else {
-            return Err(Discovery::Malformed);
-        };
-        check_head(cx, accepted, unverified).map_err(|reason| {
-            state.refuse(symbol);
-            // A forged head refuses no session that has shown a good one.
-            match state.head() {
-                None => Discovery::Refused(reason),
-                Some(_) => Discovery::Nothing,
-            }
-        })
+        let class = hasher.finish() as usize % SOURCE_CLASSES;
+        let Some(of_class) = self.of_classes.get_mut(class) else { return false };
+        let is_busy = self.checks >= limit / 2;
+        if is_busy && self.repetitions.is_none() {
+            self.repetitions = Some(Repetitions::new(second));
+        }
+        let repetitions = self.repetitions.as_mut();
+        let is_repeated =
+            repetitions.is_some_and(|repetitions| repetitions.count(second, secret, symbol));
+        let is_left = self.checks < limit || *of_class < CHECKS_OF_CLASS.min(limit);
+        let is_permitted = !is_busy || (is_repeated && is_left);
+        if is_permitted {
+            self.checks += 1;
+            *of_class += 1;
+        }
+        is_permitted
     }
 }
 
-fn check_head(
+impl Repetitions {
+    fn new(second: u64) -> Self {
+        Self { counters: vec![0; COUNTERS], total: 0, halved_at: second }
+    }
+
+    /// Counts a head. Whether it was repeated more often than different heads that share a counter
+    /// by chance.
+    fn count(&mut self, second: u64, secret: u64, symbol: &[u8]) -> bool {
+        if second >= self.halved_at + HALVED_EVERY {
+            self.counters.iter_mut().for_each(|counter| *counter /= 2);
+            (self.total, self.halved_at) = (self.total / 2, second);
+        }
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(secret);
+        hasher.write(symbol);
+        let at = hasher.finish() as usize % COUNTERS;
+        let Some(counter) = self.counters.get_mut(at) else { return false };
+        *counter = counter.saturating_add(1);
+        self.total += 1;
+        let mean = self.total as f64 / COUNTERS as f64;
+        f64::from(*counter) > mean + 4.0 * mean.sqrt() + 2.0
+    }
+}
+
+/// What follows from a head that is refused. A forged head refuses no session that has shown a good
+/// one; and none before it is repeated, if `is_busy` with heads of which most are forged.
+fn refuse(state: &mut HeadState, symbol: &[u8], reason: Rejection, is_busy: bool) -> Discovery {
+    state.refuse(symbol, Some(reason));
+    match state.head() {
+        Some(_) => Discovery::Nothing,
+        None if is_busy => Discovery::Ignored(reason),
+        None => Discovery::Refused(reason),
+    }
+}
+
+/// What follows from a head that was shown before.
+fn repeat(state: &HeadState, symbol: &[u8]) -> Discovery {
+    match state.refusal(symbol) {
+        Some(reason) if state.head().is_none() => Discovery::Refused(reason),
+        _ => Discovery::Nothing,
+    }
+}
+
+fn check_signature(
     cx: &Context<'_>,
     accepted: Option<PublicKey>,
     unverified: UnverifiedHead,
 ) -> Result<TrustedHead, Rejection> {
-    let Expectation { newer_than, .. } = cx.config.expectation;
-    let trusted = match unverified.kind() {
-        ContentKind::Manifest => check_manifest_head(&cx.config.expectation, unverified)?,
-        ContentKind::StreamIndex => {
-            check_stream_head(&cx.config.expectation, accepted, unverified)?
-        }
-    };
+    let expectation = &cx.config.expectation;
+    match unverified.kind() {
+        ContentKind::Manifest => check_manifest_head(expectation, unverified),
+        ContentKind::StreamIndex => check_stream_head(expectation, accepted, unverified),
+    }
+}
+
+fn check_validity(cx: &Context<'_>, head: &SessionHead) -> Result<(), Rejection> {
+    let expectation = &cx.config.expectation;
     let now_unix = cx.config.started_at_unix_seconds + cx.now.as_nanos() / 1_000_000_000;
-    if trusted.head.has_expired(now_unix) {
+    if expectation.heeds_expiry() && head.has_expired(now_unix) {
         return Err(Rejection::Expired);
     }
-    if newer_than.is_some_and(|version| trusted.head.manifest_version <= version) {
+    if expectation.newer_than.is_some_and(|version| head.manifest_version <= version) {
         return Err(Rejection::OldVersion);
     }
-    Ok(trusted)
+    Ok(())
 }
 
 fn check_manifest_head(
     expectation: &Expectation,
     unverified: UnverifiedHead,
 ) -> Result<TrustedHead, Rejection> {
-    let Expectation { manifest, publisher, .. } = expectation;
-    let head = match (publisher, manifest) {
-        (Some(key), _) => unverified.verify(key).map_err(|_| Rejection::WrongKey)?,
-        (None, Some(hash)) => {
-            unverified.verify_pinned(hash).map_err(|_| Rejection::OtherManifest)?
-        }
-        (None, None) => unverified.without_verification(),
+    let head = match expectation.publisher {
+        Some(key) => unverified.verify(&key).map_err(|_| Rejection::WrongKey)?,
+        None => unverified.without_verification(),
     };
-    if manifest.is_some_and(|hash| hash != head.manifest.hash) {
-        return Err(Rejection::OtherManifest);
-    }
     Ok(TrustedHead { head, signer: None })
 }
 

@@ -8,8 +8,13 @@ use super::stream;
 use crate::event::{Offer, ReceiverEvent, Rejection, Verified};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverConfig;
-use crate::receiver::sessions::{ContentId, Metadata, SessionState, Standing};
-use fontana_wire::{ContentKind, Hash, Manifest, Packet, Payload, SessionHead, Toi, manifest_hash};
+use crate::receiver::sessions::{
+    Announced, Candidates, ContentId, HeadState, Metadata, SessionState, Standing,
+};
+use fontana_fec::EncodingId;
+use fontana_wire::{
+    ContentKind, Hash, Manifest, Packet, Payload, SessionHead, Toi, fti, manifest_hash,
+};
 use std::sync::Arc;
 
 /// The heads and manifests of sessions, before and after one manifest is accepted.
@@ -28,7 +33,7 @@ impl ManifestCatalog {
     ) -> Discovery {
         match packet.header.toi {
             Some(Toi::HEAD) => self.on_head(cx, session, payload.symbol),
-            Some(Toi::MANIFEST) => on_manifest_symbol(cx, session, payload),
+            Some(Toi::MANIFEST) => on_manifest_symbol(cx, session, packet, payload),
             _ => Discovery::Nothing,
         }
     }
@@ -39,8 +44,9 @@ impl ManifestCatalog {
         session: &mut SessionState,
         symbol: &[u8],
     ) -> Discovery {
+        let source = session.key.source;
         let Some(state) = session.head_state() else { return Discovery::Nothing };
-        match self.checks.check(cx, state, None, symbol) {
+        match self.checks.check(cx, source, state, None, symbol) {
             Ok(TrustedHead { head, signer: None }) => take_head(cx, session, symbol, head),
             Ok(TrustedHead { head, signer: Some(signer) }) => {
                 if state.is_old_stream_head(&head, signer) {
@@ -55,8 +61,8 @@ impl ManifestCatalog {
         }
     }
 
-    pub(super) fn checks(&self) -> HeadChecks {
-        self.checks
+    pub(super) fn take_checks(&mut self) -> HeadChecks {
+        std::mem::take(&mut self.checks)
     }
 }
 
@@ -70,7 +76,14 @@ fn take_head(
     if let Some(discovery) = take_newer_head(cx, session, symbol, &head) {
         return discovery;
     }
-    session.take_head(symbol, head, None, cx.config.limits.manifest.bytes as u64);
+    let limit = cx.config.limits.manifest.bytes as u64;
+    if !may_replace(cx, session, &head) {
+        if let Some(state) = session.head_state() {
+            state.take_beside(cx.now, symbol, head, limit);
+        }
+        return Discovery::Nothing;
+    }
+    session.take_head(cx.now, symbol, head, None, limit);
     match cx.accepted {
         Some(accepted) if session.content == Some(*accepted) => {
             session.standing = Standing::Accepted;
@@ -92,9 +105,25 @@ fn take_head(
     } else if state.is_collecting() {
         session.standing = Standing::Unknown;
         Discovery::Head(None)
+    } else if cx.config.expectation.trusts_hash_alone() {
+        // Any host can claim that the manifest is too long, or has another code.
+        Discovery::Nothing
     } else {
         Discovery::Refused(Rejection::BadManifest)
     }
+}
+
+/// Whether a head replaces the one in force. Any host can repeat an old head of the publisher, or
+/// write one that names the expected manifest, so that the sender's head stays while it is
+/// repeated.
+fn may_replace(cx: &Context<'_>, session: &SessionState, head: &SessionHead) -> bool {
+    let Announced::Head(state) = &session.announced else { return true };
+    let Some(current) = state.head() else { return true };
+    let content = Some(ContentId::Manifest(head.manifest.hash));
+    let is_newer = cx.config.expectation.publisher.is_some()
+        && head.manifest_version > current.manifest_version;
+    let is_accepted = cx.accepted.copied() == content && session.content != content;
+    is_newer || is_accepted || session.standing == Standing::Refused || state.is_stale(cx.now)
 }
 
 /// Takes the head of a newer version in the accepted session, and ignores older heads after it: an
@@ -112,25 +141,25 @@ fn take_newer_head(
     let state = session.head_state()?;
     let newest = state.head().map_or(0, |head| head.manifest_version);
     if newest > accepted_version && newest >= version {
-        state.refuse(symbol);
+        state.refuse(symbol, None);
         return Some(Discovery::Nothing);
     }
     if version <= accepted_version {
         return None;
     }
     let limit = cx.config.limits.manifest.bytes as u64;
-    session.take_newer_head(symbol, head.clone(), limit);
+    session.take_newer_head(cx.now, symbol, head.clone(), limit);
     Some(Discovery::NewerVersion { version })
 }
 
 fn on_manifest_symbol(
     cx: &Context<'_>,
     session: &mut SessionState,
+    packet: &Packet<'_>,
     payload: &Payload<'_>,
 ) -> Discovery {
     let Some(state) = session.head_state() else { return Discovery::Nothing };
     let Some(head) = state.head() else { return Discovery::Nothing };
-    let hash = head.manifest.hash;
     if head.kind == ContentKind::StreamIndex {
         return match stream::on_index_symbol(session, payload) {
             Some(Ok(index)) if cx.accepted.is_none() => stream::offer(session, index),
@@ -138,14 +167,18 @@ fn on_manifest_symbol(
             Some(Err(reason)) => Discovery::Refused(reason),
         };
     }
-    if cx.accepted.is_some_and(|accepted| *accepted == ContentId::Manifest(hash)) {
+    if cx.accepted.is_some_and(|accepted| *accepted == ContentId::Manifest(head.manifest.hash)) {
         state.stop_collecting();
         return Discovery::Nothing;
     }
     if state.has_manifest() {
         return Discovery::Nothing;
     }
-    let Some(bytes) = state.push(payload, manifest_hash) else { return Discovery::Nothing };
+    let candidates = candidates(cx, state, packet);
+    let Some(bytes) = state.push(candidates, payload, manifest_hash) else {
+        return Discovery::Nothing;
+    };
+    let Some(hash) = state.head().map(|head| head.manifest.hash) else { return Discovery::Nothing };
     let manifest = Manifest::parse(&bytes, &cx.config.limits.manifest);
     if cx.accepted.is_some() {
         // Of a newer version: the next reception need not wait for it.
@@ -154,6 +187,7 @@ fn on_manifest_symbol(
         }
         return Discovery::Nothing;
     }
+    session.content = Some(ContentId::Manifest(hash));
     let offer = match manifest {
         Ok(manifest) => offer(cx.config, session, hash, Arc::new(manifest)),
         Err(_) => Err(Rejection::BadManifest),
@@ -164,6 +198,19 @@ fn on_manifest_symbol(
     }
 }
 
+/// The heads whose manifest the packet may be of. Before content is accepted, the manifests of
+/// several heads are collected, each from the packets with its transmission information.
+fn candidates(cx: &Context<'_>, state: &mut HeadState, packet: &Packet<'_>) -> Candidates {
+    let content = packet.header.extensions.fti().filter(|_| cx.accepted.is_none());
+    let oti =
+        content.and_then(|content| fti::parse(EncodingId(packet.header.codepoint), content).ok());
+    let Some(oti) = oti else { return Candidates::InForce };
+    if cx.config.expectation.trusts_hash_alone() {
+        state.collect_as(cx.now, oti, cx.config.limits.manifest.bytes as u64);
+    }
+    Candidates::All(oti)
+}
+
 /// Puts a session with a complete manifest on offer, within the limits.
 fn offer(
     config: &ReceiverConfig,
@@ -172,14 +219,21 @@ fn offer(
     manifest: Arc<Manifest>,
 ) -> Result<ReceiverEvent, Rejection> {
     let key = session.key;
+    let is_claim = config.expectation.trusts_hash_alone();
     let head = session.head_state().and_then(|state| {
         state.stop_collecting();
+        if is_claim {
+            state.correct_version(manifest.version());
+        }
         state.head().cloned()
     });
     // The version decides which of two manifests is newer: head and manifest have to agree.
     let head = head
         .filter(|head| head.manifest_version == manifest.version())
         .ok_or(Rejection::BadManifest)?;
+    if config.expectation.newer_than.is_some_and(|version| manifest.version() <= version) {
+        return Err(Rejection::OldVersion);
+    }
     let limits = &config.limits;
     if manifest.transfer_length() > limits.max_transfer_bytes
         || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))

@@ -9,7 +9,7 @@ use super::head::{HeadChecks, TrustedHead};
 use crate::event::{ReceiverEvent, Rejection, StreamBreak, Verified};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverLimits;
-use crate::receiver::sessions::{ContentId, Metadata, SessionState, Standing};
+use crate::receiver::sessions::{Candidates, ContentId, Metadata, SessionState, Standing};
 use crate::receiver::transfer::Transfer;
 use fontana_wire::{
     ContentKind, InstanceId, Packet, Payload, PlacedFragment, PublicKey, SessionHead, StreamIndex,
@@ -137,16 +137,17 @@ impl StreamCatalog {
         {
             return Discovery::Nothing;
         }
-        let is_accepted = session.standing == Standing::Accepted;
+        let (is_accepted, source) = (session.standing == Standing::Accepted, session.key.source);
         let Some(state) = session.head_state() else { return Discovery::Nothing };
-        match self.checks.check(cx, state, Some(self.key), symbol) {
+        match self.checks.check(cx, source, state, Some(self.key), symbol) {
             // Any host can write a head of a manifest in the stream's name.
             Ok(TrustedHead { signer: None, .. }) if is_accepted => {
                 Discovery::Ignored(Rejection::OtherManifest)
             }
             Ok(TrustedHead { head, signer: None }) => {
                 let version = head.manifest_version;
-                session.take_head(symbol, head, None, cx.config.limits.manifest.bytes as u64);
+                let limit = cx.config.limits.manifest.bytes as u64;
+                session.take_head(cx.now, symbol, head, None, limit);
                 Discovery::OtherManifest { version }
             }
             Ok(TrustedHead { head, signer: Some(signer) }) => {
@@ -277,7 +278,8 @@ pub(super) fn take_head(
     head: SessionHead,
     signer: PublicKey,
 ) -> Discovery {
-    session.take_head(symbol, head, Some(signer), cx.config.limits.manifest.bytes as u64);
+    let limit = cx.config.limits.manifest.bytes as u64;
+    session.take_head(cx.now, symbol, head, Some(signer), limit);
     match session.head_state() {
         Some(state) if !state.is_collecting() => Discovery::Refused(Rejection::BadManifest),
         _ => Discovery::Nothing,
@@ -292,7 +294,7 @@ pub(super) fn on_index_symbol(
     let state = session.head_state()?;
     let version = state.head().filter(|head| head.kind == ContentKind::StreamIndex)?;
     let version = version.manifest_version;
-    let bytes = state.push(payload, stream_index_hash)?;
+    let bytes = state.push(Candidates::InForce, payload, stream_index_hash)?;
     let index = StreamIndex::parse(&bytes).ok().filter(|index| index.version == version);
     Some(index.ok_or(Rejection::BadManifest))
 }
