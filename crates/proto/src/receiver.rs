@@ -99,6 +99,9 @@ impl Receiver {
             let counters = session.counters;
             stats.deselected += counters.deselected;
             stats.control_packets += counters.control;
+            if !session.has_contributed() {
+                continue;
+            }
             for channel in session.sequence.channels() {
                 stats.expected += channel.expected;
                 stats.lost += channel.lost;
@@ -115,10 +118,11 @@ impl Receiver {
         self.stats.session_packets + packets.sum::<u64>()
     }
 
-    /// Packets of the wanted sessions on each channel, from channel 0 on.
+    /// Packets of the wanted sessions on each channel, from channel 0 on: of those that have
+    /// brought symbols, because any host can repeat a head with numbers of its choice.
     pub fn channel_loss(&self) -> Vec<ChannelLoss> {
         let mut channels: Vec<ChannelLoss> = Vec::new();
-        for session in self.wanted_sessions() {
+        for session in self.wanted_sessions().filter(|session| session.has_contributed()) {
             for (index, channel) in session.sequence.channels().enumerate() {
                 match channels.get_mut(index) {
                     Some(sum) => {

@@ -32,8 +32,11 @@ const EXCUSED_FOR: Duration = Duration::from_secs(2);
 /// | a jump ahead | is a gap up to 1/4 of the modulus; more is a sender that starts again | is a gap up to 1/2: a control must not miss an outage |
 /// | a jump back | is a sender that starts again if it is longer than 1/4; otherwise reordering | is a sender that starts again after eight packets: one late or forged packet must not hide losses |
 ///
-/// Neither counts a gap of more than 2^23 packets, which bounds what a forged number can do. A
-/// channel remembers at most 32 missing packets.
+/// Neither counts a gap of more than 2^23 packets. A channel remembers at most 32 missing packets.
+///
+/// Any host can send packets in the session's name. A jump ahead of more packets than the channel
+/// can have sent since its last one therefore counts only when three packets continue it, and none
+/// continues the run before it.
 #[derive(Clone, Debug, Default)]
 pub struct SequenceTracker {
     numbering: Numbering,
@@ -93,13 +96,19 @@ impl SequenceTracker {
         let Some(Channel { span, gaps }) = self.channels.get_mut(index) else {
             return Losses::default();
         };
-        span.on_number(number);
         if gaps.on_next(now, number) {
+            span.on_number(number);
             return Losses::default();
         }
+        let Some(confirmed) = gaps.screen(now, number, self.excused) else {
+            return Losses::default();
+        };
+        span.on_number(number);
+        span.on_confirmed(confirmed);
         self.missing -= gaps.missing();
-        let lost = gaps.on_number(now, number);
+        let mut lost = gaps.on_number(now, number);
         self.missing += gaps.missing();
+        lost.packets = lost.packets.saturating_sub(confirmed);
         self.detect(now, lost)
     }
 

@@ -7,7 +7,10 @@ mod world;
 
 use bolero::check;
 use fontana_fec::{EncodingId, Esi, Sbn};
-use fontana_proto::{Endpoint, Expectation, Instant, ReceiverEvent, SplitMix64, presets};
+use fontana_proto::{
+    ChannelId, Endpoint, Expectation, Instant, ReceiverEvent, SplitMix64, Subscription,
+    SubscriptionLimits, presets,
+};
 use fontana_wire::{
     Cci, CongestionControl, HeaderFields, LayerRates, SecretKey, SessionHead, Toi, Tsi,
     UnverifiedHead, emit_payload_id,
@@ -426,6 +429,55 @@ fn repeated_old_heads_of_the_publisher_do_not_stop_a_reception() {
             // The receiver has begun when the first one comes.
             if millisecond < 105 { Vec::new() } else { vec![(from, old[at].clone())] }
         });
+    }
+}
+
+/// Time until a receiver of a layered session, with a circuit breaker, is complete. Every `lie_every`
+/// milliseconds it gets a packet on channel 0 with a random sequence number, in the sender's name.
+fn layered_seconds(control: &CongestionControl, lie_every: Option<u64>) -> f64 {
+    let content = Content::new(&[(2_000_000, 4)], 1);
+    let setup = Setup { rate: 100_000, congestion: Some(control.clone()), ..Setup::default() };
+    let mut driver = SenderDriver::new(sender(&content, &setup, None), &content);
+    let mut config = receiver_config();
+    config.expectation = pinned(&content);
+    let subscription = Subscription::Declared(SubscriptionLimits::default());
+    let mut receiver = ReceiverDriver::subscribed(config, subscription, 0.0, 1);
+    let (mut random, mut last) = (SplitMix64::new(7, 1), None);
+    receiver.timeout(Instant::ZERO);
+    for millisecond in 0..400_000 {
+        let now = Instant::ZERO + Duration::from_millis(millisecond);
+        for (channel, datagram) in driver.poll_channels(now) {
+            receiver.maybe_hear_on(now, source(1), channel, &datagram);
+            if channel == ChannelId::BASE {
+                last = Some(datagram);
+            }
+        }
+        if lie_every.is_some_and(|every| millisecond % every == 0)
+            && let Some(lie) = &mut last
+        {
+            // The number is the low half of the CCI of RLC and WEBRC.
+            lie[6..8].copy_from_slice(&(random.next_u64() as u16).to_be_bytes());
+            receiver.maybe_hear_on(now, source(1), ChannelId::BASE, lie);
+        }
+        receiver.timeout(now);
+        if receiver.complete_at.is_some() {
+            assert!(receiver.has(&content));
+            return millisecond as f64 / 1e3;
+        }
+    }
+    f64::INFINITY
+}
+
+#[test]
+fn lying_sequence_numbers_do_not_throw_a_receiver_out_of_a_layered_session() {
+    let layers = LayerRates::geometric(12_500, 512, 4).unwrap();
+    let rlc = CongestionControl::Rlc(presets::rlc(layers));
+    let webrc =
+        CongestionControl::Webrc(presets::webrc_fast(100_000, world::PACKET_BYTES).unwrap());
+    for control in [rlc, webrc] {
+        let (alone, among) = (layered_seconds(&control, None), layered_seconds(&control, Some(50)));
+        println!("{alone} s, {among} s among lies");
+        assert!(among <= 1.1 * alone, "{control:?}: {among} s, alone {alone} s");
     }
 }
 

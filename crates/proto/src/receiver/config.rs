@@ -213,9 +213,10 @@ pub struct ReceiverStats {
     /// Of these: symbols that were dropped because too many waited for their object to be opened,
     /// or decoders had no memory for another block.
     pub without_room: u64,
-    /// Packets of the wanted sessions that the network lost, from their sequence numbers.
+    /// Packets that the network lost, from their sequence numbers: of the wanted sessions that have
+    /// brought symbols.
     pub lost: u64,
-    /// Packets of the wanted sessions that were sent between the first and the last one received.
+    /// Packets of these sessions that were sent between the first and the last one received.
     pub expected: u64,
     /// Datagrams that this host lost after the network had delivered them.
     pub local_drops: u64,

@@ -117,12 +117,14 @@ impl SessionState {
         }
     }
 
+    /// Whether it has brought symbols that are of use, or may turn out to be.
+    pub(super) fn has_contributed(&self) -> bool {
+        self.useful_at.is_some() || !self.early.is_empty()
+    }
+
     /// Whether its head is all that the session has brought: a stranger can repeat it.
     fn is_repeater(&self) -> bool {
-        self.content.is_some()
-            && self.standing != Standing::Refused
-            && self.useful_at.is_none()
-            && self.early.is_empty()
+        self.content.is_some() && self.standing != Standing::Refused && !self.has_contributed()
     }
 
     /// Why it may leave a full table. `None`: it may not.

@@ -18,11 +18,23 @@ pub(super) const MAX_MISSING: usize = 32;
 /// restarted.
 const RESTART: u8 = 8;
 
+/// Factor by which a channel may be faster than on average, before a jump ahead counts as more than
+/// its sender can have sent.
+const FASTER: u128 = 8;
+/// Number of packets from which the average rate is computed. Jumps before count: a receiver that
+/// joins a channel in an outage must not miss it.
+const MEASURED: u64 = 4;
+
 /// Missing packets of a channel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
     /// `None` before the first packet.
     highest: Option<Highest>,
+    /// Time of the first packet, and number of packets that were sent from it to the highest.
+    first_at: Instant,
+    advanced: u64,
+    /// A jump ahead that is not taken yet.
+    jump: Option<Jump>,
     missing: VecDeque<Missing>,
     /// Number of consecutive packets that were not ahead and not missing.
     from_behind: u8,
@@ -33,6 +45,14 @@ pub(super) struct Gaps {
 struct Highest {
     number: u32,
     at: Instant,
+}
+
+/// Packets that continue a jump ahead.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    /// The last number.
+    number: u32,
+    packets: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,15 +78,51 @@ impl Gaps {
             && self.highest.is_some_and(|highest| number.follows(highest.number));
         if is_next {
             self.highest = Some(Highest { number: number.value, at: now });
+            self.advanced += 1;
+            self.jump = None;
             self.from_behind = 0;
         }
         is_next
+    }
+
+    /// Screens a packet that is not the next one. `None`: it jumps further ahead than the sender can
+    /// have sent since the last packet, and is ignored until [`LATER_PACKETS`] continue the jump
+    /// without a packet of the old run between them. One packet can be forged or damaged. Otherwise
+    /// the number of packets that were ignored and that this one confirms.
+    ///
+    /// `excused` packets were dropped by this host.
+    pub(super) fn screen(
+        &mut self,
+        now: Instant,
+        number: SequenceNumber,
+        excused: u64,
+    ) -> Option<u64> {
+        let Some(highest) = self.highest else { return Some(0) };
+        let ahead = u64::try_from(number.steps_from(highest.number)).unwrap_or(0);
+        if ahead > LARGEST_GAP || ahead.saturating_sub(excused) <= MAX_MISSING as u64 + 1 {
+            return Some(0);
+        }
+        let (age, elapsed) =
+            (highest.at.saturating_since(self.first_at), now.saturating_since(highest.at));
+        let can_be_sent = FASTER * u128::from(self.advanced) * elapsed.as_nanos();
+        if self.advanced < MEASURED || u128::from(ahead) * age.as_nanos() <= can_be_sent {
+            return Some(0);
+        }
+        let continues =
+            |jump: &Jump| (1..=MAX_MISSING as i64).contains(&number.steps_from(jump.number));
+        let packets = self.jump.filter(continues).map_or(0, |jump| jump.packets);
+        if packets >= u64::from(LATER_PACKETS) {
+            return Some(packets);
+        }
+        self.jump = Some(Jump { number: number.value, packets: packets + 1 });
+        None
     }
 
     /// Handles a packet. Returns the packets that are found to be lost.
     pub(super) fn on_number(&mut self, now: Instant, number: SequenceNumber) -> Losses {
         let Some(highest) = self.highest else {
             self.highest = Some(Highest { number: number.value, at: now });
+            (self.first_at, self.advanced) = (now, 0);
             return Losses::default();
         };
         let step = number.steps_from(highest.number);
@@ -90,6 +146,8 @@ impl Gaps {
         ahead: u64,
     ) -> Losses {
         self.from_behind = 0;
+        self.advanced += ahead;
+        self.jump = None;
         for missing in &mut self.missing {
             missing.later = missing.later.saturating_add(1);
         }
@@ -118,7 +176,8 @@ impl Gaps {
         }
         self.from_behind += 1;
         if self.from_behind >= RESTART {
-            *self = Self { highest: Some(Highest { number, at: now }), ..Self::default() };
+            let highest = Some(Highest { number, at: now });
+            *self = Self { highest, first_at: now, ..Self::default() };
         }
     }
 

@@ -6,6 +6,8 @@ use fontana_wire::SequenceNumber;
 /// Largest number of steps between two packets of one run of the sender. At 100 000 packets per
 /// second, it is more than a minute of silence.
 pub(super) const LARGEST_GAP: u64 = 1 << 23;
+/// Largest number of packets by which a packet may be older than the first one that arrived.
+const MAX_EARLIER: u64 = 64;
 
 /// Counts the sequence numbers of a channel from the lowest to the highest that arrived. They may
 /// start anywhere and wrap around.
@@ -43,8 +45,15 @@ impl Span {
             (self.highest, self.length) = (number.value, self.length + distance);
         } else {
             // A late packet, possibly older than the first that arrived.
-            self.length = self.length.max(distance + 1);
+            if distance < self.length + MAX_EARLIER {
+                self.length = self.length.max(distance + 1);
+            }
         }
+    }
+
+    /// Counts packets that were ignored until a later one confirmed their numbers.
+    pub(super) fn on_confirmed(&mut self, packets: u64) {
+        self.received += packets;
     }
 
     /// The next number says nothing about those before.

@@ -69,18 +69,49 @@ fn a_loss_is_dated_by_when_it_was_due() {
         assert_eq!(on(at, number), Losses::default());
     }
     assert_eq!(on(320, 5), Losses { packets: 2, at: ms(200), space: Duration::from_millis(100) });
-    // 6 to 104 were due every 10 ms, and more are missing than can be late.
+    // 6 to 104 were due every 70 ms, and more are missing than can be late.
     assert_eq!(
-        on(1320, 105),
-        Losses { packets: 99, at: ms(320 + 990), space: Duration::from_millis(10) }
+        on(7320, 105),
+        Losses { packets: 99, at: ms(320 + 6930), space: Duration::from_millis(70) }
     );
 }
 
 #[test]
 fn a_long_gap_is_lost_at_once_and_costs_no_memory() {
     assert_eq!(lost([0, 33]), 0);
-    assert_eq!(lost([0, 34]), 33);
-    assert_eq!(lost([0, 20_000]), 19_999);
+    let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    for (gap, silence) in [(33, 9), (390, 100), (19_999, 5_000)] {
+        let mut tracker = tracker();
+        // A packet in a millisecond; then as many in the silence, or up to four times as many.
+        (0..10).for_each(|number| _ = tracker.on_base(ms(number.into()), number, 0));
+        assert_eq!(tracker.on_base(ms(9 + silence), 10 + gap, 0).packets, u64::from(gap));
+    }
+}
+
+#[test]
+fn a_jump_further_than_the_sender_can_have_sent_needs_four_packets() {
+    assert_eq!(lost((0..10).chain([1_000, 1_001, 1_002])), 0);
+    assert_eq!(lost((0..10).chain(1_000..1_004)), 990);
+    assert_eq!(lost((0..10).chain(1_000..1_003).chain(10..20)), 0);
+    assert_eq!(lost((0..10).chain([1_000, 2_000, 3_000, 4_000, 5_000])), 0);
+    assert_eq!(lost([0, 1_000, 1_001, 1_002, 1_003]), 999);
+}
+
+/// Twenty packets per second with false numbers beside 200 of the sender.
+#[test]
+fn lying_numbers_are_not_losses() {
+    let mut random = SplitMix64::new(3, 1);
+    let mut tracker = tracker();
+    for number in 0..20_000_u32 {
+        let now = Instant::ZERO + Duration::from_millis(5) * number;
+        tracker.on_base(now, number % (1 << 16), 0);
+        if number % 10 == 9 {
+            tracker.on_base(now, random.below(1 << 16), 0);
+        }
+    }
+    let (expected, lost) = tracker.totals()[0];
+    assert!(tracker.detected() < 100 && lost < 1_000, "{} {lost}", tracker.detected());
+    assert!((20_000..25_000).contains(&expected), "{expected}");
 }
 
 #[test]
