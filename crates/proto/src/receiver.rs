@@ -64,12 +64,20 @@ const SOURCE_PACKET: u8 = 2;
 /// sender may close a session that it left unfinished before, and any host can forge the flag.
 const CLOSES_AFTER: Duration = Duration::from_secs(2);
 
-/// Since when no packet of a wanted session has arrived.
-#[derive(Clone, Copy, Debug)]
+/// Since when no packet has arrived that shows a sender of wanted content.
+#[derive(Clone, Copy, Debug, Default)]
 struct Silence {
     /// `None` before the first call.
     since: Option<Instant>,
-    has_received: bool,
+    /// Number of such packets.
+    packets: u64,
+}
+
+impl Silence {
+    fn end(&mut self, now: Instant) {
+        self.since = Some(now);
+        self.packets += 1;
+    }
 }
 
 impl Receiver {
@@ -80,7 +88,7 @@ impl Receiver {
             reception: Reception::new(&config),
             channels: Channels::new(subscription),
             stats: ReceiverStats::default(),
-            silence: Silence { since: None, has_received: false },
+            silence: Silence::default(),
             closing: None,
             config,
         }
@@ -116,6 +124,14 @@ impl Receiver {
         let sessions = self.wanted_sessions().map(|session| session.counters);
         let packets = sessions.map(|own| own.packets.saturating_sub(own.deselected));
         self.stats.session_packets + packets.sum::<u64>()
+    }
+
+    /// Packets that show that a sender of wanted content is there: symbols that fit the content,
+    /// newly announced content, and the other packets of sessions that have brought symbols of use.
+    /// Any host can send other packets in a session's name, or repeat its head. A driver that
+    /// waits only while something is sent looks at this number.
+    pub fn relevant_packets(&self) -> u64 {
+        self.silence.packets
     }
 
     /// Packets of the wanted sessions on each channel, from channel 0 on: of those that have
@@ -268,7 +284,7 @@ impl Receiver {
         if session.standing == Standing::Refused {
             if session.is_old_version {
                 // The publisher is received; it has nothing newer to send.
-                self.silence = Silence { since: Some(now), has_received: true };
+                self.silence.end(now);
             }
             if packet.header.toi != Some(Toi::HEAD) {
                 self.stats.foreign += 1;
@@ -288,7 +304,10 @@ impl Receiver {
         }
         let has_gap = session.sequence.has_gap();
         if session.is_wanted(self.reception.has_accepted()) {
-            self.silence = Silence { since: Some(now), has_received: true };
+            if !self.reception.numbers_packets() {
+                // Nothing distinguishes the packets of plain FLUTE and FCAST from junk.
+                self.silence.end(now);
+            }
             let closes = packet.header.close_session;
             if closes || self.closing.is_some() {
                 let is_heeded = session.standing == Standing::Accepted
@@ -336,6 +355,7 @@ impl Receiver {
         let Self { config, sessions, reception, .. } = self;
         let Some(session) = sessions.get_mut(at) else { return };
         let is_control = reception.is_control(toi);
+        let (invalid, deselected) = (self.stats.invalid, session.counters.deselected);
         let toi = reception.first_toi(toi);
         let discovery = if is_control {
             if toi == Toi::MANIFEST && !reception.has_accepted() && session.is_collecting() {
@@ -345,6 +365,8 @@ impl Receiver {
         } else {
             reception.on_fti(config, now, session, toi, packet)
         };
+        let mut is_relevant =
+            is_control && (session.has_contributed() || discovery.announces_content());
         if !matches!(discovery, Discovery::Nothing) {
             let (mut around, reception) = self.parts();
             reception.apply(&mut around, at, discovery);
@@ -361,6 +383,10 @@ impl Receiver {
             };
             let fresh = self.stats.fresh;
             self.reception.take(&self.config, session, arrival, &mut self.stats);
+            is_relevant = session.content.is_some()
+                && self.reception.expects(toi)
+                && self.stats.invalid == invalid
+                && session.counters.deselected == deselected;
             if self.stats.fresh > fresh {
                 session.useful_at = Some(now);
                 self.reception.on_fresh(now, self.stats.fresh - fresh);
@@ -369,6 +395,12 @@ impl Receiver {
                     self.reception.follow(session, channels, precedence);
                 }
             }
+        }
+        if is_relevant
+            && let Some(session) = self.sessions.get_mut(at)
+            && session.is_wanted(self.reception.has_accepted())
+        {
+            self.silence.end(now);
         }
         self.reception.update_phase(&self.channels);
     }
@@ -436,7 +468,7 @@ impl Endpoint for Receiver {
         if self.reception.is_listening() && now.saturating_since(since) >= self.config.silence_after
         {
             self.silence.since = Some(now);
-            let ever_since_start = !self.silence.has_received;
+            let ever_since_start = self.silence.packets == 0;
             let event = ReceiverEvent::Silence { ever_since_start };
             self.reception.queue(ReceiverOutput::Event(event));
             for channel in self.channels.joined().rev() {

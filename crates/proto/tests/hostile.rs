@@ -481,6 +481,47 @@ fn lying_sequence_numbers_do_not_throw_a_receiver_out_of_a_layered_session() {
     }
 }
 
+/// Time after the start at which a receiver reports silence. Its sender sends for 100 ms; junk and
+/// repeated heads arrive in the sender's name, and under another address, until the end.
+fn silent_at(expectation: &Expectation, content: &Content, has_sender: bool) -> Option<u64> {
+    let honest = sender(content, &Setup::default(), Some(&publisher()));
+    let mut driver = SenderDriver::new(honest, content);
+    let public = control_packets(content, &Setup::default(), &[Toi::HEAD]);
+    let mut config = receiver_config();
+    config.expectation = expectation.clone();
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    (0..15_000).find(|&millisecond| {
+        let now = Instant::ZERO + Duration::from_millis(millisecond);
+        let sent = if has_sender && millisecond < 100 { driver.poll(now) } else { Vec::new() };
+        for datagram in sent {
+            receiver.hear(now, source(1), &datagram);
+        }
+        let mut junk = Vec::new();
+        let fields = HeaderFields { codepoint: 6, ..HeaderFields::new(TSI, Some(Toi(9))) };
+        fields.emit(&mut junk);
+        emit_payload_id(EncodingId::RAPTORQ, Sbn(0), Esi(millisecond as u32), &mut junk);
+        junk.extend([0x5A; 64]);
+        receiver.hear(now, source(1), &junk);
+        receiver.hear(now, source(2), &junk);
+        if has_sender {
+            receiver.hear(now, source(2), &public[millisecond as usize % public.len()]);
+        }
+        receiver.timeout(now);
+        receiver.events.iter().any(|event| matches!(event, ReceiverEvent::Silence { .. }))
+    })
+}
+
+#[test]
+fn junk_and_repeated_heads_do_not_end_a_silence() {
+    let content = Content::new(&[(500_000, 4)], 1);
+    for expectation in [pinned(&content), signed()] {
+        assert_eq!(silent_at(&expectation, &content, false), Some(10_000));
+        let silent = silent_at(&expectation, &content, true).unwrap();
+        assert!((10_000..10_200).contains(&silent), "{silent}");
+    }
+}
+
 #[test]
 fn every_address_of_the_ticket_has_a_place() {
     let content = Content::new(&[(20_000, 1)], 1);

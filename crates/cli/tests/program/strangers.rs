@@ -65,3 +65,41 @@ fn strangers_that_repeat_head_and_manifest_do_not_lock_the_sender_out() {
     receive_among(16);
     receive_among(64);
 }
+
+/// A packet of session 77 with a symbol of an object, as any host can send it.
+fn junk(number: u32) -> Vec<u8> {
+    let mut packet = vec![0x10, 0xA0, 0x04, 0x06];
+    for word in [number, 77, 1, number % 100] {
+        packet.extend(word.to_be_bytes());
+    }
+    packet.resize(1_200, 0x5A);
+    packet
+}
+
+#[test]
+fn junk_does_not_put_off_the_end_of_a_silent_reception() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let manifest = "16b4e25bc9f801dd10ee81928bfb74718eb1d23ad953d0116b99e39770668c32";
+    let ticket = format!("fontana://127.0.0.1:{port}/77?manifest={manifest}");
+    let words = format!("recv {ticket} -i lo --silence 2 --timeout 30 -o");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let until = Instant::now() + Duration::from_secs(40);
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) || Instant::now() > until {
+                    return;
+                }
+                let _ = socket.send_to(&junk(number), ("127.0.0.1", port));
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let begin = Instant::now();
+        let received = Running::start(&arguments(&words, &[directory.path()])).wait();
+        is_over.store(true, Ordering::Relaxed);
+        received.expect(75);
+        assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    });
+}

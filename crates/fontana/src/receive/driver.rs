@@ -246,7 +246,7 @@ impl DecidingThread<'_, '_> {
         options: &ReceiveOptions,
     ) -> Result<Over, Error> {
         let mut last_progress = Duration::ZERO;
-        let mut last_heard = (0, Duration::ZERO);
+        let mut last_relevant = (0, Duration::ZERO);
         let mut is_concluded = false;
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
@@ -258,17 +258,13 @@ impl DecidingThread<'_, '_> {
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
             }
-            let heard = match self.old_version_since {
-                None => self.core.endpoint.session_packets(),
-                // Packets of an old version show that the publisher is there.
-                Some(_) => self.core.endpoint.stats().datagrams,
-            };
+            let relevant = self.core.endpoint.relevant_packets();
             // Packets of what is received already do not show that more will be announced.
-            if heard != last_heard.0 && !self.core.endpoint.waits_for_announcements() {
-                last_heard = (heard, elapsed);
+            if relevant != last_relevant.0 && !self.core.endpoint.waits_for_announcements() {
+                last_relevant = (relevant, elapsed);
             }
             let silent = options.give_up_after_silence.is_some_and(|limit| {
-                elapsed.saturating_sub(last_heard.1) >= limit
+                elapsed.saturating_sub(last_relevant.1) >= limit
                     && self.core.endpoint.poll_timeout().is_some()
             });
             let is_time_up = silent || options.timeout.is_some_and(|timeout| elapsed >= timeout);

@@ -149,6 +149,12 @@ impl Reception {
         self.catalog.first_toi(toi)
     }
 
+    /// Whether symbols of this object belong to the accepted content, or may turn out to.
+    pub(super) fn expects(&self, toi: Toi) -> bool {
+        let is_listed = self.accepted.is_some() && matches!(self.catalog, Catalog::Manifest(_));
+        !is_listed || self.transfer.contains(toi)
+    }
+
     /// What a session has announced before its first packet is read.
     pub(super) fn nothing_announced(&self) -> Announced {
         self.catalog.nothing_announced()
@@ -284,6 +290,10 @@ impl Reception {
         }
         self.outputs.extend(event.map(ReceiverOutput::Event));
         self.open(around, findings);
+        for session in around.sessions.iter_mut() {
+            let cost = session.early.discard(|toi| !self.expects(toi));
+            self.early_cost -= cost;
+        }
         if let Some(version) = version {
             (self.accepted_version, self.newest_version) = (Some(version), version);
             let versions = around.sessions.iter().filter_map(|s| Some((s.version()?, s.key)));
@@ -470,12 +480,11 @@ impl Reception {
             stats.late += 1;
             return;
         }
-        if self.newer.is_some()
-            && session.standing == Standing::Accepted
-            && !self.transfer.contains(block.toi)
-        {
-            // An object of the newer version alone.
-            stats.invalid += u64::from(self.phase == Phase::Listening);
+        if !self.expects(block.toi) {
+            // Junk, or an object that only another version has.
+            let is_counted =
+                session.standing == Standing::Accepted && self.phase == Phase::Listening;
+            stats.invalid += u64::from(is_counted);
             return;
         }
         let cost = EarlySymbol::cost_of(symbol.len());

@@ -50,6 +50,24 @@ pub(in crate::receiver) enum Discovery {
     },
 }
 
+impl Discovery {
+    /// Whether the packet has announced wanted content, or more of it.
+    pub(in crate::receiver) fn announces_content(&self) -> bool {
+        match self {
+            Self::Head(_)
+            | Self::Offered(_)
+            | Self::Content(_)
+            | Self::Objects(_)
+            | Self::NewerVersion { .. } => true,
+            Self::Nothing
+            | Self::Malformed
+            | Self::Refused(_)
+            | Self::Ignored(_)
+            | Self::OtherManifest { .. } => false,
+        }
+    }
+}
+
 /// Content that is being accepted.
 #[derive(Debug)]
 pub(in crate::receiver) struct Content {
