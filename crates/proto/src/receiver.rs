@@ -387,13 +387,14 @@ impl Receiver {
                 && self.reception.expects(toi)
                 && self.stats.invalid == invalid
                 && session.counters.deselected == deselected;
-            if self.stats.fresh > fresh {
+            let is_fresh = self.stats.fresh > fresh;
+            if is_fresh {
                 session.useful_at = Some(now);
                 self.reception.on_fresh(now, self.stats.fresh - fresh);
-                if self.channels.on_useful(now, session.key) {
-                    let (channels, precedence) = (&mut self.channels, Precedence::Replacing);
-                    self.reception.follow(session, channels, precedence);
-                }
+            }
+            if self.channels.on_content(now, session.key, is_fresh) {
+                let (channels, precedence) = (&mut self.channels, Precedence::Replacing);
+                self.reception.follow(session, channels, precedence);
             }
         }
         if is_relevant

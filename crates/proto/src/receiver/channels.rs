@@ -37,7 +37,7 @@ pub(super) enum Precedence {
 }
 
 /// After so long without a packet of the session whose control is followed, or before its first
-/// symbol of use, another session that carries the same replaces it: twice the longest interval between packets of a base channel of
+/// content, another session that carries the same replaces it: twice the longest interval between packets of a base channel of
 /// WEBRC.
 const DESERTED: Duration = Duration::from_secs(3);
 
@@ -51,8 +51,8 @@ pub(super) struct Channels {
     session: Option<SessionKey>,
     /// When its last packet arrived, or before that the first one of another session.
     received_at: Option<Instant>,
-    /// Whether that session has brought a symbol of use; if not, since when others do.
-    is_useful: bool,
+    /// Whether that session has sent content; if not, since when others send symbols of use.
+    has_content: bool,
     useless_since: Option<Instant>,
     joined: ChannelSet,
     /// Changes that follow from another control.
@@ -83,7 +83,7 @@ impl Channels {
             limits,
             session: None,
             received_at: None,
-            is_useful: false,
+            has_content: false,
             useless_since: None,
             joined: ChannelSet::default(),
             pending: VecDeque::new(),
@@ -117,14 +117,14 @@ impl Channels {
         // The new control does not react to earlier gaps.
         sequence.forget_all_gaps();
         (self.session, self.received_at) = (Some(session), None);
-        (self.is_useful, self.useless_since) = (false, None);
+        (self.has_content, self.useless_since) = (false, None);
         Ok(())
     }
 
     /// The session is refused or removed. Another one may declare the control.
     pub(super) fn withdraw(&mut self, session: SessionKey) {
         if self.session == Some(session) {
-            (self.session, self.is_useful) = (None, false);
+            (self.session, self.has_content) = (None, false);
             self.decide_by(Box::new(FixedChannels::new(1)));
         }
     }
@@ -177,14 +177,19 @@ impl Channels {
         self.session.is_some() && self.received_at.is_some_and(silent)
     }
 
-    /// Handles a symbol of use. Whether its session should declare the control: the one that has
-    /// declared it brings none, because it only repeats a head, or has left the table.
+    /// Handles symbols of content. Whether their session should declare the control: they are of
+    /// use, and the session that has declared it only repeats a head, or has left the table.
     #[inline]
-    pub(super) fn on_useful(&mut self, now: Instant, session: SessionKey) -> bool {
+    pub(super) fn on_content(
+        &mut self,
+        now: Instant,
+        session: SessionKey,
+        are_useful: bool,
+    ) -> bool {
         if self.session == Some(session) {
-            self.is_useful = true;
+            self.has_content = true;
         }
-        if self.is_useful {
+        if self.has_content || !are_useful {
             return false;
         }
         let since = *self.useless_since.get_or_insert(now);
