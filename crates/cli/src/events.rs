@@ -231,7 +231,13 @@ pub(crate) enum ReceiveEvent {
     },
     Poisoned {
         object: u64,
+        block: u32,
         times: u32,
+    },
+    WrongSymbols {
+        object: u64,
+        block: u32,
+        symbols: u32,
     },
     Silence {
         seconds: f64,

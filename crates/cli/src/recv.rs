@@ -401,6 +401,17 @@ impl Watch<'_> {
         }
     }
 
+    fn show_corrupt(&mut self, object: u64, block: u32, times: u32) {
+        let console = self.console;
+        console.event(&Line::Poisoned { object, block, times });
+        if !std::mem::replace(&mut self.poisoned, true) {
+            console.note(format_args!(
+                "block {block} of object {object} is corrupt: packets are forged or damaged; more \
+                 symbols are received until the wrong ones are found",
+            ));
+        }
+    }
+
     /// Shows an event about the content of the session that is received.
     fn show_content(&mut self, event: &ReceiveEvent) {
         let console = self.console;
@@ -464,13 +475,12 @@ impl Watch<'_> {
                 console.event(&Line::SessionClosed {});
                 console.note("the sender has closed the session");
             }
-            ReceiveEvent::CorruptBlock { toi, times } => {
-                console.event(&Line::Poisoned { object: events::object(*toi), times: *times });
-                if !std::mem::replace(&mut self.poisoned, true) {
-                    console.note(
-                        "a block was corrupt and is received again: packets are forged or damaged",
-                    );
-                }
+            ReceiveEvent::CorruptBlock { toi, block, times } => {
+                self.show_corrupt(events::object(*toi), *block, *times);
+            }
+            ReceiveEvent::SymbolsDropped { toi, block, count } => {
+                let (object, block, symbols) = (events::object(*toi), *block, *count);
+                console.event(&Line::WrongSymbols { object, block, symbols });
             }
             ReceiveEvent::ReceptionComplete => {
                 console.event(&Line::HeardEnough {});

@@ -16,8 +16,9 @@
 //! over GF(256), 2^-(e - r) for a binary one, and never for an MDS code if there is one of them.
 //!
 //! Limits: wrong symbols whose errors are linearly dependent may hide each other, or accuse correct
-//! ones. Of sparse codes, a symbol that contributes to no surplus symbol is never accused, and one
-//! that contributes to a single one is accused together with it.
+//! ones; so do more wrong symbols than a symbol has bytes. Of sparse codes, a symbol that
+//! contributes to no surplus symbol is never accused, and one that contributes to a single one is
+//! accused together with it.
 
 use crate::bytes::kernel::InstructionSet;
 use crate::bytes::line::{LINE, Line};
@@ -77,8 +78,18 @@ pub struct Located {
 }
 
 impl Locator {
+    /// Most surplus symbols that are compared: elimination takes the third power of their number.
+    pub const MAX_SURPLUS: usize = 1024;
+
+    /// Surplus symbols with which a single wrong symbol of a block of `source_symbols` is found.
+    /// `None` if the code is not supported: see [`Location::Unsupported`].
+    pub fn least_surplus(profile: &CodeProfile, source_symbols: u32) -> Option<u32> {
+        confirmations(profile, source_symbols as usize).map(|null_vectors| null_vectors as u32 + 1)
+    }
+
     /// A search among `available` symbols, ascending, which include all [inputs](Plan::inputs) of
-    /// `plan`. `profile` describes the code of the block. At most 1024 others are compared.
+    /// `plan`. `profile` describes the code of the block. At most
+    /// [`MAX_SURPLUS`](Self::MAX_SURPLUS) others are compared.
     pub fn new(
         profile: &CodeProfile,
         plan: &Arc<Plan>,
@@ -86,7 +97,7 @@ impl Locator {
     ) -> Self {
         let mut inputs = plan.inputs().iter().peekable();
         let is_surplus = |esi: &Esi| inputs.next_if_eq(&esi).is_none();
-        let surplus = available.into_iter().filter(is_surplus).take(MAX_SURPLUS);
+        let surplus = available.into_iter().filter(is_surplus).take(Self::MAX_SURPLUS);
         let surplus: Vec<Esi> = surplus.collect();
         let symbols = plan.inputs().len() + surplus.len();
         let confirmations = confirmations(profile, symbols);
@@ -241,9 +252,6 @@ impl Locator {
         weights
     }
 }
-
-/// Most surplus symbols that are compared: elimination takes the third power of their number.
-const MAX_SURPLUS: usize = 1024;
 
 /// The null vectors of the syndromes, an octet for each surplus symbol, and their rank.
 struct Elimination {

@@ -140,13 +140,24 @@ pub enum ReceiveEvent {
     /// The file delivery table of a plain FLUTE session has a defect. Its files are received.
     /// Emitted once for each kind of defect.
     TableWarning(TableWarning),
-    /// A block was corrupt, and is received again. Either an attacker forges packets, or a host is
-    /// broken.
+    /// A block was corrupt: more symbols of it are received, until the wrong ones are found. Either
+    /// an attacker forges packets, or a host is broken.
     CorruptBlock {
         /// The object.
         toi: Toi,
+        /// The number of the block in the object, from 0.
+        block: u32,
         /// How many times this block was corrupt.
         times: u32,
+    },
+    /// Wrong symbols of a corrupt block were found and dropped.
+    SymbolsDropped {
+        /// The object.
+        toi: Toi,
+        /// The number of the block in the object, from 0.
+        block: u32,
+        /// The number of symbols.
+        count: u32,
     },
     /// No packet has arrived for a while. The group was joined again.
     Silence {

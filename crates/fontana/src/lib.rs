@@ -96,7 +96,9 @@ pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
-pub use report::{AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SendReport};
+pub use report::{
+    AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SendReport, SuspectBlock,
+};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
-use fontana_wire::Hash;
+use fontana_wire::{Hash, Toi};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,8 +72,19 @@ pub struct ReceiveReport {
     pub rejections: Vec<RejectedSession>,
     /// How much was received of file delivery tables. For plain FLUTE.
     pub table: TableStatus,
+    /// A corrupt block whose wrong symbols were not found, for lack of others.
+    pub suspect: Option<SuspectBlock>,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
+}
+
+/// A block with wrong symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuspectBlock {
+    /// The object.
+    pub toi: Toi,
+    /// The number of the block in the object, from 0.
+    pub block: u32,
 }
 
 /// A manifest that a receiver accepted.

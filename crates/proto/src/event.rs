@@ -132,7 +132,8 @@ pub enum TableWarning {
 /// Why an object is given up.
 #[derive(Clone, Debug)]
 pub enum ObjectFailure {
-    /// Its blocks were corrupt too often.
+    /// A block has another hash than its manifest says, although its symbols agree with each other:
+    /// the manifest is not that of the content.
     Corrupt,
     /// A job on the object, or on the session, failed.
     Job(JobError),
@@ -266,12 +267,20 @@ pub enum ReceiverEvent {
         /// The block.
         block: BlockId,
     },
-    /// The block's bytes are wrong: a symbol was forged or damaged. The block is received again.
+    /// The block's bytes are wrong: a symbol was forged or damaged. More symbols of the block are
+    /// received, until the wrong ones are found.
     BlockCorrupt {
         /// The block.
         block: BlockId,
         /// The number of times for this block.
         times: u32,
+    },
+    /// Wrong symbols of a corrupt block were found and dropped.
+    SymbolsDropped {
+        /// The block.
+        block: BlockId,
+        /// Their number.
+        count: u32,
     },
     /// Enough symbols of everything that was announced have been received, and the session does not
     /// say whether it will announce more. Reported again after more was announced.
@@ -283,7 +292,9 @@ pub enum ReceiverEvent {
         /// completes. Otherwise it continues, and the driver may end it.
         is_complete: bool,
     },
-    /// Enough symbols of every block have been received; the channels were left.
+    /// Enough symbols of every block have been received. The channels were left, or are left when
+    /// the blocks are verified
+    /// ([`ReceiverConfig::stays_until_verified`](crate::ReceiverConfig::stays_until_verified)).
     ReceptionComplete,
     /// An object is on disk under its final name.
     ObjectDone {

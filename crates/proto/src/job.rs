@@ -5,7 +5,9 @@
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
 use crate::placed::PlacedRun;
-use fontana_fec::{Esi, IdDecoder, ObjectLayout, Plan, Progress, Work};
+use fontana_fec::{
+    CodeProfile, Esi, IdDecoder, Location, Locator, Novelty, ObjectLayout, Plan, Progress, Work,
+};
 use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
 use std::error::Error;
 use std::fmt;
@@ -141,6 +143,9 @@ pub enum ReceiveJob {
         /// [`SymbolPlace::RepairSlot`](crate::SymbolPlace::RepairSlot).
         repair: Vec<Esi>,
     },
+    /// Find the wrong symbols of a block whose hash was wrong. Answered by
+    /// [`ReceiveDone::Located`] or [`ReceiveDone::Failed`].
+    Locate(Box<Search>),
     /// The block's repair symbols are no longer needed. A driver with a journal records the
     /// outcome. No answer unless it fails: [`ReceiveDone::Failed`].
     Settle {
@@ -260,12 +265,55 @@ impl Recipe {
     }
 }
 
+/// A search for the wrong symbols of a block.
+#[derive(Debug)]
+pub struct Search {
+    /// The block.
+    pub block: BlockId,
+    /// The code of the block.
+    pub profile: CodeProfile,
+    /// A decoder of the block without symbols.
+    pub decoder: Box<dyn IdDecoder>,
+    /// The available symbols, ascending. Source symbols are in their places. Any other source
+    /// symbol of the block has been recovered, from wrong symbols.
+    pub available: Vec<Esi>,
+    /// The placed repair symbols, as in [`ReceiveJob::Recover`].
+    pub repair: Vec<Esi>,
+    /// The budget to find a plan.
+    pub solving: Work,
+    /// The budget of [`Locator::locate`].
+    pub locating: Work,
+}
+
+impl Search {
+    /// The locator, to which the driver adds the bytes of symbols. Its plan reads the first symbols
+    /// that suffice.
+    ///
+    /// # Errors
+    /// The result of the search, if there is no plan within the budget.
+    pub fn locator(&mut self) -> Result<Locator, Location> {
+        for &esi in &self.available {
+            if self.decoder.push(esi) != Ok(Novelty::Fresh) || self.decoder.symbols_wanted() > 0 {
+                continue;
+            }
+            match self.decoder.solve(self.solving) {
+                Progress::Solved(plan) => {
+                    return Ok(Locator::new(&self.profile, &plan, self.available.iter().copied()));
+                }
+                Progress::Wanting(_) => {}
+                Progress::OutOfBudget => break,
+            }
+        }
+        Err(Location::OutOfBudget)
+    }
+}
+
 /// The result of a recovered block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOutcome {
     /// Its bytes have the expected hash.
     Verified,
-    /// Its bytes are wrong: all its symbols are void.
+    /// Its bytes are wrong, and which of its symbols are is not known: all are void.
     Corrupt,
 }
 
@@ -294,6 +342,13 @@ pub enum ReceiveDone {
         block: BlockId,
         /// Hash of the block's bytes.
         hash: Hash,
+    },
+    /// A search for wrong symbols has ended.
+    Located {
+        /// The block.
+        block: BlockId,
+        /// The result of the search.
+        location: Location,
     },
     /// An object was committed.
     Committed(Committed),

@@ -94,7 +94,7 @@ pub use event::{
 };
 pub use job::{
     BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
-    SavedBlock, Scope, SendDone, SendJob,
+    SavedBlock, Scope, Search, SendDone, SendJob,
 };
 pub use pacer::Pacer;
 pub use placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};

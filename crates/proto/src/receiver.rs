@@ -34,6 +34,7 @@ mod reception;
 mod sessions;
 mod symbols;
 mod transfer;
+mod unverified;
 
 pub use channels::Subscription;
 pub use config::{
@@ -176,6 +177,11 @@ impl Receiver {
     /// Progress of an accepted object.
     pub fn object_progress(&self, toi: Toi) -> Option<ObjectProgress> {
         self.reception.transfer.progress(toi)
+    }
+
+    /// A corrupt block whose wrong symbols were not found yet.
+    pub fn suspect_block(&self) -> Option<BlockId> {
+        self.reception.transfer.first_suspect()
     }
 
     /// Accepts a session that was [offered](ReceiverEvent::Offered). False if it is not on offer
@@ -403,7 +409,9 @@ impl Receiver {
         {
             self.silence.end(now);
         }
-        self.reception.update_phase(&self.channels);
+        if self.reception.may_complete() {
+            self.reception.update_phase(&self.channels);
+        }
     }
 
     /// Joins and leaves the channels that the control has decided on.
@@ -447,9 +455,9 @@ impl Endpoint for Receiver {
         }
     }
 
-    fn handle_done(&mut self, _now: Instant, done: ReceiveDone) {
+    fn handle_done(&mut self, now: Instant, done: ReceiveDone) {
         let (mut around, reception) = self.parts();
-        reception.on_done(&mut around, done);
+        reception.on_done(&mut around, now, done);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -465,6 +473,7 @@ impl Endpoint for Receiver {
         }
         let (mut around, reception) = self.parts();
         reception.check_superseded(&mut around, now);
+        reception.check_idle(now);
         let since = self.silence.since.unwrap_or(Instant::ZERO);
         if self.reception.is_listening() && now.saturating_since(since) >= self.config.silence_after
         {
@@ -491,7 +500,8 @@ impl Endpoint for Receiver {
             let silence = self.silence.since.unwrap_or(Instant::ZERO) + self.config.silence_after;
             let closes = self.closing.map(|since| since + CLOSES_AFTER);
             let superseded = self.reception.superseded_at(&self.config);
-            let others = [self.channels.poll_timeout(), closes, superseded];
+            let idle = self.reception.idle_at();
+            let others = [self.channels.poll_timeout(), closes, superseded, idle];
             others.into_iter().flatten().fold(silence, Instant::min)
         })
     }

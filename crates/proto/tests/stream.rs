@@ -10,7 +10,7 @@ use fontana_proto::{
     BatchId, Endpoint, Instant, Output, Pacer, ReceiverConfig, ReceiverEvent, SendJob, SenderEvent,
     StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
 };
-use fontana_wire::{InstanceId, RelativePath, SecretKey, Tsi};
+use fontana_wire::{InstanceId, Packet, RelativePath, SecretKey, Toi, Tsi};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
@@ -313,6 +313,43 @@ fn after_a_lost_fragment_nothing_is_delivered_and_the_gap_is_reported() {
     assert!(at > 0 && (at as usize).is_multiple_of(FRAGMENT), "{at}");
     assert!(receivers[0].runner.handed_over == bytes[..at as usize]);
     assert_eq!(receivers[0].complete_at, None);
+}
+
+/// A fragment is whole if three more symbols of it arrive from the sender than it has source
+/// symbols.
+#[test]
+fn forged_symbols_in_every_fragment_do_not_end_a_stream() {
+    const FORGED: u32 = 2;
+    let sent = K + repair_symbols(K, 100);
+    for (honest, suffices) in [(K + 3, true), (K + 2, false)] {
+        let bytes = noise(8 * FRAGMENT, 3);
+        let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+        let mut receivers = [receiver(0.0, 1)];
+        let mut counts: BTreeMap<Toi, u32> = BTreeMap::new();
+        // The first symbols of each fragment are replaced, and the last ones are lost.
+        let path = |_: Instant, datagrams: Vec<Vec<u8>>| {
+            let pass = |mut datagram: Vec<u8>| {
+                let toi = Packet::parse(&datagram).unwrap().header.toi;
+                let Some(toi) = toi.filter(|toi| toi.is_content()) else { return Some(datagram) };
+                let count = counts.entry(toi).or_default();
+                *count += 1;
+                if *count <= FORGED {
+                    let symbol = datagram.len() - usize::from(T)..;
+                    datagram[symbol].copy_from_slice(&noise(T.into(), u64::from(*count)));
+                }
+                (*count <= FORGED + honest).then_some(datagram)
+            };
+            datagrams.into_iter().filter_map(pass).collect()
+        };
+        run(&mut stream, &mut receivers, path, feed);
+        assert!(sent >= honest + FORGED && counts.values().all(|&count| count == sent));
+        if suffices {
+            assert_whole(&receivers[0], &bytes);
+            assert_eq!(receivers[0].endpoint.stats().corrupt_blocks, 8);
+        } else {
+            assert_eq!(broken(&receivers[0]), Some((0, StreamBreak::Lost)));
+        }
+    }
 }
 
 #[test]

@@ -17,7 +17,8 @@ use std::time::Duration;
 pub struct MachineConfig {
     /// Time to read a datagram from the socket buffer and to handle it.
     pub datagram: Duration,
-    /// Time to recover a block, for each of its repair symbols: as many source symbols are missing.
+    /// Time to recover or search a block, for each of its repair symbols: as many source symbols
+    /// are missing.
     pub lost_symbol: Duration,
     /// Additional time for each recovered block, to check and copy it.
     pub block: Duration,
@@ -39,13 +40,13 @@ impl MachineConfig {
     };
 
     fn time_of(&self, job: &ReceiveJob) -> Duration {
-        match job {
-            ReceiveJob::Recover { repair, .. } => {
-                let symbols = u32::try_from(repair.len()).unwrap_or(u32::MAX);
-                self.block.saturating_add(self.lost_symbol.saturating_mul(symbols))
-            }
-            _ => Duration::ZERO,
-        }
+        let repair = match job {
+            ReceiveJob::Recover { repair, .. } => repair,
+            ReceiveJob::Locate(search) => &search.repair,
+            _ => return Duration::ZERO,
+        };
+        let symbols = u32::try_from(repair.len()).unwrap_or(u32::MAX);
+        self.block.saturating_add(self.lost_symbol.saturating_mul(symbols))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The job runner of simulations, on ids without bytes.
 
-use fontana_fec::{Esi, Oti, Sbn};
+use fontana_fec::{Esi, Located, Location, Locator, Oti, Sbn};
 use fontana_proto::{
     BlockId, BlockOutcome, Committed, DatagramBatch, Finished, Instant, JobRunner, Opening,
-    PlacedRun, ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, SendDone, SendJob, SymbolBytes,
-    SymbolId, SymbolPlace, repair_slots,
+    PlacedRun, ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, Search, SendDone, SendJob,
+    SymbolBytes, SymbolId, SymbolPlace, repair_slots,
 };
 use fontana_wire::{Hash, Manifest, Toi};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,15 +64,18 @@ impl IdContent {
     }
 }
 
-/// Runs jobs on ids alone. All symbols are zeros. The hash of a block is the right one unless a
-/// symbol that was placed for it has other bytes, that is, was damaged in transit.
+/// Runs jobs on ids alone. All symbols are zeros. The hash of a block is the right one unless it
+/// was recovered from a symbol that has other bytes, that is, was damaged in transit. A search
+/// finds the damaged symbols as if their errors were linearly independent.
 #[derive(Clone, Debug)]
 pub struct IdRunner {
     content: Arc<IdContent>,
     /// [`Delivery::zeros_from`] of the datagram that was handled last.
     zeros_from: u32,
-    /// Blocks with a damaged symbol.
-    damaged: BTreeSet<BlockId>,
+    /// The damaged symbols of blocks.
+    damaged: BTreeMap<BlockId, BTreeSet<Esi>>,
+    /// Blocks that were recovered last from damaged symbols.
+    wrong: BTreeSet<BlockId>,
     /// The staged symbols; `None` if they are not checked.
     staging: Option<Box<Staging>>,
 }
@@ -94,7 +97,13 @@ struct StagedBlock {
 impl IdRunner {
     /// A runner for a sender or a receiver of `content`.
     pub fn new(content: Arc<IdContent>) -> Self {
-        Self { content, zeros_from: u32::MAX, damaged: BTreeSet::new(), staging: None }
+        Self {
+            content,
+            zeros_from: u32::MAX,
+            damaged: BTreeMap::new(),
+            wrong: BTreeSet::new(),
+            staging: None,
+        }
     }
 
     /// A runner that checks what a receiver stores: its plans use only symbols that it placed, and
@@ -138,7 +147,7 @@ impl IdRunner {
 
     fn place(&mut self, run: &PlacedRun, batch: &DatagramBatch<'_>) -> Result<(), &'static str> {
         let block = run.block;
-        for (symbol, index) in run.symbols(batch.slab).zip(0..) {
+        for ((symbol, index), (esi, _)) in run.symbols(batch.slab).zip(0..).zip(run.ids()) {
             let symbol = symbol.ok_or("a symbol outside the slab")?;
             let read = match &run.bytes {
                 SymbolBytes::InSlab(at) => {
@@ -148,7 +157,11 @@ impl IdRunner {
             };
             let maybe_damaged = symbol.get(..read).unwrap_or(symbol);
             if maybe_damaged.iter().any(|&byte| byte != 0) {
-                self.damaged.insert(block);
+                self.damaged.entry(block).or_default().insert(esi);
+            } else if !self.damaged.is_empty()
+                && let Some(damaged) = self.damaged.get_mut(&block)
+            {
+                damaged.remove(&esi);
             }
         }
         let Some(staging) = &mut self.staging else { return Ok(()) };
@@ -177,10 +190,22 @@ impl IdRunner {
         recipe: Recipe,
         repair: &[Esi],
     ) -> Result<ReceiveDone, &'static str> {
+        const UNSOLVED: &str = "a block that was solved before and is not now";
         let hash = self.content.hash(block).ok_or("a block of an unknown object")?;
-        if let Some(staging) = &mut self.staging {
-            let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
-            let staged = staging.blocks.remove(&block).unwrap_or_default();
+        let damaged = self.damaged.get(&block).filter(|damaged| !damaged.is_empty());
+        if self.staging.is_none() && damaged.is_none() {
+            return Ok(ReceiveDone::Recovered { block, hash });
+        }
+        let plan = recipe.into_plan().ok_or(UNSOLVED)?;
+        let is_in_block = |esi: &Esi| {
+            // Source symbols that are available are in the block even if the plan reads others.
+            let is_source = esi.0 < plan.source_symbols();
+            if is_source { !plan.lost().contains(esi) } else { plan.inputs().contains(esi) }
+        };
+        let is_damaged = damaged.is_some_and(|damaged| damaged.iter().any(is_in_block));
+        if let Some(staging) = &self.staging {
+            let nothing = StagedBlock::default();
+            let staged = staging.blocks.get(&block).unwrap_or(&nothing);
             let has = |esi: &Esi| {
                 let slot = || repair.iter().position(|placed| placed == esi);
                 let is_stored = |slot| staged.repair.get(&(slot as u32)) == Some(esi);
@@ -198,24 +223,58 @@ impl IdRunner {
             if !(0..k).map(Esi).all(is_there) {
                 return Err("a plan that leaves a gap");
             }
-            staging.complete.insert(block);
         }
-        let hash = if self.damaged.contains(&block) { wrong(hash) } else { hash };
+        if is_damaged {
+            self.wrong.insert(block);
+        } else {
+            self.wrong.remove(&block);
+        }
+        let hash = if is_damaged { wrong(hash) } else { hash };
         Ok(ReceiveDone::Recovered { block, hash })
     }
 
+    /// Finds the damaged symbols if so many surplus symbols are enough.
+    fn locate(&self, mut search: Search) -> Result<ReceiveDone, &'static str> {
+        let block = search.block;
+        let k = self
+            .content
+            .oti(block.toi)
+            .and_then(|oti| oti.layout().ok()?.source_symbols(block.sbn));
+        let k = k.ok_or("a search of an unknown block")?;
+        let Some(least) = Locator::least_surplus(&search.profile, k) else {
+            return Ok(ReceiveDone::Located { block, location: Location::Unsupported });
+        };
+        let locator = match search.locator() {
+            Ok(locator) => locator,
+            Err(location) => return Ok(ReceiveDone::Located { block, location }),
+        };
+        let surplus = locator.surplus().len() as u32;
+        let damaged = self.damaged.get(&block).into_iter().flatten().copied();
+        let wrong: Vec<Esi> =
+            damaged.filter(|esi| search.available.binary_search(esi).is_ok()).collect();
+        let rank = wrong.len() as u32;
+        let location = match (least.saturating_sub(surplus), surplus.saturating_sub(rank)) {
+            (lack @ 1.., _) => Location::Wanting(lack),
+            (0, left) if rank > 0 && left + 1 < least => Location::Wanting(surplus),
+            (0, surplus_left) => Location::Located(Located { wrong, surplus_left, rank }),
+        };
+        Ok(ReceiveDone::Located { block, location })
+    }
+
     fn settle(&mut self, block: BlockId, outcome: BlockOutcome) -> Result<(), &'static str> {
-        let was_damaged = self.damaged.remove(&block);
-        match outcome {
-            BlockOutcome::Verified if was_damaged => Err("damaged bytes that count as verified"),
-            BlockOutcome::Verified => Ok(()),
-            BlockOutcome::Corrupt => {
-                if let Some(staging) = &mut self.staging {
-                    staging.complete.remove(&block);
-                    staging.blocks.remove(&block);
-                }
-                Ok(())
+        self.damaged.remove(&block);
+        let was_wrong = self.wrong.remove(&block);
+        if let Some(staging) = &mut self.staging {
+            staging.blocks.remove(&block);
+            if outcome == BlockOutcome::Corrupt {
+                staging.complete.remove(&block);
+            } else {
+                staging.complete.insert(block);
             }
+        }
+        match outcome {
+            BlockOutcome::Verified if was_wrong => Err("damaged bytes that count as verified"),
+            BlockOutcome::Verified | BlockOutcome::Corrupt => Ok(()),
         }
     }
 }
@@ -276,6 +335,7 @@ impl JobRunner<ReceiveJob> for IdRunner {
             ReceiveJob::Recover { block, recipe, repair } => {
                 self.recover(block, recipe, &repair)?
             }
+            ReceiveJob::Locate(search) => self.locate(*search)?,
             ReceiveJob::Settle { block, outcome } => {
                 self.settle(block, outcome)?;
                 return Ok(None);

@@ -248,6 +248,7 @@ impl Folder {
             started_at_unix_seconds: 1_800_000_000,
             silence_after: Duration::from_secs(10),
             superseded_after: Duration::from_secs(1),
+            stays_until_verified: false,
         };
         let limits = SubscriptionLimits::default();
         let mut receiver = Receiver::new(config, Subscription::Declared(limits));

@@ -1,11 +1,11 @@
-//! Recovery of an incomplete block, within a memory budget.
+//! Recovery of an incomplete block, and the search for its wrong symbols, within a memory budget.
 
 use crate::buffered::{CHUNK, ReadAhead, WriteBehind, for_each_chunk};
 use crate::failure::StagingError;
 use crate::geometry::GeometryError;
 use crate::passes::column_passes;
 use crate::staged_object::StagedObject;
-use fontana_fec::{Esi, Plan, Recovered, Sbn, Scratch};
+use fontana_fec::{Esi, Locator, Plan, Recovered, Sbn, Scratch};
 use fontana_proto::SymbolPlace;
 use std::ops::Range;
 use std::sync::Arc;
@@ -73,6 +73,37 @@ impl StagedObject {
         for_each_chunk(shown, |offset, out| self.read_at(offset, out), show)
     }
 
+    /// Adds the bytes of a block's symbols to a search for wrong ones. `where_is` returns the place
+    /// of each symbol that was received.
+    ///
+    /// Takes at most the budget of `memory` ([`Locator::memory`]), in several passes over ranges of
+    /// columns if necessary, none of which is narrower than 64 bytes, and less than a megabyte for
+    /// buffers.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block or place, [`StagingError::System`].
+    pub fn add_to_search(
+        &self,
+        sbn: Sbn,
+        locator: &mut Locator,
+        memory: &mut RecoveryMemory,
+        where_is: impl Fn(Esi) -> SymbolPlace,
+    ) -> Result<(), StagingError> {
+        let range = self.placement().block_range(sbn)?;
+        let width = self.placement().symbol_size();
+        let passes: Vec<_> =
+            column_passes(width, memory.budget, |width| locator.memory(width)).collect();
+        memory.block = Vec::new();
+        for columns in passes {
+            let mut object = ReadAhead::new(range.clone(), |offset, out| self.read_at(offset, out));
+            let read = |offset, out: &mut [u8]| object.read_exact_at(offset, out);
+            let load = self.symbol_reader(sbn, columns.clone(), &where_is, read)?;
+            let used = std::mem::take(&mut memory.scratch);
+            memory.scratch = locator.add_columns(columns.len(), load, used)?;
+        }
+        Ok(())
+    }
+
     /// Reads the block into memory, and recovers it there and on the disk.
     fn recover_in_memory(
         &self,
@@ -137,14 +168,27 @@ impl StagedObject {
         plan: &Arc<Plan>,
         columns: Range<usize>,
         where_is: impl Fn(Esi) -> SymbolPlace,
-        mut read: impl FnMut(u64, &mut [u8]) -> Result<(), StagingError>,
+        read: impl FnMut(u64, &mut [u8]) -> Result<(), StagingError>,
         scratch: Scratch,
     ) -> Result<Recovered, StagingError> {
+        let width = columns.len();
+        let load = self.symbol_reader(sbn, columns, where_is, read)?;
+        plan.recover(width, load, scratch)
+    }
+
+    /// Reads some columns of a symbol. `read` fills a buffer with the object's bytes from an offset
+    /// on.
+    fn symbol_reader(
+        &self,
+        sbn: Sbn,
+        columns: Range<usize>,
+        where_is: impl Fn(Esi) -> SymbolPlace,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<(), StagingError>,
+    ) -> Result<impl FnMut(Esi, &mut [u8]) -> Result<(), StagingError>, StagingError> {
         let placement = self.placement();
         let mut spool =
             ReadAhead::new(self.spool().range(sbn)?, |offset, out| self.read_spool(offset, out));
-        let width = columns.len();
-        let load = |esi: Esi, out: &mut [u8]| match where_is(esi) {
+        Ok(move |esi: Esi, out: &mut [u8]| match where_is(esi) {
             SymbolPlace::InPlace => {
                 for piece in placement.column_pieces(sbn, esi, columns.clone())? {
                     if let Some(part) = out.get_mut(piece.in_columns) {
@@ -157,8 +201,7 @@ impl StagedObject {
                 let offset = self.spool().slot_range(sbn, slot)?.start + columns.start as u64;
                 spool.read_exact_at(offset, out)
             }
-        };
-        plan.recover(width, load, scratch)
+        })
     }
 
     /// Passes on the recovered columns of the lost symbols, and their offsets in the object.

@@ -180,6 +180,7 @@ fn receiver() -> Receiver {
         started_at_unix_seconds: NOW_UNIX,
         silence_after: Duration::from_secs(10),
         superseded_after: Duration::from_secs(1),
+        stays_until_verified: true,
     };
     Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()))
 }
@@ -214,7 +215,10 @@ impl JobRunner<ReceiveJob> for Placing {
             ReceiveJob::Recover { block, .. } => ReceiveDone::Recovered { block, hash: HASH },
             ReceiveJob::Commit { toi } => ReceiveDone::Committed(Committed::Content { toi }),
             ReceiveJob::Finish => ReceiveDone::Finished,
-            ReceiveJob::Place(_) | ReceiveJob::Settle { .. } => return Ok(None),
+            // No hash is wrong, so nothing is searched.
+            ReceiveJob::Place(_) | ReceiveJob::Settle { .. } | ReceiveJob::Locate(_) => {
+                return Ok(None);
+            }
         };
         Ok(Some(Finished::now(done)))
     }

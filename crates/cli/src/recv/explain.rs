@@ -6,7 +6,8 @@ use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
 use fontana::{
-    Ended, Error, Outcome, ReceiveReport, Rejection, TableStatus, TableWarning, Verified,
+    Ended, Error, Outcome, ReceiveReport, Rejection, SuspectBlock, TableStatus, TableWarning,
+    Verified,
 };
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,9 +30,13 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
         Some(reason) => Failure::from(reason),
         None => Failure::new(
             Outcome::VerificationFailed,
-            format!("{}: what arrives is not what was promised", some_of(names)),
-            "somebody on this network forges packets, or a machine is broken; have the sender sign \
-             or use another group, then receive again",
+            format!(
+                "{}: the content that is sent is not that of the manifest: twice, all symbols of a \
+                 block agreed with each other, and not with its hash",
+                some_of(names)
+            ),
+            "the sender is broken, or another host sends other content under the session's name \
+             (--source ADDRESS); receive again",
         ),
     }
 }
@@ -135,8 +140,11 @@ impl Circumstances {
             let packets = Count(progress.stats.datagrams, "packet");
             return format!("{how} after {after}: {packets} heard on {}", self.place);
         }
+        let suspect = summary.suspect.map_or_else(String::new, |SuspectBlock { toi, block }| {
+            format!("; block {block} of object {toi} is corrupt, and too few symbols of it arrived")
+        });
         format!(
-            "{how} after {after}: {} of {} wanted, loss {}",
+            "{how} after {after}: {} of {} wanted, loss {}{suspect}",
             progress.symbols_wanted,
             Count(progress.source_symbols, "symbol"),
             Percent(progress.loss()),

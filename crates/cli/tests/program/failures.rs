@@ -130,26 +130,27 @@ fn too_little_time_is_3() {
     sender.finish();
 }
 
+/// A mirror whose file has changed without a new time sends other content than its manifest says.
 #[test]
-fn symbols_of_a_forger_are_4() {
+fn content_that_is_not_the_manifests_is_4() {
     let directory = tempfile::tempdir().unwrap();
-    let honest = file(directory.path(), 60_000);
-    std::fs::create_dir(directory.path().join("forged")).unwrap();
-    let forged = directory.path().join("forged/file");
-    std::fs::write(&forged, noise(60_000, 2)).unwrap();
-    let words = format!("--to {} --tsi 9 --rate 20M", place());
-    let honest = Sender::start(&words, &[&honest]);
-    // Packets of the same session with other bytes.
-    let forger = Sender::start(&words, &[&forged]);
+    let path = file(directory.path(), 60_000);
+    let manifest = directory.path().join("manifest");
+    let words = format!("--to {} --tsi 9 --rate 20M --manifest", place());
+    Sender::start(&words, &[&manifest, &path]).finish();
+    let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&path, noise(60_000, 2)).unwrap();
+    let changed = std::fs::File::options().write(true).open(&path).unwrap();
+    changed.set_modified(written).unwrap();
+    let sender = Sender::start(&words, &[&manifest, &path]);
     let into = directory.path().join("into");
-    let words = format!("recv {} --json --timeout 30 -o", honest.ticket);
+    let words = format!("recv {} --json --timeout 30 -o", sender.ticket);
     let received = run(&arguments(&words, &[&into])).expect(4);
-    assert_says(&received, "not what was promised", "forges");
-    assert!(received.event("summary")["poisoned_blocks"].as_u64().unwrap() > 0);
+    assert_says(&received, "is not that of the manifest", "--source");
+    assert_eq!(received.event("summary")["poisoned_blocks"], 2);
     assert_eq!(received.event("object_failed")["code"], 4);
     assert!(!into.join("file").exists(), "nothing unverified has a final name");
-    honest.finish();
-    forger.finish();
+    sender.finish();
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod devices;
 mod events;
 mod failures;
 mod foreign_flute;
+mod forged;
 mod hook;
 mod lab;
 mod mirrors;

@@ -17,7 +17,7 @@ use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{ReceiveEvent, ReceiveProgress};
 use crate::kept_mark::KeptMark;
-use crate::report::ReceiveReport;
+use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
@@ -173,6 +173,7 @@ fn receiver(
             started_at_unix_seconds: wall.as_secs(),
             silence_after: SILENCE,
             superseded_after: SUPERSEDED_AFTER,
+            stays_until_verified: true,
         },
         Subscription::Declared(SubscriptionLimits {
             // Those that the ticket has groups for.
@@ -399,6 +400,7 @@ impl DecidingThread<'_, '_> {
                 ReceiveDone::Solved { block, decoder, progress }
             }
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
+            WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.core.endpoint.handle_done(self.now(), done);
@@ -492,6 +494,9 @@ impl DecidingThread<'_, '_> {
         let progress = self.progress();
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
+        let suspect = self.core.endpoint.suspect_block();
+        self.outcome.suspect =
+            suspect.map(|block| SuspectBlock { toi: block.toi, block: block.sbn.0 });
         let report = self.outcome.summary(over, progress, self.core.runner.delivery.end());
         ReceptionResult { report, newer_manifest }
     }

@@ -3,7 +3,9 @@
 use crate::error::{Error, TransferError};
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
-use crate::report::{AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession};
+use crate::report::{
+    AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SuspectBlock,
+};
 use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
@@ -41,6 +43,8 @@ pub(super) struct Results {
     pub(super) failures: BTreeMap<Scope, Arc<Error>>,
     pub(super) rejections: Vec<RejectedSession>,
     pub(super) table: TableStatus,
+    /// [`ReceiveReport::suspect`].
+    pub(super) suspect: Option<SuspectBlock>,
 }
 
 impl Results {
@@ -69,6 +73,7 @@ impl Results {
             failures,
             rejections,
             table,
+            suspect,
             ..
         } = self;
         let mut failures: Vec<_> = failures.into_values().collect();
@@ -109,6 +114,7 @@ impl Results {
             failures,
             rejections,
             table,
+            suspect,
             delivery,
         }
     }

@@ -1,15 +1,15 @@
 //! The thread that writes received symbols. It does all jobs that move bytes of blocks in their
-//! order, except for recoveries, which it passes on: several threads that write to one file would
-//! only wait for each other. Blocks that arrive in order are hashed right after each write, while
-//! their bytes are in the cache.
+//! order, except for recoveries and searches, which it passes on: several threads that write to one
+//! file would only wait for each other. Blocks that arrive in order are hashed right after each
+//! write, while their bytes are in the cache.
 
 use super::hashing::HashedPrefixes;
 use super::object::OpenObject;
-use super::worker::{Recovery, WorkerReport};
+use super::worker::{BytesJob, Recovery, WorkerReport};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use fontana_net::ReceivedBatch;
-use fontana_proto::{BlockId, BlockOutcome, PlacedRun, Scope, SymbolPlace};
+use fontana_proto::{BlockId, BlockOutcome, PlacedRun, Scope, Search, SymbolPlace};
 use fontana_store::{Note, StagingError};
 use std::sync::Arc;
 
@@ -28,6 +28,10 @@ pub(super) enum BlockJob {
         slab: Option<Arc<ReceivedBatch>>,
     },
     Recover(Recovery),
+    Locate {
+        object: Arc<OpenObject>,
+        search: Box<Search>,
+    },
     Settle {
         object: Arc<OpenObject>,
         block: BlockId,
@@ -46,12 +50,12 @@ pub(super) struct JobList {
 /// Does jobs until the driver drops its end of the queue.
 pub(super) fn run(
     queue: &Receiver<JobList>,
-    recoveries: Sender<Recovery>,
+    bytes_jobs: Sender<BytesJob>,
     reports: &Sender<WorkerReport>,
 ) {
     crate::system::give_way();
     let mut placer = Placer {
-        recoveries,
+        bytes_jobs,
         notes: Notes::default(),
         gathered: Vec::new(),
         prefixes: HashedPrefixes::default(),
@@ -85,7 +89,7 @@ pub(super) fn run(
 }
 
 struct Placer {
-    recoveries: Sender<Recovery>,
+    bytes_jobs: Sender<BytesJob>,
     notes: Notes,
     /// The symbols that are written next, one after the other.
     gathered: Vec<u8>,
@@ -107,7 +111,10 @@ impl Placer {
                     return Ok(Some(WorkerReport::Recovered { block, hash }));
                 }
                 // The threads run until this end of their queue is dropped.
-                let _ = self.recoveries.send(recovery);
+                let _ = self.bytes_jobs.send(BytesJob::Recover(recovery));
+            }
+            BlockJob::Locate { object, search } => {
+                let _ = self.bytes_jobs.send(BytesJob::Locate { object, search });
             }
             BlockJob::Settle { object, block, outcome } => {
                 let (toi, sbn) = (block.toi.0 as u32, block.sbn);
@@ -219,6 +226,7 @@ impl BlockJob {
         Scope::Object(match self {
             Self::Place { run, .. } => run.block.toi,
             Self::Recover(recovery) => recovery.block.toi,
+            Self::Locate { search, .. } => search.block.toi,
             Self::Settle { block, .. } => block.toi,
         })
     }
@@ -232,7 +240,7 @@ mod tests {
     use crate::receive::options::ReceiveOptions;
     use crate::receive::staging_root::StagingRoot;
     use crate::receive::target::{Target, TargetReport, TargetSetup};
-    use crate::receive::worker::run_recoveries;
+    use crate::receive::worker::run_on_bytes;
     use crossbeam_channel::unbounded;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::{Esi, Progress, Work};
@@ -310,11 +318,11 @@ mod tests {
 
     fn work_on(list: Vec<BlockJob>) -> Vec<WorkerReport> {
         let ((jobs, queue), (reports, done)) = (unbounded(), unbounded());
-        let (recoveries, recovery_queue) = unbounded();
+        let (bytes_jobs, bytes_queue) = unbounded();
         jobs.send(JobList { list, session_packets: 1 }).ok().unwrap();
         drop(jobs);
-        run(&queue, recoveries, &reports);
-        run_recoveries(&recovery_queue, &reports, BUDGET);
+        run(&queue, bytes_jobs, &reports);
+        run_on_bytes(&bytes_queue, &reports, BUDGET);
         drop(reports);
         done.iter().collect()
     }
@@ -367,11 +375,11 @@ mod tests {
         let object = open(&directory.path().join("into"), &content);
         let source: Vec<Esi> = (0..SOURCE_SYMBOLS).map(Esi).collect();
         let ((jobs, queue), (reports, done)) = (unbounded(), unbounded());
-        let (recoveries, recovery_queue) = unbounded();
+        let (bytes_jobs, bytes_queue) = unbounded();
         let list = vec![placing_all(&object, &content), recovering(&object, &source)];
         jobs.send(JobList { list, session_packets: 1 }).ok().unwrap();
-        drop((jobs, recovery_queue));
-        run(&queue, recoveries, &reports);
+        drop((jobs, bytes_queue));
+        run(&queue, bytes_jobs, &reports);
         drop(reports);
         assert_eq!(recovered(&done.iter().collect::<Vec<_>>()), hash(&content));
     }

@@ -53,6 +53,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                     self.hand_to_placer(BlockJob::Recover(recovery));
                 }
             }
+            ReceiveJob::Locate(search) => {
+                if let Some(object) = self.objects.get(&search.block.toi).cloned() {
+                    self.hand_to_placer(BlockJob::Locate { object, search });
+                }
+            }
             ReceiveJob::Settle { block, outcome } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
                     self.hand_to_placer(BlockJob::Settle { object, block, outcome });

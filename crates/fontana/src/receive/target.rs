@@ -109,6 +109,7 @@ impl Target {
                 ReceiveJob::Place { .. }
                 | ReceiveJob::Solve { .. }
                 | ReceiveJob::Recover { .. }
+                | ReceiveJob::Locate(_)
                 | ReceiveJob::Settle { .. } => continue,
             };
             let report = result.unwrap_or_else(|error| TargetReport::Failed { scope, error });

@@ -101,16 +101,16 @@ impl Threads {
         reports: ReportSenders,
     ) -> Result<Self, Error> {
         let ReportSenders { workers: reports, target: target_reports } = reports;
-        // The endpoint bounds the number of recoveries.
-        let (recoveries, recovery_queue) = unbounded();
+        // The endpoint bounds the number of blocks that are worked on.
+        let (bytes_jobs, bytes_queue) = unbounded();
         for _ in 0..share.count {
-            let (queue, reports) = (recovery_queue.clone(), reports.clone());
-            let work = move || worker::run_recoveries(&queue, &reports, share.bytes);
+            let (queue, reports) = (bytes_queue.clone(), reports.clone());
+            let work = move || worker::run_on_bytes(&queue, &reports, share.bytes);
             spawn_scoped(scope, "recover", work)?;
         }
         let (jobs, queue) = bounded(PLACER_QUEUE);
         let placer_reports = reports.clone();
-        let work = move || placer::run(&queue, recoveries, &placer_reports);
+        let work = move || placer::run(&queue, bytes_jobs, &placer_reports);
         spawn_scoped(scope, "place", work)?;
         let placer = PlacerQueue { jobs, waiting: Vec::new(), copied: 0 };
         // At most one attempt for each block waits.

@@ -1,13 +1,13 @@
-//! The work on blocks that takes long: solving, on ids alone, and recovering, on bytes. Both have
-//! threads of their own: when all blocks complete at the same moment, the receiver leaves the group
-//! as soon as they are solved, before they are recovered.
+//! The work on blocks that takes long: solving, on ids alone, and recovering or searching for wrong
+//! symbols, on bytes. Both have threads of their own: when all blocks complete at the same moment,
+//! the reception is complete as soon as they are solved, before they are recovered.
 
 use super::hashing::HashedPrefix;
 use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
-use fontana_fec::{Esi, IdDecoder, Progress, Work};
-use fontana_proto::{BlockId, Recipe, Scope, SymbolPlace};
+use fontana_fec::{Esi, IdDecoder, Location, Progress, Work};
+use fontana_proto::{BlockId, Recipe, Scope, Search, SymbolPlace};
 use fontana_store::RecoveryMemory;
 use fontana_wire::Hash;
 use std::collections::BTreeMap;
@@ -18,6 +18,16 @@ pub(super) struct Attempt {
     pub(super) block: BlockId,
     pub(super) decoder: Box<dyn IdDecoder>,
     pub(super) budget: Work,
+}
+
+/// A job on the bytes of a block.
+pub(super) enum BytesJob {
+    Recover(Recovery),
+    /// Find the wrong symbols of a block.
+    Locate {
+        object: Arc<OpenObject>,
+        search: Box<Search>,
+    },
 }
 
 /// A block that is to be recovered and hashed. All its symbols are placed.
@@ -43,6 +53,7 @@ impl Recovery {
 pub(super) enum WorkerReport {
     Solved { block: BlockId, decoder: Box<dyn IdDecoder>, progress: Progress },
     Recovered { block: BlockId, hash: Hash },
+    Located { block: BlockId, location: Location },
     Failed { scope: Scope, error: Error },
 }
 
@@ -56,29 +67,58 @@ pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<WorkerRepor
     }
 }
 
-/// Recovers blocks until the placer drops its end of the queue, each with at most `budget` bytes of
-/// memory.
-pub(super) fn run_recoveries(
-    queue: &Receiver<Recovery>,
+/// Works on blocks until the placer drops its end of the queue, with at most `budget` bytes of
+/// memory for each.
+pub(super) fn run_on_bytes(
+    queue: &Receiver<BytesJob>,
     reports: &Sender<WorkerReport>,
     budget: usize,
 ) {
     crate::system::give_way();
     let mut memory = RecoveryMemory::new(budget);
-    for recovery in queue {
-        let block = recovery.block;
+    for job in queue {
+        let block = match &job {
+            BytesJob::Recover(recovery) => recovery.block,
+            BytesJob::Locate { search, .. } => search.block,
+        };
         let _block = tracing::debug_span!("block", toi = %block.toi, sbn = block.sbn.0).entered();
-        let report = match recover(recovery, &mut memory) {
-            Ok(hash) => {
+        let report = match job {
+            BytesJob::Recover(recovery) => recover(recovery, &mut memory).map(|hash| {
                 tracing::debug!(%hash, "recovered");
                 WorkerReport::Recovered { block, hash }
+            }),
+            BytesJob::Locate { object, search } => {
+                locate(&object, *search, &mut memory).map(|location| {
+                    tracing::debug!(?location, "searched for wrong symbols");
+                    WorkerReport::Located { block, location }
+                })
             }
-            Err(error) => WorkerReport::Failed { scope: Scope::Object(block.toi), error },
         };
-        if reports.send(report).is_err() {
+        let failed = |error| WorkerReport::Failed { scope: Scope::Object(block.toi), error };
+        if reports.send(report.unwrap_or_else(failed)).is_err() {
             return;
         }
     }
+}
+
+/// The places of received symbols, of which `repair` are in the slots of the block, in order.
+fn places(repair: &[Esi]) -> impl Fn(Esi) -> SymbolPlace + use<> {
+    let slots: BTreeMap<Esi, u32> = repair.iter().copied().zip(0..).collect();
+    move |esi| slots.get(&esi).map_or(SymbolPlace::InPlace, |&s| SymbolPlace::RepairSlot(s))
+}
+
+fn locate(
+    object: &OpenObject,
+    mut search: Search,
+    memory: &mut RecoveryMemory,
+) -> Result<Location, Error> {
+    let mut locator = match search.locator() {
+        Ok(locator) => locator,
+        Err(location) => return Ok(location),
+    };
+    let sbn = search.block.sbn;
+    object.staged.add_to_search(sbn, &mut locator, memory, places(&search.repair))?;
+    Ok(locator.locate(search.locating))
 }
 
 fn recover(recovery: Recovery, memory: &mut RecoveryMemory) -> Result<Hash, Error> {
@@ -87,9 +127,6 @@ fn recover(recovery: Recovery, memory: &mut RecoveryMemory) -> Result<Hash, Erro
         let error = std::io::Error::other("a solved block has no solution any more");
         Error::system("recover a block")(error)
     })?;
-    let slots: BTreeMap<Esi, u32> = repair.iter().copied().zip(0..).collect();
-    let place =
-        |esi: Esi| slots.get(&esi).map_or(SymbolPlace::InPlace, |&s| SymbolPlace::RepairSlot(s));
     // A symbol that arrived when the plan was made already is recovered nevertheless: what is
     // written then is not what was hashed.
     let first_lost =
@@ -98,6 +135,6 @@ fn recover(recovery: Recovery, memory: &mut RecoveryMemory) -> Result<Hash, Erro
         *prefix = HashedPrefix::default();
     }
     let (from, show) = (prefix.length(), |bytes: &[u8]| prefix.update(bytes));
-    object.staged.recover_block(block.sbn, &plan, memory, place, from, show)?;
+    object.staged.recover_block(block.sbn, &plan, memory, places(&repair), from, show)?;
     Ok(prefix.finalize())
 }

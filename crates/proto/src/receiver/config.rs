@@ -87,7 +87,8 @@ pub enum MetadataMode {
 pub struct ReceiverLimits {
     /// Sessions whose state is held at the same time.
     pub max_sessions: usize,
-    /// Bytes of symbols of all sessions that wait for their object to be opened.
+    /// Bytes of symbols of all sessions that wait for their object to be opened, or for their block
+    /// to be verified.
     pub max_early_bytes: usize,
     /// What a file delivery table may ask for.
     pub fdt: FdtLimits,
@@ -112,8 +113,6 @@ pub struct ReceiverLimits {
     /// Multiplications of octets that a Reed-Solomon block may cost: a block of 32 000 symbols, all
     /// of them lost, would keep a core busy for hours.
     pub max_block_products: u64,
-    /// Times that one block may be corrupt before its object is given up.
-    pub max_corruptions: u32,
     /// Signatures of heads that are checked in any second. Each of 32 classes of source addresses
     /// has 4 more.
     pub max_head_checks_per_second: u32,
@@ -139,7 +138,6 @@ impl Default for ReceiverLimits {
             // A few seconds of a core at worst; 4 900 symbols and as many lost ones of 1 400 bytes,
             // and every block of RFC 5510.
             max_block_products: 1 << 35,
-            max_corruptions: 8,
             // 50 µs each: half a per cent of a core, and one more of all classes of addresses.
             max_head_checks_per_second: 100,
         }
@@ -180,6 +178,11 @@ pub struct ReceiverConfig {
     /// After how long without a symbol of use the accepted version is given up, if the expected
     /// publisher has announced a newer one.
     pub superseded_after: Duration,
+    /// Whether the channels stay joined, after the reception is complete, until all blocks are
+    /// verified. Senders that send everything once do not repeat what a corrupt block lacks. If
+    /// not, or if decoding is [deferred](DecodePolicy::Deferred), the channels are left at once,
+    /// and joined again if a block is corrupt.
+    pub stays_until_verified: bool,
 }
 
 /// Counters, never reset.

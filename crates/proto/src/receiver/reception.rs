@@ -8,7 +8,8 @@ use super::newer::NewerVersion;
 use super::sessions::{
     Announced, ContentId, EarlySymbol, Metadata, SessionIndex, SessionState, Sessions, Standing,
 };
-use super::transfer::{Taken, Transfer};
+use super::transfer::{IDLE, Need, Taken, Transfer};
+use super::unverified::{Unverified, UnverifiedSymbols};
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::{ReceiveDone, ReceiveJob, Scope};
@@ -33,7 +34,14 @@ pub(super) struct Reception {
     newer: Option<NewerVersion>,
     pub(super) transfer: Transfer,
     phase: Phase,
-    /// Cost of the early symbols of all sessions.
+    /// [`ReceiverConfig::stays_until_verified`].
+    stays_until_verified: bool,
+    /// Whether the channels are joined.
+    is_joined: bool,
+    unverified: UnverifiedSymbols,
+    /// Since when no symbol of use has arrived, if blocks may be searched for wrong symbols then.
+    idle_since: Option<Instant>,
+    /// Cost of the early symbols of all sessions, and of the unverified ones.
     early_cost: usize,
     /// Rejections that were reported: each is reported once.
     rejections: BTreeSet<(SessionKey, Rejection)>,
@@ -85,6 +93,10 @@ impl Reception {
             newer: None,
             transfer: Transfer::new(config.policy, &config.limits),
             phase: Phase::Listening,
+            stays_until_verified: config.stays_until_verified,
+            is_joined: true,
+            unverified: UnverifiedSymbols::default(),
+            idle_since: None,
             early_cost: 0,
             rejections: BTreeSet::new(),
             outputs: VecDeque::new(),
@@ -99,6 +111,13 @@ impl Reception {
     /// Whether packets are still needed.
     pub(super) fn is_listening(&self) -> bool {
         self.phase == Phase::Listening
+    }
+
+    /// Whether a packet can change the phase. After the reception is complete, only jobs do, unless
+    /// the packet has shown more content.
+    #[inline]
+    pub(super) fn may_complete(&self) -> bool {
+        self.phase == Phase::Listening || !self.transfer.is_received()
     }
 
     /// Whether all announced content is received, and more may be announced.
@@ -397,6 +416,23 @@ impl Reception {
         if let Some(newer) = &mut self.newer {
             newer.on_fresh(now, count);
         }
+        if self.transfer.has_suspects() {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// When blocks are searched for wrong symbols although they want more.
+    #[inline]
+    pub(super) fn idle_at(&self) -> Option<Instant> {
+        self.idle_since.map(|since| since + IDLE)
+    }
+
+    /// Searches blocks for wrong symbols if no symbol of use has arrived for a while.
+    pub(super) fn check_idle(&mut self, now: Instant) {
+        if self.idle_at().is_some_and(|due| due <= now) {
+            self.idle_since = None;
+            self.transfer.on_idle(&mut self.outputs);
+        }
     }
 
     /// When a newer version supersedes the accepted one, if no symbol of use arrives before.
@@ -470,10 +506,17 @@ impl Reception {
                     let out = &mut self.outputs;
                     let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
                     self.count(taken, session, stats);
+                    if taken == Taken::Unverified {
+                        let symbol = symbol.get(at).unwrap_or_default();
+                        self.store_unverified(config, block, esi, encoding_id, symbol);
+                    }
                 }
                 return;
             }
             self.count(taken, session, stats);
+            if taken == Taken::Unverified {
+                self.store_unverified(config, block, esi, encoding_id, symbol);
+            }
             return;
         }
         if self.catalog.is_useless(block.toi) {
@@ -494,6 +537,55 @@ impl Reception {
             self.early_cost += cost;
             session.early.push(EarlySymbol { block, esi, encoding_id, bytes: symbol.to_vec() });
         }
+    }
+
+    /// Stores a symbol of a block that is solved and not verified, if there is room.
+    #[cold]
+    fn store_unverified(
+        &mut self,
+        config: &ReceiverConfig,
+        block: BlockId,
+        esi: Esi,
+        encoding_id: EncodingId,
+        symbol: &[u8],
+    ) {
+        let cost = EarlySymbol::cost_of(symbol.len());
+        if self.early_cost + cost <= config.limits.max_early_bytes {
+            let symbol = Unverified { encoding_id, bytes: symbol.to_vec() };
+            self.early_cost += self.unverified.insert(block, esi, symbol);
+        }
+    }
+
+    /// Takes the unverified symbols of a block if it needs more, and drops them if it needs none.
+    fn use_unverified(&mut self, block: BlockId, stats: &mut ReceiverStats) {
+        if self.unverified.is_empty() {
+            return;
+        }
+        loop {
+            let need = self.transfer.need(block);
+            if need == Need::Unknown {
+                return;
+            }
+            let Some((esi, symbol, cost)) = self.unverified.pop(block) else { return };
+            self.early_cost -= cost;
+            if need == Need::Nothing {
+                continue;
+            }
+            let Unverified { encoding_id, bytes } = symbol;
+            let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
+            let out = &mut self.outputs;
+            if self.transfer.take(block, esi, encoding_id, length, bytes, out) == Taken::Fresh {
+                // It was counted as late when it arrived.
+                stats.fresh += 1;
+                stats.late = stats.late.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Drops the unverified symbols of objects that were given up.
+    fn drop_unverified(&mut self) {
+        let transfer = &self.transfer;
+        self.early_cost -= self.unverified.retain(|block| transfer.need(block) != Need::Nothing);
     }
 
     /// Counts a symbol. One after the reception is complete may be of use, but does not count.
@@ -536,7 +628,12 @@ impl Reception {
         }
     }
 
-    pub(super) fn on_done(&mut self, around: &mut Surroundings<'_>, done: ReceiveDone) {
+    pub(super) fn on_done(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        now: Instant,
+        done: ReceiveDone,
+    ) {
         let out = &mut self.outputs;
         match done {
             ReceiveDone::Opened { scope, saved } => {
@@ -559,12 +656,22 @@ impl Reception {
             }
             ReceiveDone::Solved { block, decoder, progress } => {
                 self.transfer.on_solved(block, decoder, progress, out);
+                self.use_unverified(block, around.stats);
             }
             ReceiveDone::Recovered { block, hash } => {
                 let is_corrupt = self.transfer.on_recovered(block, hash, out);
                 around.stats.corrupt_blocks += u64::from(is_corrupt);
                 if let Some(newer) = self.newer.as_mut().filter(|_| is_corrupt) {
                     newer.on_corrupt();
+                }
+                self.use_unverified(block, around.stats);
+            }
+            ReceiveDone::Located { block, location } => {
+                self.transfer.on_located(block, location, out);
+                self.use_unverified(block, around.stats);
+                // The last symbols may have arrived during the search.
+                if self.transfer.has_suspects() {
+                    self.idle_since = Some(now);
                 }
             }
             ReceiveDone::Committed(committed) => {
@@ -584,9 +691,11 @@ impl Reception {
             }
             ReceiveDone::Failed { scope: Scope::Session, error } => {
                 self.transfer.fail_all(&error, out);
+                self.drop_unverified();
             }
             ReceiveDone::Failed { scope: Scope::Object(toi), error } => {
                 self.transfer.fail(toi, ObjectFailure::Job(error), out);
+                self.drop_unverified();
             }
         }
         self.check_catalog(around.channels);
@@ -599,11 +708,16 @@ impl Reception {
             return;
         }
         let Some(Break { at, reason }) = self.catalog.check(&self.transfer) else { return };
-        if self.phase == Phase::Listening {
-            self.outputs.extend(channels.joined().map(ReceiverOutput::Leave));
-        }
+        self.leave(channels);
         self.phase = Phase::Ended;
         self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::StreamBroken { at, reason }));
+    }
+
+    fn leave(&mut self, channels: &Channels) {
+        if self.is_joined {
+            self.is_joined = false;
+            self.outputs.extend(channels.joined().map(ReceiverOutput::Leave));
+        }
     }
 
     /// After anything that may have completed something: leave, come back, or finish.
@@ -616,7 +730,10 @@ impl Reception {
                     && self.catalog.is_final() =>
             {
                 self.phase = Phase::ReceptionComplete;
-                self.outputs.extend(channels.joined().map(ReceiverOutput::Leave));
+                let stays = self.stays_until_verified && !self.transfer.is_deferred();
+                if !stays || self.transfer.is_verified() {
+                    self.leave(channels);
+                }
                 self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::ReceptionComplete));
                 self.transfer.solve_deferred(&mut self.outputs);
             }
@@ -625,10 +742,15 @@ impl Reception {
                 let event = ReceiverEvent::AllAnnouncedReceived;
                 self.outputs.push_back(ReceiverOutput::Event(event));
             }
-            // A block turned out to be corrupt after the channels were left.
+            // A block turned out to be corrupt.
             Phase::ReceptionComplete if !self.transfer.is_received() => {
                 self.phase = Phase::Listening;
-                self.outputs.extend(channels.joined().rev().map(ReceiverOutput::Join));
+                if !std::mem::replace(&mut self.is_joined, true) {
+                    self.outputs.extend(channels.joined().rev().map(ReceiverOutput::Join));
+                }
+            }
+            Phase::ReceptionComplete if self.is_joined && self.transfer.is_verified() => {
+                self.leave(channels);
             }
             _ => {}
         }
@@ -650,7 +772,7 @@ impl ReceiverStats {
         match taken {
             Taken::Fresh => self.fresh += 1,
             Taken::Duplicate => self.duplicates += 1,
-            Taken::Late => self.late += 1,
+            Taken::Late | Taken::Unverified => self.late += 1,
             Taken::Invalid => self.invalid += 1,
             Taken::NoRoom => self.without_room += 1,
             // Counted with their session.

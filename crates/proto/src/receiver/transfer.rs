@@ -6,8 +6,10 @@ use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
 use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved};
 use crate::placed::{PlacedRun, SymbolBytes};
-use block::Block;
-use fontana_fec::{EncodingId, Esi, IdDecoder, ObjectLayout, Plan, PlanCache, Progress, Sbn};
+use block::{Block, Sequel};
+use fontana_fec::{
+    EncodingId, Esi, IdDecoder, Location, ObjectLayout, Plan, PlanCache, Progress, Sbn,
+};
 use fontana_wire::{Hash, Toi};
 use object::{Changed, Object, ObjectState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,10 +18,12 @@ use std::sync::Arc;
 
 mod block;
 mod object;
+mod suspicion;
 
 pub(super) use block::Taken;
 pub use block::repair_slots;
 pub use object::ObjectProgress;
+pub(super) use suspicion::IDLE;
 
 /// The accepted objects of a receiver.
 #[derive(Debug)]
@@ -32,17 +36,30 @@ pub(super) struct Transfer {
     plans: Arc<PlanCache>,
     policy: DecodePolicy,
     max_recoveries: usize,
-    max_corruptions: u32,
     max_decoder_bytes: u64,
     /// Sum of [`Block::memory`].
     decoder_bytes: u64,
-    recovering: usize,
-    /// Solved blocks that wait until fewer are being recovered.
+    /// Blocks that are being recovered or searched for wrong symbols.
+    working: usize,
+    /// Blocks that wait for this until it is done with fewer.
     waiting: VecDeque<BlockId>,
+    /// Blocks that collect symbols until the wrong ones are found.
+    suspects: BTreeSet<BlockId>,
     source_symbols: u64,
     symbols_wanted: u64,
     /// Sum of [`Object::missing`].
     missing: usize,
+}
+
+/// What a block that some symbols have arrived of needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It is verified, or is not received any more.
+    Nothing,
+    /// Nothing, if no symbol is wrong.
+    Unknown,
+    /// More symbols.
+    More,
 }
 
 /// Block lengths whose plans are cached: an object has two at most, and one follows the other. Each
@@ -69,11 +86,11 @@ impl Transfer {
             plans: Arc::new(PlanCache::new(PLANS)),
             policy,
             max_recoveries: limits.max_recoveries.max(1),
-            max_corruptions: limits.max_corruptions,
             max_decoder_bytes: limits.max_decoder_bytes,
             decoder_bytes: 0,
-            recovering: 0,
+            working: 0,
             waiting: VecDeque::new(),
+            suspects: BTreeSet::new(),
             source_symbols: 0,
             symbols_wanted: 0,
             missing: 0,
@@ -303,10 +320,13 @@ impl Transfer {
             if let Some(job) = state.try_solve(policy) {
                 out.push_back(ReceiverOutput::Job(job));
             }
-            taken
+            (taken, taken == Taken::Fresh && state.awaits_search())
         });
-        let Some((taken, changed)) = taken else { return Taken::Invalid };
+        let Some(((taken, awaits_search), changed)) = taken else { return Taken::Invalid };
         self.count(&changed);
+        if awaits_search {
+            self.work_or_queue(block, None, out);
+        }
         taken
     }
 
@@ -360,25 +380,36 @@ impl Transfer {
         match solved {
             Some((Some(plan), _)) => {
                 out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockSolved { block: id }));
-                self.recover_or_queue(id, Some(plan), out);
+                self.work_or_queue(id, Some(plan), out);
             }
             Some((None, job)) => out.extend(job.map(ReceiverOutput::Job)),
             None => {}
         }
     }
 
-    /// Recovers a solved block, or queues it if as many as memory allows are being recovered.
-    fn recover_or_queue(
+    /// Recovers or searches a block that waits for it, or queues the block if as many as memory
+    /// allows are being worked on.
+    fn work_or_queue(
         &mut self,
         id: BlockId,
         plan: Option<Arc<Plan>>,
         out: &mut VecDeque<ReceiverOutput>,
     ) {
-        if self.recovering >= self.max_recoveries {
+        if self.working >= self.max_recoveries {
             self.waiting.push_back(id);
-        } else if let Some(job) = self.block(id).and_then(|block| block.recover(plan)) {
-            self.recovering += 1;
+        } else if let Some(job) = self.block(id).and_then(|block| block.work_on_bytes(plan)) {
+            self.working += 1;
             out.push_back(ReceiverOutput::Job(job));
+        }
+    }
+
+    /// A block is recovered or searched: those that wait are next.
+    fn on_work_done(&mut self, out: &mut VecDeque<ReceiverOutput>) {
+        self.working = self.working.saturating_sub(1);
+        while self.working < self.max_recoveries
+            && let Some(next) = self.waiting.pop_front()
+        {
+            self.work_or_queue(next, None, out);
         }
     }
 
@@ -396,17 +427,14 @@ impl Transfer {
         if !self.block(id).is_some_and(|block| block.is_recovering()) {
             return false;
         }
-        self.recovering = self.recovering.saturating_sub(1);
-        if let Some(next) = self.waiting.pop_front() {
-            self.recover_or_queue(next, None, out);
-        }
+        self.on_work_done(out);
         let right = self.objects.get(&id.toi).is_some_and(|object| match &object.block_hashes {
             None => true,
             Some(hashes) => hashes.get(id.sbn.0 as usize) == Some(&hash),
         });
-        let outcome = if right { BlockOutcome::Verified } else { BlockOutcome::Corrupt };
-        out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
         if right {
+            let outcome = BlockOutcome::Verified;
+            out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
             self.change_block(id, Block::on_verified);
             out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockVerified { block: id }));
             self.change(id.toi, |object| {
@@ -415,12 +443,96 @@ impl Transfer {
             });
             return false;
         }
-        let times = self.change_block(id, Block::on_corrupt).unwrap_or_default();
+        let sequel = self.change_block(id, Block::on_corrupt);
+        let times = self.block(id).map_or(0, |block| block.corruptions());
         out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockCorrupt { block: id, times }));
-        if times > self.max_corruptions {
-            self.fail(id.toi, ObjectFailure::Corrupt, out);
-        }
+        self.follow_up(id, sequel.unwrap_or(Sequel::Collects), out);
         true
+    }
+
+    /// A search for the wrong symbols of a block has ended.
+    pub(super) fn on_located(
+        &mut self,
+        id: BlockId,
+        location: Location,
+        out: &mut VecDeque<ReceiverOutput>,
+    ) {
+        self.on_work_done(out);
+        if let Some(sequel) = self.change_block(id, |block| block.on_located(location)) {
+            self.follow_up(id, sequel, out);
+        }
+    }
+
+    /// Does what follows a wrong hash or a search.
+    fn follow_up(&mut self, id: BlockId, sequel: Sequel, out: &mut VecDeque<ReceiverOutput>) {
+        let void = ReceiveJob::Settle { block: id, outcome: BlockOutcome::Corrupt };
+        self.suspects.remove(&id);
+        match sequel {
+            Sequel::Collects => {
+                self.suspects.insert(id);
+                if self.block(id).is_some_and(|block| block.awaits_search()) {
+                    self.work_or_queue(id, None, out);
+                }
+            }
+            Sequel::Dropped(count) => {
+                let event = ReceiverEvent::SymbolsDropped { block: id, count };
+                out.push_back(ReceiverOutput::Event(event));
+                let policy = self.policy;
+                let job = self.change_block(id, |block| block.try_solve(policy));
+                out.extend(job.flatten().map(ReceiverOutput::Job));
+            }
+            Sequel::Restarted => out.push_back(ReceiverOutput::Job(void)),
+            Sequel::Hopeless => {
+                out.push_back(ReceiverOutput::Job(void));
+                self.fail(id.toi, ObjectFailure::Corrupt, out);
+            }
+        }
+    }
+
+    /// Whether blocks wait for symbols by which their wrong ones are found.
+    pub(super) fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
+    }
+
+    /// The first block whose wrong symbols were not found yet.
+    pub(super) fn first_suspect(&self) -> Option<BlockId> {
+        self.suspects.iter().copied().find(|&id| self.need(id) != Need::Nothing)
+    }
+
+    /// No symbols of use have arrived for [`IDLE`]: such blocks are searched with those that they
+    /// have.
+    pub(super) fn on_idle(&mut self, out: &mut VecDeque<ReceiverOutput>) {
+        for id in self.suspects.iter().copied().collect::<Vec<_>>() {
+            if !self.block(id).is_some_and(|block| block.is_suspect()) {
+                self.suspects.remove(&id);
+            } else if self.change_block(id, Block::on_idle) == Some(true) {
+                self.work_or_queue(id, None, out);
+            }
+        }
+    }
+
+    /// What a symbol of the block is good for.
+    pub(super) fn need(&self, id: BlockId) -> Need {
+        let object = self.objects.get(&id.toi);
+        let object = object.filter(|object| object.state == ObjectState::Receiving);
+        match object.and_then(|object| object.blocks.get(id.sbn.0 as usize)) {
+            None => Need::Nothing,
+            Some(block) if block.is_verified() => Need::Nothing,
+            Some(block) if block.has_enough() => Need::Unknown,
+            Some(_) => Need::More,
+        }
+    }
+
+    /// Whether blocks are solved only after the channels were left.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.policy == DecodePolicy::Deferred
+    }
+
+    /// Whether every block is verified, or its object given up.
+    pub(super) fn is_verified(&self) -> bool {
+        let is_open =
+            |object: &Object| matches!(object.state, ObjectState::Opening | ObjectState::Receiving);
+        !self.objects.values().any(is_open)
     }
 
     pub(super) fn on_committed(

@@ -29,12 +29,12 @@ use crate::datagram::DatagramBatch;
 use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::job::{
     BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
-    SavedBlock, SendDone, SendJob,
+    SavedBlock, Search, SendDone, SendJob,
 };
 use crate::placed::SymbolPlace;
 use crate::time::Instant;
 use fontana_fec::simple::decode_block;
-use fontana_fec::{Esi, Intermediate, ObjectLayout, PlanCache, Sbn, Scratch};
+use fontana_fec::{Esi, Intermediate, Lent, ObjectLayout, PlanCache, Sbn, Scratch};
 use fontana_wire::{BlockHasher, Hash, StreamIndex, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -285,15 +285,7 @@ impl MemoryReceiveRunner {
         let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
         let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
         let size = usize::from(layout.oti().symbol_size);
-        let placed = self.placed.remove(&block).unwrap_or_default();
-        // A block that an earlier run verified has no symbols.
-        let complete = self.complete.get(&block).map_or(&[][..], Vec::as_slice);
-        let source = |esi: Esi| complete.get(esi.0 as usize * size..).filter(|s| !s.is_empty());
-        let symbol = |esi: Esi| {
-            let placed = placed.get(&esi).map(|symbol| symbol.bytes.as_slice());
-            placed.or_else(|| source(esi))
-        };
-        let mut bytes = decode_block(&plan, size, symbol)
+        let mut bytes = decode_block(&plan, size, |esi| self.symbol(block, size, esi))
             .map_err(|_| "a plan that uses what was not placed")?;
         let range = layout.block_range(block.sbn).ok_or("a block that the object does not have")?;
         bytes.truncate((range.end - range.start) as usize);
@@ -302,13 +294,41 @@ impl MemoryReceiveRunner {
         Ok(ReceiveDone::Recovered { block, hash })
     }
 
+    /// A symbol of `size` bytes that is stored; the object's last one may be shorter.
+    fn symbol(&self, block: BlockId, size: usize, esi: Esi) -> Option<&[u8]> {
+        let placed = self.placed.get(&block).and_then(|placed| placed.get(&esi));
+        // A block that an earlier run verified has no symbols.
+        let complete = || self.complete.get(&block)?.get(esi.0 as usize * size..);
+        let source = || complete().map(|bytes| bytes.get(..size).unwrap_or(bytes));
+        let stored = placed.map(|symbol| symbol.bytes.as_slice()).or_else(source);
+        stored.filter(|bytes| !bytes.is_empty())
+    }
+
+    fn locate(&self, mut search: Search) -> Result<ReceiveDone, &'static str> {
+        let block = search.block;
+        let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
+        let size = usize::from(layout.oti().symbol_size);
+        if search.available.iter().any(|&esi| self.symbol(block, size, esi).is_none()) {
+            return Err("a search among symbols that were not placed");
+        }
+        let location = search.locator().map_or_else(
+            |location| location,
+            |mut locator| {
+                let symbols = Lent(|esi| self.symbol(block, size, esi).unwrap_or_default());
+                let Ok(_) = locator.add_columns(size, symbols, Scratch::default());
+                locator.locate(search.locating)
+            },
+        );
+        Ok(ReceiveDone::Located { block, location })
+    }
+
     fn settle(&mut self, block: BlockId, outcome: BlockOutcome) {
         let bytes = self.recovered.remove(&block);
+        self.placed.remove(&block);
         match outcome {
             BlockOutcome::Verified => self.complete.extend(bytes.map(|bytes| (block, bytes))),
             BlockOutcome::Corrupt => {
                 self.complete.remove(&block);
-                self.placed.remove(&block);
             }
         }
     }
@@ -342,6 +362,7 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
                 ReceiveDone::Solved { block, decoder, progress }
             }
             ReceiveJob::Recover { block, recipe, .. } => self.recover(block, recipe)?,
+            ReceiveJob::Locate(search) => self.locate(*search)?,
             ReceiveJob::Settle { block, outcome } => {
                 self.settle(block, outcome);
                 return Ok(None);

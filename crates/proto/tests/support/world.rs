@@ -265,6 +265,7 @@ pub fn receiver_config() -> ReceiverConfig {
         started_at_unix_seconds: NOW_UNIX,
         silence_after: Duration::from_secs(10),
         superseded_after: Duration::from_secs(1),
+        stays_until_verified: true,
     }
 }
 

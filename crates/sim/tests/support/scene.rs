@@ -155,6 +155,7 @@ impl Scene {
             started_at_unix_seconds: 1_800_000_000,
             silence_after: Duration::from_secs(10),
             superseded_after: Duration::from_secs(1),
+            stays_until_verified: false,
         };
         let mut receiver = Receiver::new(config, Subscription::Declared(limits));
         receiver.share_plans(Arc::clone(&self.plans));

@@ -62,7 +62,12 @@ impl DecidingThread<'_, '_> {
                 self.on_file_refused(toi, content_location, reason.to_string());
             }
             ReceiverEvent::BlockCorrupt { block, times } => {
-                (self.emit)(ReceiveEvent::CorruptBlock { toi: block.toi, times });
+                let (toi, block) = (block.toi, block.sbn.0);
+                (self.emit)(ReceiveEvent::CorruptBlock { toi, block, times });
+            }
+            ReceiverEvent::SymbolsDropped { block, count } => {
+                let (toi, block) = (block.toi, block.sbn.0);
+                (self.emit)(ReceiveEvent::SymbolsDropped { toi, block, count });
             }
             ReceiverEvent::Silence { ever_since_start } => {
                 (self.emit)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
@@ -86,22 +91,7 @@ impl DecidingThread<'_, '_> {
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);
             }
-            ReceiverEvent::ObjectFailed { toi, failure } => {
-                let error = match failure {
-                    ObjectFailure::Corrupt => {
-                        self.outcome.poisoned = true;
-                        None
-                    }
-                    ObjectFailure::Job(_) => self.outcome.failure(toi),
-                };
-                let names = self
-                    .core
-                    .runner
-                    .objects
-                    .get(&toi)
-                    .map_or_else(Vec::new, |o| o.names().to_vec());
-                (self.emit)(ReceiveEvent::ObjectFailed { toi, names, error });
-            }
+            ReceiverEvent::ObjectFailed { toi, failure } => self.on_object_failed(toi, &failure),
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
             ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
             ReceiverEvent::BlockVerified { block } => {
@@ -113,6 +103,19 @@ impl DecidingThread<'_, '_> {
             }
             ReceiverEvent::BlockSolved { .. } => {}
         }
+    }
+
+    fn on_object_failed(&mut self, toi: Toi, failure: &ObjectFailure) {
+        let error = match failure {
+            ObjectFailure::Corrupt => {
+                self.outcome.poisoned = true;
+                None
+            }
+            ObjectFailure::Job(_) => self.outcome.failure(toi),
+        };
+        let object = self.core.runner.objects.get(&toi);
+        let names = object.map_or_else(Vec::new, |object| object.names().to_vec());
+        (self.emit)(ReceiveEvent::ObjectFailed { toi, names, error });
     }
 
     fn on_rejected(&mut self, session: SessionKey, reason: Rejection) {

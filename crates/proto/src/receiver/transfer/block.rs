@@ -1,11 +1,13 @@
-//! One source block: collecting, solving, recovering, verified.
+//! One source block: collecting, solving, recovering, verified; or searched for wrong symbols.
 
+use super::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
 use crate::endpoint::BlockId;
-use crate::job::{ReceiveJob, Recipe, SavedBlock};
+use crate::job::{ReceiveJob, Recipe, SavedBlock, Search};
 use crate::placed::SymbolPlace;
 use crate::receiver::config::DecodePolicy;
 use fontana_fec::{
-    BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Novelty, Plan, PlanCache, Progress, Work,
+    BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Location, Locator, Novelty, Plan,
+    PlanCache, Progress, Work,
 };
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ pub(super) struct Block {
     solve_at: u64,
     budget: Work,
     corruptions: u32,
+    search: SearchRecord,
     /// A block with enough symbols waits to be solved ([`DecodePolicy::Deferred`]).
     is_deferred: bool,
 }
@@ -52,9 +55,33 @@ enum State {
         meanwhile: Vec<Esi>,
     },
     /// Enough symbols have arrived; the block waits to be recovered.
-    Solved(Box<dyn IdDecoder>),
-    Recovering,
+    Solved {
+        decoder: Box<dyn IdDecoder>,
+        /// Source symbols that will be recovered, ascending.
+        lost: Vec<Esi>,
+    },
+    Recovering {
+        /// As in `Solved`.
+        lost: Vec<Esi>,
+    },
+    /// The hash was wrong. More symbols are collected, or the block waits to be searched.
+    Suspect(Box<Suspects>),
+    /// A worker searches for wrong symbols.
+    Locating(Box<Suspects>),
     Verified,
+}
+
+/// What follows a wrong hash, or a search for wrong symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sequel {
+    /// The block needs more symbols, or waits to be searched.
+    Collects,
+    /// So many wrong symbols were dropped; the others may suffice.
+    Dropped(u32),
+    /// All symbols were dropped.
+    Restarted,
+    /// All symbols were dropped. They agreed with each other, but not with the hash.
+    Hopeless,
 }
 
 /// A decoder, and the number of symbols that it wants, cached because it is read many times per
@@ -84,8 +111,10 @@ pub(in crate::receiver) enum Taken {
     Fresh,
     /// It was received before.
     Duplicate,
-    /// The block needs nothing more.
+    /// The block needs nothing more, and is verified or given up.
     Late,
+    /// The block needs nothing more if no symbol is wrong, which is not known yet.
+    Unverified,
     /// The code has no such symbol.
     Invalid,
     /// The object is deselected.
@@ -102,12 +131,13 @@ const EMPTY_SLOT: Esi = Esi(u32::MAX);
 const MEANWHILE_SYMBOLS: usize = 1024;
 
 /// Slots for the repair symbols of a block of `source_symbols`: as many as its decoder can use, a
-/// few in excess, and some that arrive twice while a worker has the decoder.
+/// few in excess, some that arrive twice while a worker has the decoder, and those by which wrong
+/// symbols are found.
 pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
     scheme
         .block_profile(source_symbols)
         .max_repair_symbols
-        .saturating_add(2 * MEANWHILE_SYMBOLS as u32)
+        .saturating_add(2 * MEANWHILE_SYMBOLS as u32 + Locator::MAX_SURPLUS as u32)
 }
 
 impl Block {
@@ -137,6 +167,7 @@ impl Block {
             solve_at: 0,
             budget: profile.work,
             corruptions: 0,
+            search: SearchRecord::default(),
             is_deferred: false,
         }
     }
@@ -172,6 +203,7 @@ impl Block {
         match &self.state {
             State::Untouched => self.source_symbols,
             State::Collecting(collecting) => collecting.symbols_wanted,
+            State::Suspect(suspects) => suspects.wanted,
             _ => 0,
         }
     }
@@ -218,6 +250,10 @@ impl Block {
         let is_repair = esi.0 >= self.source_symbols;
         if is_repair && self.repair.len() >= repair_slots(self.scheme, self.source_symbols) as usize
         {
+            if let State::Suspect(suspects) = &mut self.state {
+                // The search has to do with those that there are.
+                suspects.wanted = 0;
+            }
             return (Taken::Late, None);
         }
         self.received += 1;
@@ -225,7 +261,7 @@ impl Block {
         match &mut self.state {
             // It only waits for a worker. Early symbols come all at once, and most of them find
             // the block in this state.
-            _ if has_enough => return (Taken::Late, None),
+            _ if has_enough => return (self.taken_late(), None),
             State::Collecting(collecting) => match collecting.push(esi) {
                 Ok(Novelty::Fresh) => {}
                 Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
@@ -237,16 +273,43 @@ impl Block {
             State::Solving { meanwhile } if meanwhile.len() < MEANWHILE_SYMBOLS => {
                 meanwhile.push(esi);
             }
+            State::Suspect(suspects) => {
+                if !suspects.insert(esi) {
+                    return (Taken::Duplicate, None);
+                }
+            }
             _ => return (Taken::Late, None),
         }
         self.fresh += 1;
         let to = if is_repair {
-            self.repair.push(esi);
-            SymbolPlace::RepairSlot(self.repair.len() as u32 - 1)
+            SymbolPlace::RepairSlot(self.slot_for(esi))
         } else {
             SymbolPlace::InPlace
         };
         (Taken::Fresh, Some(to))
+    }
+
+    /// The fate of a symbol that comes when there are enough.
+    fn taken_late(&self) -> Taken {
+        match self.state {
+            State::Verified => Taken::Late,
+            // It is verified after the channels were left.
+            _ if self.is_deferred => Taken::Late,
+            _ => Taken::Unverified,
+        }
+    }
+
+    /// A slot for a repair symbol.
+    fn slot_for(&mut self, esi: Esi) -> u32 {
+        if let State::Suspect(suspects) = &mut self.state
+            && let Some(slot) = suspects.take_free_slot()
+            && let Some(entry) = self.repair.get_mut(slot as usize)
+        {
+            *entry = esi;
+            return slot;
+        }
+        self.repair.push(esi);
+        self.repair.len() as u32 - 1
     }
 
     /// The job of solving the block, if it is worth trying now.
@@ -292,7 +355,7 @@ impl Block {
         self.is_deferred = false;
         match progress {
             Progress::Solved(plan) => {
-                self.state = State::Solved(decoder);
+                self.state = State::Solved { decoder, lost: plan.lost().to_vec() };
                 return Some(plan);
             }
             Progress::Wanting(_) => {}
@@ -313,20 +376,35 @@ impl Block {
         None
     }
 
-    /// The job of recovering a solved block, with its plan if it was not dropped.
-    pub(super) fn recover(&mut self, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
-        if !matches!(self.state, State::Solved(_)) {
-            return None;
+    /// The job on the block's bytes that it waits for: it is recovered, with its plan if that was
+    /// not dropped, or searched for wrong symbols.
+    pub(super) fn work_on_bytes(&mut self, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
+        match std::mem::replace(&mut self.state, State::Untouched) {
+            State::Solved { decoder, lost } => {
+                self.state = State::Recovering { lost };
+                let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
+                Some(ReceiveJob::Recover { block: self.id, recipe, repair: self.repair.clone() })
+            }
+            State::Suspect(suspects) if suspects.wanted == 0 => {
+                let Ok(decoder) = self.decoder() else { return None };
+                self.search.on_search(suspects.available());
+                let search = Search {
+                    block: self.id,
+                    profile: self.scheme.profile(),
+                    decoder,
+                    available: suspects.esis().collect(),
+                    repair: self.repair.clone(),
+                    solving: self.budget,
+                    locating: SEARCH_WORK,
+                };
+                self.state = State::Locating(suspects);
+                Some(ReceiveJob::Locate(Box::new(search)))
+            }
+            state => {
+                self.state = state;
+                None
+            }
         }
-        let State::Solved(decoder) = std::mem::replace(&mut self.state, State::Recovering) else {
-            return None;
-        };
-        let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
-        Some(ReceiveJob::Recover {
-            block: self.id,
-            recipe,
-            repair: std::mem::take(&mut self.repair),
-        })
     }
 
     /// Whether the block needs no more symbols: it is solved, or all source symbols have arrived,
@@ -341,7 +419,11 @@ impl Block {
                 self.is_deferred && collecting.symbols_wanted == 0 && (is_exact || self.is_sure())
             }
             State::Solving { .. } => self.is_deferred || self.is_sure(),
-            State::Solved(_) | State::Recovering | State::Verified => true,
+            State::Suspect(ref suspects) => suspects.wanted == 0,
+            State::Solved { .. }
+            | State::Recovering { .. }
+            | State::Locating(_)
+            | State::Verified => true,
         }
     }
 
@@ -353,7 +435,9 @@ impl Block {
 
     /// Whether the block needs more symbols, and no attempt to solve it is under way.
     pub(super) fn is_collecting(&self) -> bool {
-        matches!(self.state, State::Untouched | State::Collecting(_)) && !self.has_enough()
+        let needs_some =
+            matches!(self.state, State::Untouched | State::Collecting(_) | State::Suspect(_));
+        needs_some && !self.has_enough()
     }
 
     /// Whether a [`ReceiveJob::Solve`] is under way.
@@ -363,29 +447,124 @@ impl Block {
 
     /// Whether a [`ReceiveJob::Recover`] is under way.
     pub(super) fn is_recovering(&self) -> bool {
-        matches!(self.state, State::Recovering)
+        matches!(self.state, State::Recovering { .. })
+    }
+
+    /// Whether the block waits to be searched for wrong symbols.
+    pub(super) fn awaits_search(&self) -> bool {
+        matches!(&self.state, State::Suspect(suspects) if suspects.wanted == 0)
+    }
+
+    /// No symbols of use have arrived for a while: the block is searched with those that it has, if
+    /// that may help. Whether it waits for that now.
+    pub(super) fn on_idle(&mut self) -> bool {
+        let State::Suspect(suspects) = &mut self.state else { return false };
+        if suspects.wanted > 0 && self.search.begins_idle(suspects.available()) {
+            suspects.wanted = 0;
+            return true;
+        }
+        false
+    }
+
+    /// Whether symbols are collected until the wrong ones are found.
+    pub(super) fn is_suspect(&self) -> bool {
+        matches!(self.state, State::Suspect(_))
+    }
+
+    pub(super) fn is_verified(&self) -> bool {
+        matches!(self.state, State::Verified)
     }
 
     pub(super) fn on_verified(&mut self) {
         self.state = State::Verified;
+        self.repair = Vec::new();
     }
 
     /// The block is not wanted any more: its decoder is dropped, unless a worker has it.
     pub(super) fn give_up(&mut self) {
-        if matches!(self.state, State::Collecting(_)) {
+        if matches!(self.state, State::Collecting(_) | State::Suspect(_)) {
             self.state = State::Untouched;
             self.repair = Vec::new();
         }
     }
 
-    /// The block's bytes are wrong: all its symbols are dropped. Returns how often that has
-    /// happened to this block.
-    pub(super) fn on_corrupt(&mut self) -> u32 {
+    /// Number of times that the block's bytes were wrong.
+    pub(super) fn corruptions(&self) -> u32 {
+        self.corruptions
+    }
+
+    /// The block's bytes are wrong.
+    pub(super) fn on_corrupt(&mut self) -> Sequel {
         self.corruptions += 1;
         self.is_deferred = false;
+        let State::Recovering { lost } = &self.state else { return Sequel::Collects };
+        let limits = SearchLimits::of(self.scheme, self.source_symbols);
+        let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
+            return self.restart();
+        };
+        let mut suspects = Suspects::new(self.source_symbols, lost, &self.repair, EMPTY_SLOT);
+        let available = self.search.collected(suspects.available()).available;
+        suspects.wanted = limits.first_wanted(available);
+        self.state = State::Suspect(Box::new(suspects));
+        Sequel::Collects
+    }
+
+    /// A search for wrong symbols has ended.
+    pub(super) fn on_located(&mut self, location: Location) -> Sequel {
+        if !matches!(self.state, State::Locating(_)) {
+            return Sequel::Collects;
+        }
+        let State::Locating(mut suspects) = std::mem::replace(&mut self.state, State::Untouched)
+        else {
+            return Sequel::Collects;
+        };
+        let Some(limits) = SearchLimits::of(self.scheme, self.source_symbols) else {
+            return self.restart();
+        };
+        let collected = self.search.collected(suspects.available());
+        match limits.conclude(location, &collected) {
+            Conclusion::Drop(wrong) => {
+                suspects.remove(&wrong);
+                self.drop_symbols(&wrong, &suspects)
+            }
+            Conclusion::Want(more) if !self.search.is_exhausted() => {
+                suspects.wanted = more;
+                self.state = State::Suspect(suspects);
+                Sequel::Collects
+            }
+            Conclusion::Want(_) | Conclusion::Restart => self.restart(),
+            Conclusion::Agreed if self.search.on_agreed() => {
+                self.restart();
+                Sequel::Hopeless
+            }
+            Conclusion::Agreed => self.restart(),
+        }
+    }
+
+    /// Continues without `wrong` symbols, which are not among the `others`.
+    fn drop_symbols(&mut self, wrong: &[Esi], others: &Suspects) -> Sequel {
+        let Ok(mut decoder) = self.decoder() else { return self.restart() };
+        for slot in &mut self.repair {
+            if wrong.binary_search(slot).is_ok() {
+                *slot = EMPTY_SLOT;
+            }
+        }
+        for esi in others.esis() {
+            // Symbols that the decoder has no use for stay in their slots.
+            let _ = decoder.push(esi);
+        }
+        self.fresh = others.available();
+        self.solve_at = 0;
+        self.state = State::Collecting(Collecting::new(decoder));
+        Sequel::Dropped(wrong.len() as u32)
+    }
+
+    /// All symbols of the block are dropped.
+    fn restart(&mut self) -> Sequel {
         self.state = State::Untouched;
         self.repair.clear();
+        self.search.on_restart();
         (self.fresh, self.received, self.solve_at) = (0, 0, 0);
-        self.corruptions
+        Sequel::Restarted
     }
 }

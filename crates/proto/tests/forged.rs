@@ -1,0 +1,279 @@
+//! Forged symbols: an attacker beside an honest sender costs about as many symbols as it sends, and
+//! no object.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/world.rs"]
+mod world;
+
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::{EncodingId, Esi, FecScheme, Sbn};
+use fontana_proto::{DecodePolicy, Instant, ObjectFailure, ReceiverEvent, SendMode, SplitMix64};
+use fontana_wire::{HeaderFields, Packet, Toi, emit_payload_id};
+use std::time::Duration;
+use world::{
+    Content, ReceiverDriver, SenderDriver, Setup, T, TSI, receiver_config, sender, source,
+};
+
+/// A symbol of random bytes for a block of the first object.
+fn forged(codepoint: u8, sbn: u32, esi: u32, random: &mut SplitMix64) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    HeaderFields { codepoint, ..HeaderFields::new(TSI, Some(Toi(1))) }.emit(&mut datagram);
+    emit_payload_id(EncodingId(codepoint), Sbn(sbn), Esi(esi), &mut datagram);
+    datagram.extend((0..T).map(|_| random.next_u64() as u8));
+    datagram
+}
+
+fn content_symbol(datagram: &[u8]) -> bool {
+    Packet::parse(datagram).is_ok_and(|packet| packet.header.toi.is_some_and(Toi::is_content))
+}
+
+/// An honest sender, and an attacker who knows the session.
+struct World {
+    content: Content,
+    setup: Setup,
+    seed: u64,
+    loss: f64,
+    policy: DecodePolicy,
+}
+
+/// What a receiver reports at the end.
+struct Outcome {
+    receiver: ReceiverDriver,
+    /// Symbols of the content that arrived from the sender until the receiver was complete.
+    honest: u32,
+    forged: u32,
+}
+
+impl World {
+    fn new(content: Content, seed: u64) -> Self {
+        let setup = Setup { seed, ..Setup::default() };
+        Self { content, setup, seed, loss: 0.0, policy: DecodePolicy::Incremental }
+    }
+
+    /// Sends what `attack` returns before each symbol of the sender, for 20 s.
+    fn run(&self, mut attack: impl FnMut(&mut SplitMix64, &[u8]) -> Vec<Vec<u8>>) -> Outcome {
+        let mut driver = SenderDriver::new(sender(&self.content, &self.setup, None), &self.content);
+        let mut config = receiver_config();
+        config.expectation.manifest = Some(self.content.hash());
+        config.policy = self.policy;
+        let mut receiver = ReceiverDriver::new(config, self.loss, self.seed);
+        let mut random = SplitMix64::new(self.seed, 5);
+        let (mut honest, mut forged) = (0, 0);
+        receiver.timeout(Instant::ZERO);
+        for millis in 0..20_000 {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            for datagram in driver.poll(now) {
+                if !content_symbol(&datagram) {
+                    receiver.hear(now, source(1), &datagram);
+                    continue;
+                }
+                for attack in attack(&mut random, &datagram) {
+                    forged += u32::from(!receiver.joined.is_empty());
+                    receiver.hear(now, source(1), &attack);
+                }
+                let before = receiver.endpoint.stats().session_packets;
+                receiver.maybe_hear(now, source(1), &datagram);
+                honest += u32::from(receiver.endpoint.stats().session_packets > before);
+            }
+            receiver.timeout(now);
+            let ended = matches!(receiver.events.last(), Some(ReceiverEvent::GivenUp { .. }));
+            if receiver.complete_at.is_some() || ended {
+                break;
+            }
+        }
+        Outcome { receiver, honest, forged }
+    }
+}
+
+impl Outcome {
+    fn assert_complete(&self, content: &Content) {
+        assert!(self.receiver.complete_at.is_some(), "{:?}", self.receiver.endpoint.stats());
+        assert!(self.receiver.has(content), "a wrong byte was called complete");
+        assert!(self.receiver.joined.is_empty(), "it left");
+    }
+
+    fn corruptions(&self) -> u64 {
+        self.receiver.endpoint.stats().corrupt_blocks
+    }
+
+    fn dropped(&self) -> u32 {
+        let dropped = |event: &ReceiverEvent| match event {
+            ReceiverEvent::SymbolsDropped { count, .. } => Some(*count),
+            _ => None,
+        };
+        self.receiver.events.iter().filter_map(dropped).sum()
+    }
+}
+
+/// Forged symbols at these shares of the sender's rate. Their errors are independent, because they
+/// are fewer than the bytes of a symbol.
+#[test]
+fn forged_symbols_cost_about_as_many_honest_ones() {
+    const K: u32 = 400;
+    for share in [0.000_1, 0.001, 0.01, 0.1] {
+        for seed in 0..4 {
+            let content = Content::new(&[(K as usize * usize::from(T), 1)], seed);
+            let world = World::new(content, seed);
+            let mut next = 1 << 20;
+            let outcome = world.run(|random, _| {
+                let is_due = (random.next_u64() as f64) < share * u64::MAX as f64;
+                next += u32::from(is_due);
+                is_due.then(|| forged(6, 0, next, random)).into_iter().collect()
+            });
+            outcome.assert_complete(&world.content);
+            let hit = if outcome.corruptions() > 0 { 4.0 } else { 0.0 };
+            let limit = f64::from(K) * (1.0 + 2.0 * share) * 1.01 + hit;
+            let Outcome { honest, forged, .. } = outcome;
+            assert!(f64::from(honest) <= limit, "{honest} honest, {forged} forged at {share}");
+            assert!(outcome.corruptions() <= 1, "the others are right");
+        }
+    }
+}
+
+#[test]
+fn many_forged_symbols_in_every_block_do_not_end_the_object() {
+    for policy in
+        [DecodePolicy::Incremental, DecodePolicy::Deferred, DecodePolicy::Patient { margin: 2 }]
+    {
+        let mut world = World::new(Content::new(&[(300 * usize::from(T), 3)], 1), 1);
+        (world.loss, world.policy) = (0.1, policy);
+        let mut next = 1 << 20;
+        // One of 25, in any block: about four in each.
+        let outcome = world.run(|random, _| {
+            next += 1;
+            let is_due = next % 25 == 0;
+            is_due.then(|| forged(6, random.below(3), next, random)).into_iter().collect()
+        });
+        outcome.assert_complete(&world.content);
+        assert!(outcome.corruptions() >= 3 && outcome.dropped() >= 6, "{policy:?}");
+    }
+}
+
+/// Source symbols that an attacker was faster with than the sender, which sends each of them once.
+#[test]
+fn forged_source_symbols_are_found() {
+    let world = World::new(Content::new(&[(200 * usize::from(T), 1)], 3), 3);
+    let mut count = 0;
+    let outcome = world.run(|random, _| {
+        count += 1;
+        if count == 1 { vec![forged(6, 0, 150, random), forged(6, 0, 151, random)] } else { vec![] }
+    });
+    outcome.assert_complete(&world.content);
+    assert_eq!((outcome.corruptions(), outcome.dropped()), (1, 2));
+    assert!(outcome.honest <= 212, "{}", outcome.honest);
+}
+
+/// A sender that sends everything once: the block is complete if the symbols that arrive are as
+/// many as its source symbols, the forged ones and three, and not if they are fewer.
+#[test]
+fn what_is_sent_once_is_complete_with_three_more_symbols_than_the_forged_ones() {
+    const K: u32 = 200;
+    for wrong in [1, 2, 7] {
+        for (honest, suffices) in [(K + 3, true), (K + 2, false)] {
+            let mut world = World::new(Content::new(&[(200 * usize::from(T), 1)], 4), 4);
+            world.setup.mode = SendMode::Push { repair_permille: 100 };
+            let mut random = SplitMix64::new(9, 9);
+            let first: Vec<_> =
+                (0..wrong).map(|esi| forged(6, 0, (1 << 20) + esi, &mut random)).collect();
+            let mut driver =
+                SenderDriver::new(sender(&world.content, &world.setup, None), &world.content);
+            let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 1);
+            receiver.timeout(Instant::ZERO);
+            let mut heard = 0;
+            for millis in 0..5_000 {
+                let now = Instant::ZERO + Duration::from_millis(millis);
+                for datagram in driver.poll(now) {
+                    if content_symbol(&datagram) {
+                        if heard == 0 {
+                            first.iter().for_each(|forged| receiver.hear(now, source(1), forged));
+                        }
+                        heard += 1;
+                        if heard > honest {
+                            continue;
+                        }
+                    }
+                    receiver.hear(now, source(1), &datagram);
+                }
+                receiver.timeout(now);
+            }
+            assert!(heard > K + 3, "the sender has sent enough");
+            assert_eq!(receiver.complete_at.is_some(), suffices, "{honest} beside {wrong}");
+            assert_eq!(receiver.joined.is_empty(), suffices);
+            assert!(!suffices || receiver.has(&world.content));
+        }
+    }
+}
+
+/// Codes of few symbols: what a search cannot find is received again.
+#[test]
+fn every_code_completes_among_forged_symbols() {
+    type Scheme<'s> = &'s dyn Fn(u8, u32) -> FecScheme;
+    let reed_solomon = |n| {
+        move |_: u8, k: u32| {
+            FecScheme::ReedSolomon(ReedSolomon {
+                code: ReedSolomonCode::Rfc5510,
+                max_source_block_length: k as u16,
+                max_encoding_symbols: n,
+            })
+        }
+    };
+    let none = |_: u8, k: u32| FecScheme::NoCode(NoCode { max_source_block_length: k });
+    let tornado = |_: u8, k: u32| {
+        FecScheme::Tornado(Tornado { max_source_block_length: k, code: TornadoCode::Z })
+    };
+    let schemes: [(u8, Scheme<'_>, u32); 4] = [
+        (5, &reed_solomon(200), 200),
+        (5, &reed_solomon(101), 101),
+        (0, &none, 100),
+        (129, &tornado, 200),
+    ];
+    for (code, scheme, n) in schemes {
+        let world = World::new(Content::coded(&[(100 * usize::from(T), 1)], 5, 1, scheme), 5);
+        let codepoint = world.content.objects[&Toi(1)].0.encoding_id().0;
+        assert!(codepoint == code || code == 129);
+        let mut count = 0;
+        let outcome = world.run(|random, _| {
+            count += 1;
+            let is_due = count < 2_000 && count % 70 == 1;
+            is_due.then(|| forged(codepoint, 0, random.below(n), random)).into_iter().collect()
+        });
+        outcome.assert_complete(&world.content);
+        assert!(outcome.corruptions() > 0, "{code}");
+    }
+}
+
+/// The manifest promises another block than every sender sends.
+#[test]
+fn content_that_is_not_the_manifests_is_given_up() {
+    let promised = Content::new(&[(100 * usize::from(T), 1)], 6);
+    let mut sent = Content::new(&[(100 * usize::from(T), 1)], 7);
+    sent.manifest = promised.manifest.clone();
+    sent.manifest_bytes = promised.manifest_bytes.clone();
+    let outcome = World::new(sent, 6).run(|_, _| Vec::new());
+    let events = &outcome.receiver.events;
+    assert!(matches!(events.last(), Some(ReceiverEvent::GivenUp { error: None })), "{events:?}");
+    let is_corrupt = |event: &ReceiverEvent| {
+        matches!(event, ReceiverEvent::ObjectFailed { failure: ObjectFailure::Corrupt, .. })
+    };
+    assert!(events.iter().any(is_corrupt));
+    assert_eq!(outcome.corruptions(), 2, "wrong twice");
+    assert!(outcome.receiver.committed().is_empty() && outcome.receiver.joined.is_empty());
+    assert!((2 * 108..240).contains(&outcome.honest), "{}", outcome.honest);
+}
+
+/// Equal errors in all symbols contradict each other, but accuse none.
+#[test]
+fn errors_that_hide_each_other_cost_a_block_and_not_the_object() {
+    let world = World::new(Content::new(&[(100 * usize::from(T), 1)], 8), 8);
+    let mut count = 0;
+    let outcome = world.run(|_, honest| {
+        count += 1;
+        let mut datagram = honest.to_vec();
+        *datagram.last_mut().unwrap() ^= 1;
+        if count % 100 < 2 && count < 1_000 { vec![datagram] } else { Vec::new() }
+    });
+    outcome.assert_complete(&world.content);
+    assert!(outcome.corruptions() > 2);
+}
