@@ -35,9 +35,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run: |_| {
         let percent = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(FRAGMENT);
         vec![
-            row!["shortest trailer, %", percent(TRAILER[0])],
-            row!["longest trailer, %", percent(TRAILER[1])],
-            row!["trailer of figure 8, bytes", SHOWN.len() as u32 + FRAMING],
+            row!["shortest trailer (%)", percent(TRAILER[0])],
+            row!["longest trailer (%)", percent(TRAILER[1])],
+            row!["bytes of the trailer of figure 8", SHOWN.len() as u32 + FRAMING],
             row!["fragments of figure 8", FILE.div_ceil(FRAGMENT)],
             row!["offset of its fragment 12", 12 * FRAGMENT],
             row!["objects of the experiments", MEASURED_FILE.div_ceil(BLOCK)],
@@ -51,7 +51,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             .into_iter()
             .map(|(name, which)| {
                 let what =
-                    if name == "short" { "shortest trailer, %" } else { "longest trailer, %" };
+                    if name == "short" { "shortest trailer (%)" } else { "longest trailer (%)" };
                 Claim::identity(
                     name,
                     format!("0.2 % with fragments of 64 kilobytes: with the {which} trailer"),
@@ -67,7 +67,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 "a trailer has 140 to 170 bytes: that of figure 8, as far as it is shown",
                 Target::AtMost(170.0),
                 0.0,
-                value("trailer of figure 8, bytes"),
+                value("bytes of the trailer of figure 8"),
             ),
             Claim::identity(
                 "fragments",
