@@ -31,7 +31,7 @@
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
 //! | `df`, `ms`, `fc` | experiments of the papers: digital fountain, mirror sites, FCAST |
 //! | `fo` | experiments beyond the papers |
-//! | `session`, `scene`, `bytes` | simulated sessions: endpoints, networks, content |
+//! | `session`, `scene`, `bytes`, `taken` | simulated sessions: endpoints, networks, content, layers |
 //! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
 //! | [`swarm`] | random runs, checked for invariants |
 //! | `statistics`, `timing` | means, quantiles, fits; processor time |
@@ -57,6 +57,7 @@ mod slices;
 mod statistics;
 pub mod swarm;
 mod table;
+mod taken;
 mod timing;
 
 mod df;

@@ -1,12 +1,12 @@
 //! Sessions of the real sender and receivers on ids, for simulated networks.
 
+use crate::taken::TakenLayers;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, ChannelClock, ControlObject, DecodePolicy,
-    Expectation, FixedChannels, Instant, MetadataMode, Pacer, Receiver, ReceiverConfig,
-    ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits,
-    TransmissionSchedule,
+    Expectation, Instant, MetadataMode, Pacer, Receiver, ReceiverConfig, ReceiverLimits, SendMode,
+    SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{IdContent, IdRunner, RateCap};
 use fontana_wire::{
@@ -49,8 +49,10 @@ pub(crate) struct Session {
     pub(crate) manifest_is_known: bool,
     /// Intervals of the control packets from one head to the next.
     pub(crate) head_every: u32,
-    /// Layers that receivers join at the start; `None`: as congestion control decides.
-    pub(crate) taken_layers: Option<u8>,
+    /// Layers that receivers join; `None`: as congestion control decides.
+    pub(crate) taken_layers: Option<TakenLayers>,
+    /// Time that the sender computes FEC symbols before it has any symbol to send.
+    pub(crate) coding: Duration,
 }
 
 impl Session {
@@ -101,6 +103,7 @@ impl Session {
             manifest_is_known: false,
             head_every: HEAD_EVERY,
             taken_layers: None,
+            coding: Duration::ZERO,
         }
     }
 
@@ -218,7 +221,7 @@ impl Session {
 
     /// A receiver with these limits.
     pub(crate) fn receiver(&self, limits: SubscriptionLimits) -> Receiver {
-        let given = |layers| Subscription::Given(Box::new(FixedChannels::new(layers)));
+        let given = |taken: TakenLayers| Subscription::Given(Box::new(taken.control()));
         self.receiver_on(self.taken_layers.map_or(Subscription::Declared(limits), given))
     }
 

@@ -4,7 +4,7 @@ use super::session;
 use crate::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{
     DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
-    ReceiverEvent, Sender, SenderEvent, SymbolId,
+    ReceiverEvent, SendDone, SendJob, Sender, SenderEvent, SymbolId,
 };
 use fontana_sim::{
     Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Machine, MachineConfig,
@@ -47,7 +47,7 @@ pub(crate) struct HostReception {
     pub(crate) by_second: Vec<MachineStats>,
 }
 
-type SenderHost = Driver<Sender, IdRunner>;
+type SenderHost = Driver<Sender, Encoder>;
 type ReceiverHost = Driver<Machine<Receiver>, Storage<IdRunner>>;
 type TransferRun = Simulation<Either<SenderHost, ReceiverHost>, Milestones>;
 
@@ -80,7 +80,8 @@ pub(crate) fn receive_on(
     let runner = || IdRunner::new(Arc::clone(&session.content));
     let start = Instant::ZERO + LISTENERS_FIRST;
     let sends = HostConfig::sender(session.cap()).starting_at(start);
-    run.attach(source, Either::Left(Driver::new(session.sender(0)?, runner())), sends);
+    let encoder = Encoder { ids: runner(), coded_at: start + session.coding };
+    run.attach(source, Either::Left(Driver::new(session.sender(0)?, encoder)), sends);
     let machine = Machine::new(session::receiver(session), host);
     let receiver = Driver::new(machine, Storage::new(runner()));
     run.attach(leaf, Either::Right(receiver), HostConfig::receiver([source]));
@@ -115,6 +116,35 @@ fn has_sent(run: &TransferRun, source: NodeId, symbols: u64) -> bool {
     let sender = run.host(source).and_then(Either::left);
     let base = sender.and_then(|sender| sender.endpoint.channel_stats().first());
     base.is_some_and(|stats| stats.packets - stats.control_packets >= symbols)
+}
+
+/// Runs the jobs of a sender that has no symbol before it has computed all of them.
+#[derive(Debug)]
+struct Encoder {
+    ids: IdRunner,
+    coded_at: Instant,
+}
+
+impl JobRunner<SendJob> for Encoder {
+    type Done = SendDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        now: Instant,
+        job: SendJob,
+        batch: &DatagramBatch<'_>,
+    ) -> Result<Option<Finished<SendDone>>, &'static str> {
+        let finished = self.ids.run(now, job, batch)?;
+        let after = self.coded_at.saturating_since(now);
+        Ok(finished.map(|finished| Finished { after, ..finished }))
+    }
+}
+
+impl SimulatedRunner for Encoder {
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        self.ids.symbol_bytes(symbol)
+    }
 }
 
 /// Runs a receiver's jobs, and counts the bytes of incomplete objects: the paper's buffer.
