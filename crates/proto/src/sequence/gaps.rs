@@ -20,9 +20,9 @@ const RESTART: u8 = 8;
 
 /// Factor by which a channel may be faster than on average, before a jump ahead counts as more than
 /// its sender can have sent.
-const FASTER: u128 = 8;
-/// Number of packets from which the average rate is computed. Jumps before count: a receiver that
-/// joins a channel in an outage must not miss it.
+const FASTER: u128 = 4;
+/// Number of packets from which the average rate is computed. A jump from the first packet counts:
+/// a receiver that joins a channel in an outage must not miss it.
 const MEASURED: u64 = 4;
 
 /// Missing packets of a channel.
@@ -105,7 +105,9 @@ impl Gaps {
         let (age, elapsed) =
             (highest.at.saturating_since(self.first_at), now.saturating_since(highest.at));
         let can_be_sent = FASTER * u128::from(self.advanced) * elapsed.as_nanos();
-        if self.advanced < MEASURED || u128::from(ahead) * age.as_nanos() <= can_be_sent {
+        let is_measured = self.advanced >= MEASURED;
+        if self.advanced == 0 || (is_measured && u128::from(ahead) * age.as_nanos() <= can_be_sent)
+        {
             return Some(0);
         }
         let continues =
@@ -146,7 +148,12 @@ impl Gaps {
         ahead: u64,
     ) -> Losses {
         self.from_behind = 0;
-        self.advanced += ahead;
+        if self.advanced == 0 && ahead > MAX_MISSING as u64 {
+            // It does not show the rate.
+            (self.first_at, self.advanced) = (now, 1);
+        } else {
+            self.advanced += ahead;
+        }
         self.jump = None;
         for missing in &mut self.missing {
             missing.later = missing.later.saturating_add(1);
@@ -177,7 +184,7 @@ impl Gaps {
         self.from_behind += 1;
         if self.from_behind >= RESTART {
             let highest = Some(Highest { number, at: now });
-            *self = Self { highest, first_at: now, ..Self::default() };
+            *self = Self { highest, first_at: now, advanced: 1, ..Self::default() };
         }
     }
 
