@@ -164,6 +164,7 @@ pub(crate) enum ReceiveEvent {
         source: String,
         tsi: u64,
         reason: String,
+        number: Option<u8>,
     },
     Accepted {
         source: String,
@@ -555,6 +556,16 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
         Rejection::BadManifest => "bad_manifest",
         Rejection::TooLarge => "too_large",
         Rejection::TooFast => "too_fast",
+        Rejection::NewerFormat(_) => "newer_format",
+        Rejection::UnknownRecord(_) => "unknown_record",
+    }
+}
+
+/// The number that belongs to a rejection: of the format or of the record.
+pub(crate) fn rejected_number(reason: Rejection) -> Option<u8> {
+    match reason {
+        Rejection::NewerFormat(number) | Rejection::UnknownRecord(number) => Some(number),
+        _ => None,
     }
 }
 

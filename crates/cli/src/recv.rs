@@ -335,6 +335,7 @@ impl Watch<'_> {
                 source: session.source.to_string(),
                 tsi: session.tsi.0,
                 reason: events::rejection(*reason).into(),
+                number: events::rejected_number(*reason),
             }),
             ReceiveEvent::Accepted { session, manifest, hash, verified } => {
                 console.event(&Line::Accepted {

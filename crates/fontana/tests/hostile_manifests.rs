@@ -4,8 +4,8 @@
 
 use fontana::wire::{
     ChannelGroups, CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, Hash,
-    HeaderFields, InstanceId, Manifest, Metadata, ObjectRef, RelativePath, SessionHead,
-    SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
+    HeadRecords, HeaderFields, InstanceId, Manifest, Metadata, ObjectRef, RelativePath,
+    SessionHead, SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
 };
 use fontana::{CancellationToken, Outcome, ReceiveReport, Receiver, Rejection};
 use fontana_fec::codes::no_code::NoCode;
@@ -74,6 +74,7 @@ fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
         expires_unix_seconds: None,
         rate_bytes_per_second: NonZeroU64::new(1_000_000),
         congestion_control: CongestionControl::FixedRate,
+        records: HeadRecords::default(),
     };
     let mut head = head.emit(None);
     head.resize(usize::from(SYMBOL_SIZE), 0);

@@ -38,6 +38,10 @@ pub enum Rejection {
     /// Its objects have more bytes, or blocks that take more memory to decode, than the limits
     /// allow.
     TooLarge,
+    /// Its head has this format, which is newer than those that are known.
+    NewerFormat(u8),
+    /// Its head has a record of this type, which is not known and which receivers must know.
+    UnknownRecord(u8),
 }
 
 /// Why the reception of a stream ends early.

@@ -7,12 +7,16 @@ use crate::hash::Hash;
 use crate::key::Signature;
 use crate::key::{KeyError, PublicKey, SecretKey};
 use crate::oti;
+use crate::records::{HeadRecords, RecordError};
 use fontana_fec::{CodeError, Oti, OtiError};
 use std::fmt;
 use std::num::NonZeroU64;
 
 const MAGIC: &[u8; 7] = b"FONTANA";
-const FORMAT_VERSION: u8 = 1;
+/// Format of a head without records.
+const PLAIN_FORMAT: u8 = 1;
+/// Format of a head with records.
+const RECORD_FORMAT: u8 = 2;
 /// Prefix of the signed message. It prevents a signature over a head from being valid for another
 /// kind of message.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
@@ -71,7 +75,7 @@ pub enum ContentKind {
 ///
 /// ```text
 /// offset  bytes
-///      0      8  "FONTANA" and the format version, 1
+///      0      8  "FONTANA" and the format version: 1, or 2 with records
 ///      8     16  instance id
 ///     24      8  manifest version
 ///     32      8  expires, unix seconds; 0 = never
@@ -83,9 +87,10 @@ pub enum ContentKind {
 ///   51+c      4  its TOI
 ///   55+c      n  its object transmission information: 15 with No-Code, RFC 5510 and RaptorQ
 /// 55+c+n     32  its hash
-/// 87+c+n      1  0 = not signed, 1 = signed
-/// 88+c+n     32  public key       } when signed
-/// 120+c+n    64  signature        }
+/// 87+c+n      r  format 2: bytes of the records as u16, and the records
+/// 87+c+n+r    1  0 = not signed, 1 = signed
+/// 88+c+n+r   32  public key       } when signed
+/// 120+c+n+r  64  signature        }
 /// ```
 ///
 /// The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all bytes before the
@@ -107,13 +112,15 @@ pub struct SessionHead {
     pub rate_bytes_per_second: Option<NonZeroU64>,
     /// Channels of the session, and meaning of the CCI of its packets.
     pub congestion_control: CongestionControl,
+    /// Optional fields. A head without them has format 1, otherwise 2.
+    pub records: HeadRecords,
 }
 
 impl SessionHead {
     /// Size in bytes of a signed head of a session on one channel whose manifest is sent without a
     /// code or with RaptorQ. An unsigned head is 96 bytes shorter. Other sessions add the
-    /// [parameters](CongestionControl::parameter_size) of their congestion control. Symbols of a
-    /// session must be at least this long.
+    /// [parameters](CongestionControl::parameter_size) of their congestion control, and the
+    /// [records](HeadRecords::size). Symbols of a session must be at least this long.
     pub const MAX_SIZE: usize = UNSIGNED_SIZE + PublicKey::SIZE + size_of::<Signature>();
 
     /// True if the head has expired at the given time.
@@ -128,7 +135,7 @@ impl SessionHead {
     pub fn emit(&self, signer: Option<&SecretKey>) -> Vec<u8> {
         let mut out = Vec::with_capacity(Self::MAX_SIZE);
         out.extend(MAGIC);
-        out.push(FORMAT_VERSION);
+        out.push(if self.records.is_empty() { PLAIN_FORMAT } else { RECORD_FORMAT });
         out.extend(self.instance.0);
         out.extend(self.manifest_version.to_be_bytes());
         for field in [self.expires_unix_seconds, self.rate_bytes_per_second] {
@@ -142,6 +149,7 @@ impl SessionHead {
         out.extend(self.manifest.toi.to_be_bytes());
         oti::emit(&self.manifest.oti, &mut out);
         out.extend(self.manifest.hash.0);
+        self.records.emit(&mut out);
         out.push(signer.is_some().into());
         if let Some(key) = signer {
             out.extend(key.public_key().to_bytes());
@@ -206,8 +214,10 @@ impl UnverifiedHead {
         let magic = reader.take(MAGIC.len() + 1)?;
         let instance = InstanceId(reader.array()?);
         let manifest_version = reader.u64()?;
-        (magic.split_last() == Some((&FORMAT_VERSION, &MAGIC[..])))
-            .then_some(ClaimedVersion { instance, manifest_version })
+        let is_head = magic.split_last().is_some_and(|(&format, magic)| {
+            matches!(format, PLAIN_FORMAT | RECORD_FORMAT) && magic == MAGIC
+        });
+        is_head.then_some(ClaimedVersion { instance, manifest_version })
     }
 
     /// Key of the claimed signer, to be shown to a user who decides whether to trust it.
@@ -283,11 +293,16 @@ fn parse_unsigned(reader: &mut Reader<'_>, size: usize) -> Result<SessionHead, H
     if reader.take(MAGIC.len()).ok_or(truncated)? != MAGIC {
         return Err(HeadError::Magic);
     }
-    match reader.u8().ok_or(truncated)? {
-        FORMAT_VERSION => {}
-        version => return Err(HeadError::FormatVersion(version)),
+    let format = reader.u8().ok_or(truncated)?;
+    if !matches!(format, PLAIN_FORMAT | RECORD_FORMAT) {
+        return Err(HeadError::FormatVersion(format));
     }
-    parse_fields(reader).ok_or(truncated)?
+    let head = parse_fields(reader).ok_or(truncated)??;
+    let records = match format {
+        RECORD_FORMAT => HeadRecords::parse(reader).ok_or(truncated)??,
+        _ => HeadRecords::default(),
+    };
+    Ok(SessionHead { records, ..head })
 }
 
 /// Parses the fields before the signature; `None` if the bytes end too early.
@@ -323,6 +338,7 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
         expires_unix_seconds,
         rate_bytes_per_second,
         congestion_control,
+        records: HeadRecords::default(),
     }))
 }
 
@@ -333,8 +349,11 @@ pub enum HeadError {
     #[error("not a session head of Fontana")]
     Magic,
     /// An unknown version of the format.
-    #[error("session head of format {0}, only 1 is known")]
+    #[error("session head of format {0}, only 1 and 2 are known")]
     FormatVersion(u8),
+    /// Invalid records.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Bytes that end too early.
     #[error("{actual} bytes are too few for this session head")]
     Truncated {

@@ -55,6 +55,9 @@ impl Toi {
     pub const HEAD: Self = Self(0xFFFF_FFFF);
     /// The manifest or stream index; next to the head.
     pub const MANIFEST: Self = Self(0xFFFF_FFFE);
+    /// First of the identifiers that are reserved for control objects. Those from here to the one
+    /// before [`MANIFEST`](Self::MANIFEST) have no meaning yet.
+    pub const FIRST_RESERVED: Self = Self(0xFFFF_FFF0);
     /// Largest object identifier: 112 bits (RFC 5651, flags O and H).
     pub const MAX: Self = Self((1 << 112) - 1);
 
@@ -93,7 +96,12 @@ impl Toi {
     /// True for a number that content may have in a Fontana session: from 1 to the number below the
     /// reserved ones.
     pub const fn is_content(self) -> bool {
-        self.0 > Self::FDT.0 && self.0 < Self::MANIFEST.0
+        self.0 > Self::FDT.0 && self.0 < Self::FIRST_RESERVED.0
+    }
+
+    /// True for the number of a control object of a Fontana session.
+    pub const fn is_control(self) -> bool {
+        self.0 == Self::FDT.0 || (self.0 >= Self::FIRST_RESERVED.0 && self.0 <= Self::HEAD.0)
     }
 }
 

@@ -60,6 +60,15 @@ pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
 }
 
 /// The first names: a bundle has thousands.
+/// What of a session only newer versions of the program know.
+fn newer(reason: Rejection) -> Option<String> {
+    match reason {
+        Rejection::NewerFormat(format) => Some(format!("a head of format {format}")),
+        Rejection::UnknownRecord(kind) => Some(format!("a head with a record of type {kind}")),
+        _ => None,
+    }
+}
+
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
@@ -173,6 +182,10 @@ impl Circumstances {
                  again; if it is what you want, take it: --any-version"
             );
             return (message, hint);
+        }
+        if let Some(newer) = summary.rejections.iter().find_map(|rejected| newer(rejected.reason)) {
+            let message = format!("the session on {} has {newer}", self.place);
+            return (message, "receive it with a newer version of this program".into());
         }
         let message = format!("the session on {} has expired", self.place);
         (message, format!("{heard} arrived; ask the publisher for a new one"))

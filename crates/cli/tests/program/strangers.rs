@@ -103,3 +103,32 @@ fn junk_does_not_put_off_the_end_of_a_silent_reception() {
         assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     });
 }
+
+#[test]
+fn a_session_of_a_newer_format_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("file"), directory.path().join("into"));
+    std::fs::write(&file, noise(2_000, 1)).unwrap();
+    let (ticket, public, port) = record(&file, "");
+    let mut head = public.into_iter().find(|packet| packet[15] == 0xFF).unwrap();
+    // The format follows the magic number, after a header with EXT_FTI and the payload id.
+    assert_eq!(head[36..44], *b"FONTANA\x01");
+    head[43] = 3;
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let until = Instant::now() + Duration::from_secs(30);
+            while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
+                let _ = socket.send_to(&head, ("127.0.0.1", port));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let words = format!("recv {ticket} -i lo --json --timeout 2 -o");
+        let received = Running::start(&arguments(&words, &[&into])).wait();
+        is_over.store(true, Ordering::Relaxed);
+        let received = received.expect(7);
+        let rejected = received.event("rejected");
+        assert_eq!((&rejected["reason"], &rejected["number"]), (&"newer_format".into(), &3.into()));
+    });
+}

@@ -124,9 +124,11 @@ impl Results {
 fn outcome_of_silence(rejections: &[RejectedSession]) -> Outcome {
     rejections.iter().fold(Outcome::NothingReceived, |outcome, rejected| {
         outcome.worst(match rejected.reason {
-            Rejection::WrongKey | Rejection::Expired | Rejection::OldVersion => {
-                Outcome::Authentication
-            }
+            Rejection::WrongKey
+            | Rejection::Expired
+            | Rejection::OldVersion
+            | Rejection::NewerFormat(_)
+            | Rejection::UnknownRecord(_) => Outcome::Authentication,
             Rejection::BadManifest => Outcome::VerificationFailed,
             Rejection::TooLarge | Rejection::TooFast => Outcome::Refused,
             Rejection::OtherSession | Rejection::OtherManifest => Outcome::NothingReceived,

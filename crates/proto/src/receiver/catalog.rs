@@ -68,9 +68,8 @@ impl Catalog {
     #[inline]
     pub(super) fn is_control(&self, toi: Toi) -> bool {
         match self {
-            Self::Manifest(_) | Self::Stream(_) | Self::Flute(_) => {
-                matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST)
-            }
+            Self::Manifest(_) | Self::Stream(_) => toi.is_control(),
+            Self::Flute(_) => matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST),
             Self::Fcast(_) => false,
         }
     }

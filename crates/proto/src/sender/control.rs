@@ -8,8 +8,9 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Oti, OtiError, Padding, PlanCache, Sbn, Scratch};
 use fontana_wire::{
-    Cci, CongestionControl, ContentEncoding, ContentKind, FdtExtension, HeaderFields, InstanceId,
-    ObjectRef, SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash, stream_index_hash,
+    Cci, CongestionControl, ContentEncoding, ContentKind, FdtExtension, HeadRecords, HeaderFields,
+    InstanceId, ObjectRef, SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash,
+    stream_index_hash,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -201,6 +202,7 @@ impl Announcement<'_> {
             expires_unix_seconds: self.expires_unix_seconds,
             rate_bytes_per_second: self.rate_bytes_per_second,
             congestion_control: self.congestion_control.clone(),
+            records: HeadRecords::default(),
         }
     }
 

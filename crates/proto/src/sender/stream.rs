@@ -204,7 +204,8 @@ impl StreamSender {
     pub fn push_fragment(&mut self, length: u32, hash: Hash) -> Option<u32> {
         let source_symbols = length.div_ceil(u32::from(self.config.symbol_size.max(1)));
         let fits = (1..=self.config.max_symbols).contains(&source_symbols);
-        if self.state != StreamState::Open || !fits || self.next >= Toi::MANIFEST.0 as u32 - 1 {
+        if self.state != StreamState::Open || !fits || self.next >= Toi::FIRST_RESERVED.0 as u32 - 1
+        {
             return None;
         }
         let number = self.next;

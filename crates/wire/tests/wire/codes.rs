@@ -5,8 +5,9 @@ use fontana_fec::codes::lt::{Lt, LtCode, Profile};
 use fontana_fec::codes::tornado::{StretchError, Tornado, TornadoCode};
 use fontana_fec::{CodeError, EncodingId, Esi, FecScheme, Oti, OtiError, Sbn};
 use fontana_wire::{
-    CongestionControl, ContentKind, Hash, HeadError, HeaderFields, InstanceId, ObjectRef, Packet,
-    SessionHead, Toi, Tsi, UnverifiedHead, emit_payload_id, fti, payload_id_size,
+    CongestionControl, ContentKind, Hash, HeadError, HeadRecords, HeaderFields, InstanceId,
+    ObjectRef, Packet, SessionHead, Toi, Tsi, UnverifiedHead, emit_payload_id, fti,
+    payload_id_size,
 };
 use proptest::prelude::*;
 
@@ -64,6 +65,7 @@ fn head(oti: Oti) -> SessionHead {
         expires_unix_seconds: None,
         rate_bytes_per_second: None,
         congestion_control: CongestionControl::FixedRate,
+        records: HeadRecords::default(),
     }
 }
 

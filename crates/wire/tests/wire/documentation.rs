@@ -6,9 +6,9 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
-    FileEntry, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef,
-    RelativePath, SecretKey, SessionHead, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
-    object_hash, stream_index_hash,
+    FileEntry, HeadRecords, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata,
+    ObjectRef, RelativePath, SecretKey, SessionHead, Ticket, Toi, Tsi, emit_payload_id,
+    manifest_hash, object_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 
@@ -61,7 +61,12 @@ fn session_head() -> SessionHead {
         expires_unix_seconds: None,
         rate_bytes_per_second: NonZeroU64::new(12_500_000),
         congestion_control: CongestionControl::FixedRate,
+        records: HeadRecords::default(),
     }
+}
+
+fn records() -> HeadRecords {
+    HeadRecords::new([(1, vec![0x2A]), (127, Vec::new())]).unwrap()
 }
 
 /// Header and payload id of a packet of Fontana.
@@ -96,6 +101,7 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
     let examples = [
         ("manifest", manifest().emit()),
         ("head", head),
+        ("head-2", SessionHead { records: records(), ..session_head() }.emit(None)),
         ("stream-index", stream::sample().emit()),
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),

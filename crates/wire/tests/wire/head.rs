@@ -5,8 +5,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{CodeError, FecScheme, Oti, OtiError};
 use fontana_wire::{
-    ClaimedVersion, CongestionControl, ContentKind, FlidSl, Hash, HeadError, InstanceId,
-    LayerRates, ObjectRef, Rlc, SecretKey, SessionHead, UnverifiedHead,
+    ClaimedVersion, CongestionControl, ContentKind, FlidSl, Hash, HeadError, HeadRecords,
+    InstanceId, LayerRates, ObjectRef, RecordError, Rlc, SecretKey, SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -32,6 +32,7 @@ pub(crate) fn sample() -> SessionHead {
         expires_unix_seconds: NonZeroU64::new(1_800_000_000),
         rate_bytes_per_second: NonZeroU64::new(12_500_000),
         congestion_control: CongestionControl::FixedRate,
+        records: HeadRecords::default(),
     }
 }
 
@@ -148,7 +149,8 @@ fn invalid_heads_are_refused_with_the_reason() {
         UnverifiedHead::parse(&changed).map(|_| ())
     };
     assert_eq!(with(0, b'f'), Err(HeadError::Magic));
-    assert_eq!(with(7, 2), Err(HeadError::FormatVersion(2)));
+    assert_eq!(with(7, 3), Err(HeadError::FormatVersion(3)));
+    assert_eq!(with(7, 0), Err(HeadError::FormatVersion(0)));
     assert!(matches!(with(48, 9), Err(HeadError::CongestionControl(_))));
     assert!(matches!(with(49, 0), Err(HeadError::CongestionControl(_))));
     assert_eq!(with(50, 1), Ok(()));
@@ -157,6 +159,55 @@ fn invalid_heads_are_refused_with_the_reason() {
     assert_eq!(with(66, 0), Err(HeadError::Oti(OtiError::Zero("the number of source blocks"))));
     assert_eq!(with(102, 2), Err(HeadError::SignedFlag(2)));
     assert!(matches!(with(102, 1), Err(HeadError::Truncated { .. })));
+}
+
+/// An unsigned head of format 2 with these bytes as records.
+fn with_records(records: &[u8]) -> Vec<u8> {
+    let mut bytes = sample().emit(None);
+    bytes[7] = 2;
+    let length = (records.len() as u16).to_be_bytes();
+    bytes.splice(102..102, [&length, records].concat());
+    bytes
+}
+
+#[test]
+fn records_have_one_encoding_and_are_signed() {
+    let list = [(0, vec![1, 2, 3]), (5, Vec::new()), (127, vec![9; 255])];
+    let records = HeadRecords::new(list.clone()).unwrap();
+    assert_eq!(HeadRecords::new(list.into_iter().rev()).as_ref(), Some(&records));
+    assert_eq!((records.size(), records.get(5), records.get(6)), (266, Some(&[][..]), None));
+    let head = SessionHead { records, ..sample() };
+    for key in [None, Some(publisher())] {
+        let bytes = head.emit(key.as_ref());
+        assert_eq!(bytes[7], 2);
+        assert_eq!(bytes.len(), sample().emit(key.as_ref()).len() + head.records.size());
+        assert_eq!(UnverifiedHead::parse(&bytes).unwrap().without_verification(), head);
+        assert!(UnverifiedHead::claimed_version(&bytes).is_some());
+        for cut in truncations(&bytes) {
+            assert_eq!(UnverifiedHead::parse(cut), Err(HeadError::Truncated { actual: cut.len() }));
+        }
+    }
+    let key = publisher().public_key();
+    for flipped in flips(&head.emit(Some(&publisher()))) {
+        assert!(UnverifiedHead::parse(&flipped).and_then(|head| head.verify(&key)).is_err());
+    }
+    assert_eq!(HeadRecords::new([(1, vec![0; 256])]), None);
+    assert_eq!(HeadRecords::new([(1, vec![0]), (1, vec![1])]), None);
+}
+
+#[test]
+fn a_head_needs_all_records_from_type_128_on_and_ignores_unknown_ones_below() {
+    let parse = |records: &[u8]| UnverifiedHead::parse(&with_records(records)).map(|_| ());
+    assert_eq!(parse(&[127, 0]), Ok(()));
+    for (records, unknown) in [(&[128, 0][..], 128), (&[3, 1, 7, 200, 0, 255, 0], 200)] {
+        assert_eq!(parse(records), Err(HeadError::Record(RecordError::Unknown(unknown))));
+        let hash = sample().manifest.hash;
+        let pinned = UnverifiedHead::pinned(&with_records(records), &hash);
+        assert_eq!(pinned, Err(HeadError::Record(RecordError::Unknown(unknown))));
+    }
+    for malformed in [&[][..], &[1], &[1, 2, 0], &[2, 0, 1, 0], &[1, 0, 1, 0]] {
+        assert_eq!(parse(malformed), Err(HeadError::Record(RecordError::Malformed)));
+    }
 }
 
 #[test]
@@ -204,6 +255,7 @@ fn heads() -> impl Strategy<Value = SessionHead> {
                 expires_unix_seconds: NonZeroU64::new(expires),
                 rate_bytes_per_second: NonZeroU64::new(rate),
                 congestion_control: control,
+                records: HeadRecords::default(),
             }
         })
 }

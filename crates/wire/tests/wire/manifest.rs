@@ -211,8 +211,8 @@ fn entries_and_objects_out_of_order_are_not_read() {
 #[test]
 fn objects_have_numbers_of_content_and_a_hash_for_each_block() {
     let new = |objects| Manifest::new(1, "", objects, Vec::new()).map(|_| ());
-    assert_eq!(new(vec![object(1, 4, 1), object(0xFFFF_FFFD, 4, 1)]), Ok(()));
-    for toi in [0, 0xFFFF_FFFE, 0xFFFF_FFFF] {
+    assert_eq!(new(vec![object(1, 4, 1), object(0xFFFF_FFEF, 4, 1)]), Ok(()));
+    for toi in [0, 0xFFFF_FFF0, 0xFFFF_FFFD, 0xFFFF_FFFE, 0xFFFF_FFFF] {
         assert_eq!(new(vec![object(toi, 4, 1)]), Err(ManifestError::Toi(toi.into())));
     }
     let twice = new(vec![object(5, 4, 1), object(5, 8, 1)]);

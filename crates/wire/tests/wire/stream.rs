@@ -82,8 +82,8 @@ fn every_limit_of_the_index_holds_at_its_edge() {
     for (count, ok) in [(0, true), (64, true), (65, false)] {
         assert_eq!(with(&|index| index.fragments = vec![fragment; count]), ok, "{count}");
     }
-    // The last TOI of content is 0xFFFFFFFD: that of fragment 0xFFFFFFFC.
-    for (first, ok) in [(0xFFFF_FFFB, true), (0xFFFF_FFFC, false), (u32::MAX, false)] {
+    // The last TOI of content is 0xFFFFFFEF: that of fragment 0xFFFFFFEE.
+    for (first, ok) in [(0xFFFF_FFED, true), (0xFFFF_FFEE, false), (u32::MAX, false)] {
         assert_eq!(with(&|index| (index.first, index.offset) = (first, first.into())), ok);
     }
 }

@@ -4,7 +4,7 @@ use super::discovery::{Context, Discovery};
 use crate::event::Rejection;
 use crate::receiver::config::Expectation;
 use crate::receiver::sessions::HeadState;
-use fontana_wire::{ContentKind, HeadError, PublicKey, SessionHead, UnverifiedHead};
+use fontana_wire::{ContentKind, HeadError, PublicKey, RecordError, SessionHead, UnverifiedHead};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
 use std::net::IpAddr;
@@ -86,7 +86,7 @@ impl HeadChecks {
                 Ok(_) | Err(HeadError::OtherManifest { .. }) => {
                     return Err(refuse(state, symbol, Rejection::OtherManifest, false));
                 }
-                Err(_) => return Err(Discovery::Malformed),
+                Err(error) => return Err(unread(state, symbol, error)),
             };
             if publisher.is_none() {
                 return Ok(TrustedHead { head, signer: None });
@@ -96,9 +96,8 @@ impl HeadChecks {
             Some(trusted) => Ok(trusted),
             None if !self.permit(cx, source, symbol) => return Err(Discovery::Nothing),
             None => {
-                let Ok(unverified) = UnverifiedHead::parse(symbol) else {
-                    return Err(Discovery::Malformed);
-                };
+                let unverified = UnverifiedHead::parse(symbol);
+                let unverified = unverified.map_err(|error| unread(state, symbol, error))?;
                 check_signature(cx, accepted, unverified)
             }
         };
@@ -186,6 +185,18 @@ impl Repetitions {
         let mean = self.total as f64 / COUNTERS as f64;
         f64::from(*counter) > mean + 4.0 * mean.sqrt() + 2.0
     }
+}
+
+/// What follows from a head that cannot be parsed. A session of a newer format is reported, so that
+/// the user learns why nothing is received.
+fn unread(state: &mut HeadState, symbol: &[u8], error: HeadError) -> Discovery {
+    let reason = match error {
+        HeadError::FormatVersion(0) => return Discovery::Malformed,
+        HeadError::FormatVersion(format) => Rejection::NewerFormat(format),
+        HeadError::Record(RecordError::Unknown(kind)) => Rejection::UnknownRecord(kind),
+        _ => return Discovery::Malformed,
+    };
+    refuse(state, symbol, reason, false)
 }
 
 /// What follows from a head that is refused. A forged head refuses no session that has shown a good
