@@ -406,8 +406,9 @@ fn repeated_old_heads_of_the_publisher_do_not_stop_a_reception() {
     }
 }
 
-/// Time until a receiver of a layered session, with a circuit breaker, is complete. After two seconds
-/// (the second packet of a channel may jump), every `lie_every` milliseconds it gets a packet on channel 0 with a random sequence number, in the sender's name.
+/// Time until a receiver of a layered session, with a circuit breaker, is complete. After two
+/// seconds (the second packet of a channel may jump) it gets a packet on channel 0 with a random
+/// sequence number every `lie_every` milliseconds, in the sender's name.
 fn layered_seconds(control: &CongestionControl, lie_every: Option<u64>) -> f64 {
     let content = Content::new(&[(2_000_000, 4)], 1);
     let setup = Setup { rate: 100_000, congestion: Some(control.clone()), ..Setup::default() };

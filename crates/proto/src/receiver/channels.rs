@@ -37,8 +37,8 @@ pub(super) enum Precedence {
 }
 
 /// After so long without a packet of the session whose control is followed, or before its first
-/// content, another session that carries the same replaces it: twice the longest interval between packets of a base channel of
-/// WEBRC.
+/// content, another session that carries the same replaces it: twice the longest interval between
+/// packets of a base channel of WEBRC.
 const DESERTED: Duration = Duration::from_secs(3);
 
 /// The channels of a receiver.

@@ -85,10 +85,10 @@ impl Gaps {
         is_next
     }
 
-    /// Screens a packet that is not the next one. `None`: it jumps further ahead than the sender can
-    /// have sent since the last packet, and is ignored until [`LATER_PACKETS`] continue the jump
-    /// without a packet of the old run between them. One packet can be forged or damaged. Otherwise
-    /// the number of packets that were ignored and that this one confirms.
+    /// Screens a packet that is not the next one. `None`: it jumps further ahead than the sender
+    /// can have sent since the last packet, and is ignored until [`LATER_PACKETS`] continue the
+    /// jump without a packet of the old run between them. One packet can be forged or damaged.
+    /// Otherwise the number of packets that were ignored and that this one confirms.
     ///
     /// `excused` packets were dropped by this host.
     pub(super) fn screen(
