@@ -199,6 +199,13 @@ pub(crate) struct ReceiveArguments {
     /// A consumer that stops reading for longer than this lasts loses the stream.
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
     pub(crate) window: u64,
+    /// Stay in the group until every block is verified
+    ///
+    /// For sessions that send everything once (send --push) where strangers may forge symbols. The
+    /// wrong ones are found with symbols that arrive later. Otherwise a receiver leaves when it has
+    /// enough symbols, and joins again if some of them turn out to be wrong.
+    #[arg(long)]
+    pub(crate) stay: bool,
     /// Replace files that exist
     #[arg(long)]
     pub(crate) overwrite: bool,

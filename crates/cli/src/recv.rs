@@ -151,6 +151,7 @@ impl Setup {
         .format(format)
         .into_dir(directory.clone())
         .overwrite(arguments.overwrite)
+        .stay_until_verified(arguments.stay)
         .report_files(arguments.audit.is_some())
         .policy(match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },

@@ -70,6 +70,8 @@ pub(crate) fn run(
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
+    // Before others can know of the session: who has its ticket may stop the program.
+    stop_on_signals(stop)?;
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
         ticket_file::write(path, &outline.tickets(&session.ticket))?;
     }
@@ -77,7 +79,6 @@ pub(crate) fn run(
     if arguments.dry_run {
         return Ok(Outcome::Complete);
     }
-    stop_on_signals(stop)?;
     let symbols = arguments.push.map(|repair| {
         let source = session.source_symbols;
         source.saturating_add(source.saturating_mul(repair.into()).div_ceil(1000))

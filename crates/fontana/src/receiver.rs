@@ -145,6 +145,14 @@ impl ReceiverBuilder {
         self
     }
 
+    /// Sets whether to stay in the group until every block is verified. By default it is off: a
+    /// receiver leaves when it has enough symbols, and joins again if some of them turn out to be
+    /// wrong. If strangers forge symbols of a session that sends everything once, that is too late.
+    pub fn stay_until_verified(mut self, stays: bool) -> Self {
+        self.options.stays_until_verified = stays;
+        self
+    }
+
     /// Sets whether each file that gets its name is [reported](ReceiveEvent::FileNamed) with its
     /// hash. The files of plain FLUTE and FCAST are not. By default it is off: every file is read
     /// once more.

@@ -41,11 +41,12 @@ pub(super) fn run(
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;
+    // Before others can know of the session: who has its ticket may stop the program.
+    stop_on_signals(stop)?;
     if let Some(path) = &arguments.ticket_file {
         ticket_file::write(path, &outline.tickets(prepared.ticket()))?;
     }
     announce(&outline, prepared.ticket(), arguments, &name, console);
-    stop_on_signals(stop)?;
     let mut bar = SendBar::new(console, None);
     let mut gate = Gate::each_second();
     let sender = prepared.start(io::stdin())?;

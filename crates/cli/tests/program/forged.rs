@@ -98,7 +98,7 @@ fn sent_once(push: u32, code: i32) -> (crate::support::Run, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), 500_000);
     let (place, into) = (place(), directory.path().join("into"));
-    let words = format!("recv -y -i lo --group {place} --json --timeout 6 -o");
+    let words = format!("recv -y --stay -i lo --group {place} --json --timeout 6 -o");
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     assert!(receiver.line().contains("\"session\""), "it has joined");
     let words = format!(

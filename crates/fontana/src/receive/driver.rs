@@ -173,7 +173,7 @@ fn receiver(
             started_at_unix_seconds: wall.as_secs(),
             silence_after: SILENCE,
             superseded_after: SUPERSEDED_AFTER,
-            stays_until_verified: true,
+            stays_until_verified: options.stays_until_verified,
         },
         Subscription::Declared(SubscriptionLimits {
             // Those that the ticket has groups for.

@@ -52,6 +52,7 @@ pub(crate) struct ReceiveOptions {
     pub(crate) skip_existing: bool,
     /// Report each file that gets its name.
     pub(crate) report_files: bool,
+    pub(crate) stays_until_verified: bool,
     /// Delete what earlier versions of the publisher created and a complete one lacks.
     pub(crate) delete: bool,
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to
@@ -101,6 +102,7 @@ impl ReceiveOptions {
             overwrite: false,
             skip_existing: false,
             report_files: false,
+            stays_until_verified: false,
             delete: false,
             only: Vec::new(),
             max_channels: MAX_CHANNELS,
