@@ -53,6 +53,8 @@ struct Slots {
 /// A message that was received in two parts.
 #[derive(Debug)]
 struct Late {
+    /// Channel of the socket that it was received from.
+    channel: u8,
     meta: RecvMeta,
     bytes: Vec<u8>,
 }
@@ -103,7 +105,7 @@ impl Messages {
         limit: usize,
         wanted: &mut dyn FnMut(&RecvMeta) -> bool,
     ) -> io::Result<Received> {
-        if self.add_late(channel, batch) {
+        if self.add_late(batch) {
             return Ok(Received { messages: 1, is_all: false });
         }
         match self.sizes.slot.filter(|_| cfg!(any(target_os = "linux", target_os = "android"))) {
@@ -181,20 +183,21 @@ impl Messages {
                 let mut bytes = batch.bytes_at(start, slot.min(meta.len)).to_vec();
                 let rest = meta.len.saturating_sub(slot);
                 bytes.extend_from_slice(overflow.get(..rest).unwrap_or_default());
-                self.late.push_back(Late { meta: *meta, bytes });
+                self.late.push_back(Late { channel, meta: *meta, bytes });
             }
         }
-        self.add_late(channel, batch);
+        self.add_late(batch);
         let is_all = received < asked && self.late.is_empty();
         Ok(Received { messages: received, is_all })
     }
 
-    /// Adds late messages while there is room. Returns whether there were any.
-    fn add_late(&mut self, channel: u8, batch: &mut Batch) -> bool {
+    /// Adds late messages while there is room, of whatever socket they are. Returns whether there
+    /// were any.
+    fn add_late(&mut self, batch: &mut Batch) -> bool {
         let had_any = !self.late.is_empty();
         while !self.late.is_empty()
             && let Some(room) = batch.room()
-            && let Some(Late { meta, bytes }) = self.late.pop_front()
+            && let Some(Late { channel, meta, bytes }) = self.late.pop_front()
         {
             if let Some(room) = room.get_mut(..bytes.len()) {
                 room.copy_from_slice(&bytes);
