@@ -26,6 +26,20 @@ impl RecoveryMemory {
     pub fn new(budget: usize) -> Self {
         Self { budget, block: Vec::new(), scratch: Scratch::default() }
     }
+
+    /// Allocated bytes, from one block to the next. At most the budget.
+    pub fn bytes(&self) -> usize {
+        self.block.capacity() + self.scratch.bytes()
+    }
+
+    /// Frees the memory of earlier blocks if it exceeds the budget, or would do so together with
+    /// what grows for a block of `block` bytes whose plan needs `symbols` bytes.
+    fn make_room(&mut self, block: usize, symbols: usize) {
+        let block = block.max(self.block.capacity());
+        if block.saturating_add(symbols.max(self.scratch.bytes())) > self.budget {
+            (self.block, self.scratch) = (Vec::new(), Scratch::default());
+        }
+    }
 }
 
 impl StagedObject {
@@ -59,9 +73,12 @@ impl StagedObject {
         if !plan.lost().is_empty() {
             let width = self.placement().symbol_size();
             let length = (range.end - range.start) as usize;
-            if length.saturating_add(plan.recovery_memory(width)) <= memory.budget {
+            let symbols = plan.recovery_memory(width);
+            if length.saturating_add(symbols) <= memory.budget {
+                memory.make_room(length, symbols);
                 self.recover_in_memory(sbn, plan, memory, &where_is)?;
                 show(memory.block.get((shown.start - range.start) as usize..).unwrap_or_default());
+                memory.make_room(0, 0);
                 return Ok(());
             }
             memory.block = Vec::new();
@@ -69,6 +86,7 @@ impl StagedObject {
             {
                 self.recover_columns(sbn, plan, columns, &where_is, &mut memory.scratch)?;
             }
+            memory.make_room(0, 0);
         }
         for_each_chunk(shown, |offset, out| self.read_at(offset, out), show)
     }
@@ -101,6 +119,7 @@ impl StagedObject {
             let used = std::mem::take(&mut memory.scratch);
             memory.scratch = locator.add_columns(columns.len(), load, used)?;
         }
+        memory.make_room(0, 0);
         Ok(())
     }
 
@@ -114,8 +133,13 @@ impl StagedObject {
     ) -> Result<(), StagingError> {
         let range = self.placement().block_range(sbn)?;
         let RecoveryMemory { block, scratch, .. } = memory;
+        let length = (range.end - range.start) as usize;
+        if block.capacity() < length {
+            // Growing the vector would copy its contents, and allocate more than is needed.
+            *block = Vec::new();
+        }
         // Reading fills all of it.
-        block.resize((range.end - range.start) as usize, 0);
+        block.resize(length, 0);
         self.read_at(range.start, block)?;
         let held = |offset: u64, out: &mut [u8]| {
             let start = (offset - range.start) as usize;

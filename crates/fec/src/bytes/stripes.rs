@@ -18,10 +18,16 @@ pub struct Scratch {
     scratch: Vec<Line>,
 }
 
+impl Scratch {
+    /// Allocated bytes.
+    pub fn bytes(&self) -> usize {
+        (self.lines.capacity() + self.scratch.capacity()) * LINE
+    }
+}
+
 impl std::fmt::Debug for Scratch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = (self.lines.capacity() + self.scratch.capacity()) * LINE;
-        f.debug_struct("Scratch").field("bytes", &bytes).finish()
+        f.debug_struct("Scratch").field("bytes", &self.bytes()).finish()
     }
 }
 

@@ -67,13 +67,14 @@ fn files(bytes: &[u8], files: usize, random: &mut Random) -> (Vec<Extent>, Vec<V
     cuts.windows(2).enumerate().map(part).unzip()
 }
 
-struct Receiver {
+struct Receiver<'m> {
     object: StagedObject,
     random: Random,
     transfer: Transfer,
+    memory: &'m mut RecoveryMemory,
 }
 
-impl Receiver {
+impl Receiver<'_> {
     /// Receives a block: some source symbols one by one and in runs, in any order, then repair
     /// symbols until it can be solved.
     fn receive(&mut self, encoder: &ObjectEncoder, sbn: Sbn) {
@@ -130,10 +131,11 @@ impl Receiver {
         let mut block = Vec::new();
         self.object.for_each_chunk_of_block(sbn, |bytes| block.extend_from_slice(bytes)).unwrap();
         let from = self.random.below(block.len() as u64 + 1);
-        let (budget, mut shown) = (self.transfer.budget, Vec::new());
+        let mut shown = Vec::new();
         let show = |bytes: &[u8]| shown.extend_from_slice(bytes);
-        let memory = &mut RecoveryMemory::new(budget);
-        self.object.recover_block(sbn, &plan, memory, place, from, show).unwrap();
+        self.object.recover_block(sbn, &plan, self.memory, place, from, show).unwrap();
+        let (retained, budget) = (self.memory.bytes(), self.transfer.budget);
+        assert!(retained <= budget, "{retained} bytes are retained of {budget}");
         block.clear();
         self.object.for_each_chunk_of_block(sbn, |bytes| block.extend_from_slice(bytes)).unwrap();
         assert!(shown == block[from as usize..], "the bytes on the disk are passed on");
@@ -142,6 +144,11 @@ impl Receiver {
 }
 
 fn run(transfer: &Transfer) {
+    run_in(&mut RecoveryMemory::new(transfer.budget), transfer);
+}
+
+/// Recovers blocks in this memory, whose budget is the transfer's.
+fn run_in(memory: &mut RecoveryMemory, transfer: &Transfer) {
     let mut random = Random::new(transfer.seed);
     let bytes = random.bytes(transfer.oti.transfer_length as usize);
     let layout = transfer.oti.layout().unwrap();
@@ -169,7 +176,7 @@ fn run(transfer: &Transfer) {
     }
     let slots = 2 * layout.max_source_symbols() + 100;
     let object = StagedObject::new(staging.clone(), layout, extents, slots).unwrap();
-    let mut receiver = Receiver { object, random, transfer: transfer.clone() };
+    let mut receiver = Receiver { object, random, transfer: transfer.clone(), memory };
     let mut blocks: Vec<Sbn> = (0..layout.block_count()).map(Sbn).collect();
     receiver.random.shuffle(&mut blocks);
     for sbn in blocks {
@@ -238,6 +245,20 @@ fn wide_symbols_of_many_sub_blocks_are_recovered_in_narrow_passes() {
     let oti = Oti { transfer_length: 300_001, symbol_size: 1280, scheme };
     for budget in [0, 200_000, usize::MAX] {
         run(&Transfer { oti, loss: 50, files: 3, budget, seed: 1 });
+    }
+}
+
+/// Blocks of many short symbols, and of one long symbol, whose solution has 27 rows.
+#[test]
+fn memory_of_blocks_of_other_shapes_does_not_add_up() {
+    let budget = 1 << 20;
+    let memory = &mut RecoveryMemory::new(budget);
+    for (transfer_length, symbol_size) in [(400_000, 1_000), (22_000, 22_000), (400_000, 1_000)] {
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
+        let oti = Oti { transfer_length, symbol_size, scheme };
+        run_in(memory, &Transfer { oti, loss: 50, files: 1, budget, seed: 4 });
+        println!("{} bytes are retained", memory.bytes());
+        assert!(memory.bytes() > budget / 2, "one shape is retained");
     }
 }
 
