@@ -85,6 +85,8 @@ impl Folder {
         let mut pause = LEAST_PAUSE;
         let mut is_first = true;
         while !self.ended.is_cancelled() {
+            // Decisions are made for the time before the scan: a file that is settled by then is in
+            // its present state in the tree.
             let now = Moment::now();
             if !std::mem::take(&mut is_first) {
                 match tree.scan_again(&self.send.files, &self.send.filter) {
@@ -100,10 +102,10 @@ impl Folder {
             self.settling.observe(State::of(&tree), now, self.changes.watcher.is_some());
             self.report_restless(now.instant, out);
             let poll = now.instant + self.changes.every;
-            match self.settling.next(self.sent.as_ref(), Instant::now()) {
+            match self.settling.next(self.sent.as_ref(), now.instant) {
                 Next::Prepare if !out.handover.is_allowed() => self.wait(poll, pause, out),
                 Next::Prepare => {
-                    if let Err(error) = self.prepare(&tree, out) {
+                    if let Err(error) = self.prepare(&tree, now.instant, out) {
                         self.report(error, out);
                     }
                 }
@@ -114,9 +116,10 @@ impl Folder {
         }
     }
 
-    /// Prepares a version and passes it on, unless it would be the same as the last.
-    fn prepare(&mut self, tree: &Tree, out: &Outbox) -> Result<(), Error> {
-        let files = self.view(tree, Instant::now());
+    /// Prepares a version and passes it on, unless it would be the same as the last. `scanned`: the
+    /// time before the scan of the tree.
+    fn prepare(&mut self, tree: &Tree, scanned: Instant, out: &Outbox) -> Result<(), Error> {
+        let files = self.view(tree, scanned);
         let states = State::of(&files.tree);
         if self.sent.as_ref() == Some(&states) {
             self.settling.consider();

@@ -6,6 +6,8 @@ use fontana::{FollowEvent, Follower, FontanaFormat, Format, PublishEvent, Publis
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Sends a directory as it changes.
 fn publish(root: &Path, addressing: &Addressing, settle: u64, poll: Option<Duration>) -> Publisher {
@@ -78,15 +80,81 @@ fn where_nobody_tells_of_changes_they_are_looked_for() {
     follow(Some(Duration::from_millis(100)), 51);
 }
 
+/// A thread that changes files again and again.
+struct Writer {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Writer {
+    fn start(mut step: impl FnMut(u64) + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let (mut longest, mut started) = (Duration::ZERO, Instant::now());
+            for number in 0.. {
+                let last = std::mem::replace(&mut started, Instant::now());
+                step(number);
+                longest = longest.max(last.elapsed());
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            longest
+        });
+        Self { stop, thread }
+    }
+
+    /// The longest time for which a file was not changed.
+    fn end(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Runs a test whose writer has to change files more often than once per settling time, until the
+/// system gave it the time to do so. The test returns what it observed and the longest pause.
+fn with_a_restless_writer<T>(settle: u64, test: impl Fn() -> (T, Duration)) -> T {
+    for _ in 0..10 {
+        let (observed, pause) = test();
+        if pause < Duration::from_millis(settle) {
+            return observed;
+        }
+        println!("the writer paused for {pause:?}: again");
+    }
+    panic!("the writer never runs for long enough");
+}
+
 #[test]
 fn a_file_that_always_changes_does_not_hold_up_the_others() {
     let _turn = TURN.lock();
+    let observed = with_a_restless_writer(1_000, || beside_files_that_change(1_000));
+    let lengths = [("folder/log".into(), 8), ("folder/new".into(), 2_000)].into();
+    assert_eq!(observed.lengths, lengths);
+    assert_eq!(observed.unsettled, ["folder/restless", "folder/table"]);
+    assert_eq!(observed.received_log, b"settled\n");
+    assert_eq!(observed.at_rest, 4);
+}
+
+/// The first version with a new file while others change.
+struct BesideFilesThatChange {
+    lengths: BTreeMap<String, u64>,
+    unsettled: Vec<String>,
+    /// What a receiver of this version has of the log, which goes on to grow.
+    received_log: Vec<u8>,
+    /// The number of files of the version after the changes.
+    at_rest: usize,
+}
+
+/// Returns the longest pause of the changes, too.
+fn beside_files_that_change(settle: u64) -> (BesideFilesThatChange, Duration) {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("folder");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("log"), "settled\n").unwrap();
     fs::write(root.join("table"), noise(1_000, 1)).unwrap();
-    let publisher = publish(&root, &addressing(52), 300, None);
+    let publisher = publish(&root, &addressing(52), settle, None);
     let mut events = publisher.events();
     let mut version = |with: &str| loop {
         match events.next().unwrap() {
@@ -103,43 +171,37 @@ fn a_file_that_always_changes_does_not_hold_up_the_others() {
     };
     version("folder/log");
     // One file grows, another is written in place, a third is new, all without a rest.
-    let stop = Arc::new(AtomicBool::new(false));
-    let writer = std::thread::spawn({
-        let (stop, root) = (Arc::clone(&stop), root.clone());
-        move || {
-            for step in 0.. {
-                if stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                let mut log = fs::OpenOptions::new().append(true).open(root.join("log")).unwrap();
-                log.write_all(b"more\n").unwrap();
-                fs::write(root.join("table"), noise(1_000, step)).unwrap();
-                fs::write(root.join("restless"), noise(500, step)).unwrap();
-                std::thread::sleep(Duration::from_millis(50));
-            }
+    let writer = Writer::start({
+        let root = root.clone();
+        move |step| {
+            let mut log = fs::OpenOptions::new().append(true).open(root.join("log")).unwrap();
+            log.write_all(b"more\n").unwrap();
+            fs::write(root.join("table"), noise(1_000, step)).unwrap();
+            fs::write(root.join("restless"), noise(500, step)).unwrap();
         }
     });
-    std::thread::sleep(Duration::from_millis(1_000));
+    std::thread::sleep(Duration::from_millis(2 * settle));
     fs::write(root.join("new"), noise(2_000, 3)).unwrap();
     let session = version("folder/new");
-    let lengths: BTreeMap<_, _> =
-        session.manifest.files().map(|file| (file.path.to_string(), file.length())).collect();
-    assert_eq!(lengths, [("folder/log".into(), 8), ("folder/new".into(), 2_000)].into());
-    let unsettled: Vec<_> = session.manifest.unsettled().iter().map(|n| n.to_string()).collect();
-    assert_eq!(unsettled, ["folder/restless", "folder/table"]);
-    // A receiver gets this version while the log goes on to grow.
+    let files = session.manifest.files();
+    let lengths = files.map(|file| (file.path.to_string(), file.length())).collect();
+    let unsettled = session.manifest.unsettled().iter().map(|n| n.to_string()).collect();
     let into = directory.path().join("into");
     let follower =
         Follower::builder(receive_options(&session.lasting_ticket(), &addressing(52), &into));
     assert_eq!(follower.count(Some(1)).start().unwrap().join().unwrap().taken, 1);
-    assert_eq!(fs::read(into.join("folder/log")).unwrap(), b"settled\n");
-    stop.store(true, Ordering::Relaxed);
-    writer.join().unwrap();
-    let session = version("folder/restless");
-    assert_eq!(session.manifest.unsettled(), []);
-    assert_eq!(session.manifest.files().count(), 4);
+    let received_log = fs::read(into.join("folder/log")).unwrap();
+    let pause = writer.end();
+    // A version has all of them when they no longer change.
+    let at_rest = loop {
+        let session = version("folder/restless");
+        if session.manifest.unsettled().is_empty() {
+            break session.manifest.files().count();
+        }
+    };
     publisher.stop();
     publisher.join().unwrap();
+    (BesideFilesThatChange { lengths, unsettled, received_log, at_rest }, pause)
 }
 
 #[test]
@@ -152,7 +214,8 @@ fn a_version_is_sent_as_often_as_wanted_before_the_next() {
     let mut format = FontanaFormat::default();
     format.signer = Some(SecretKey::from_seed(&[4; 32]));
     let send = send_options(vec![root.clone()], &addressing(53))
-        .rate(Rate::mbit(4))
+        // More than two seconds for the changes.
+        .rate(Rate::mbit(1))
         .format(Format::Fontana(format));
     let publisher = Publisher::builder(send)
         .settle(Duration::from_millis(50))
@@ -187,23 +250,32 @@ fn a_version_is_sent_as_often_as_wanted_before_the_next() {
 #[test]
 fn a_file_that_goes_on_growing_is_not_sent_before_it_rests() {
     let _turn = TURN.lock();
+    let sizes = with_a_restless_writer(500, || sizes_of_a_growing_folder(500));
+    // At most the empty folder, if its first file was late.
+    assert!(sizes.iter().all(|&size| size == 0), "{sizes:?}");
+}
+
+/// The versions' sizes while a file grows, and the longest pause in which it does not.
+fn sizes_of_a_growing_folder(settle: u64) -> (Vec<u64>, Duration) {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("folder");
     fs::create_dir(&root).unwrap();
-    let publisher = publish(&root, &addressing(52), 500, None);
-    // It grows for longer than the settling time.
+    let publisher = publish(&root, &addressing(52), settle, None);
     let path = root.join("growing");
-    for step in 1..=15_usize {
-        fs::write(&path, noise(step * 1_000, 5)).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let writer = Writer::start(move |step| {
+        fs::write(&path, noise(1_000 * (step as usize + 1), 5)).unwrap();
+    });
+    // It grows for longer than the settling time.
+    std::thread::sleep(Duration::from_millis(3 * settle));
+    let pause = writer.end();
+    let path = root.join("growing");
+    let length = fs::metadata(path).unwrap().len();
     let sizes = publisher.events().filter_map(|event| match event {
         PublishEvent::Version(session) => Some(session.manifest.content_length()),
         _ => None,
     });
-    let seen: Vec<u64> = sizes.take_while(|&size| size < 15_000).collect();
-    // At most the empty folder, if the machine was too loaded to see the first write in time.
-    assert!(seen.iter().all(|&size| size == 0), "{seen:?}");
+    let seen = sizes.take_while(|&size| size < length).collect();
     publisher.stop();
     assert_eq!(publisher.join().unwrap().outcome, Outcome::Interrupted);
+    (seen, pause)
 }
