@@ -232,10 +232,12 @@ fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
     std::fs::write(&file, noise(20_000_000, 1)).unwrap();
+    // Symbols count until a thread has solved their block. A tenth of a second in which a busy host
+    // does not run it is 2 % of them.
     let send = Sender::builder(vec![file.clone()])
         .addressing(addressing.clone())
         .code(code)
-        .rate(Rate::bytes_per_second(10_000_000));
+        .rate(Rate::bytes_per_second(5_000_000));
     let sender = send.start().unwrap();
     let ticket = &sender.description().ticket;
     let into = directory.path().join("received");
@@ -256,9 +258,12 @@ fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency
     assert_eq!(lives[2].outcome, Outcome::Complete);
     assert_eq!(resumed.len(), 2);
     assert!(resumed[0] > 1_000 && resumed[1] > resumed[0]);
-    // All runs together received little more than the file.
-    let inefficiency = lives[2].progress.reception_inefficiency().unwrap();
-    println!("{code:?}: {inefficiency}");
+    // All runs together needed little more than the file. Symbols that arrived twice do not count:
+    // while no receiver runs the sender goes on, and it repeats Tornado's symbols after a cycle.
+    let progress = &lives[2].progress;
+    println!("{code:?}: {:?} {:?}", progress.reception_inefficiency(), progress.stats);
+    let symbols = resumed[1] + progress.stats.fresh;
+    let inefficiency = symbols as f64 / progress.source_symbols as f64;
     assert!(inefficiency < most_inefficiency, "{code:?}: {inefficiency}");
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
