@@ -82,7 +82,9 @@ pub enum Factors {
 pub enum Padding {
     /// Never (RFC 5445, section 3.2.1).
     Omitted,
-    /// Both are allowed (RFC 5053, section 5.3.2; RFC 6330, section 4.4.2).
+    /// Both are allowed (RFC 5053, section 5.3.2; RFC 6330, section 4.4.2). RFC 5510 states no rule
+    /// of its own: its objects are divided as RFC 5052, section 9.1 says, where the last source
+    /// symbol ends with the object.
     Optional,
     /// Always.
     Sent,

@@ -115,7 +115,12 @@ impl Code for ReedSolomon {
                 | ReedSolomonCode::Cauchy => Factors::Octets,
             },
             mixes_cycle: false,
-            padding: Padding::Sent,
+            padding: match self.code {
+                ReedSolomonCode::Rfc5510 => Padding::Optional,
+                ReedSolomonCode::SmallBlock
+                | ReedSolomonCode::Cauchy
+                | ReedSolomonCode::Cauchy16 => Padding::Sent,
+            },
             max_source_symbols: self.max_source_block_length.min(self.encoding_symbols()).into(),
             sure_surplus: Some(3),
         }

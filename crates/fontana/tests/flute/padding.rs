@@ -47,7 +47,8 @@ fn plain_flute_sends_the_last_symbol_without_padding_where_its_code_allows_that(
         (Code::None, flute(), LAST),
         (Code::RaptorQ, flute(), LAST),
         (Code::Raptor, flute(), LAST),
-        (Code::ReedSolomon, flute(), SIZE),
+        (Code::ReedSolomon, flute(), LAST),
+        (Code::ReedSolomon, Format::default(), SIZE),
         (Code::None, Format::default(), SIZE),
         (Code::RaptorQ, Format::default(), SIZE),
     ] {
