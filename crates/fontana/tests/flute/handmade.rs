@@ -93,6 +93,14 @@ impl Session {
         self
     }
 
+    /// The source symbols of a file with this transmission information.
+    pub(crate) fn file_as(mut self, toi: u128, oti: Oti, bytes: &[u8]) -> Self {
+        let codepoint = oti.scheme.profile().encoding_id.0;
+        let fields = HeaderFields { codepoint, ..HeaderFields::new(Tsi(TSI), Some(Toi(toi))) };
+        self.source_symbols(fields, oti, bytes);
+        self
+    }
+
     /// The packets of a file, each with its transmission information.
     pub(crate) fn file_with_fti(mut self, toi: u128, bytes: &[u8]) -> Self {
         let fti = Some(oti(bytes.len()));
@@ -139,7 +147,11 @@ impl Session {
     }
 
     fn object(&mut self, fields: HeaderFields, bytes: &[u8]) {
-        let layout = oti(bytes.len()).layout().unwrap();
+        self.source_symbols(fields, oti(bytes.len()), bytes);
+    }
+
+    fn source_symbols(&mut self, fields: HeaderFields, oti: Oti, bytes: &[u8]) {
+        let layout = oti.layout().unwrap();
         for sbn in (0..layout.block_count()).map(Sbn) {
             for esi in (0..layout.source_symbols(sbn).unwrap()).map(Esi) {
                 let mut packet = Vec::new();

@@ -6,9 +6,10 @@ use super::fontana_side::{
 };
 use super::handmade::{SYMBOL, Session, described};
 use super::peer::Listening;
-use fontana::wire::Packet;
+use fontana::wire::{FdtFile, Packet};
 use fontana::{Code, FluteFormat, Format, Outcome};
-use fontana_fec::EncodingId;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{EncodingId, FecScheme, Oti};
 use std::collections::BTreeSet;
 
 const SIZE: usize = 500;
@@ -78,6 +79,42 @@ fn a_padded_and_an_unpadded_last_symbol_are_both_received() {
         let _sender = session.repeat(&addressing);
         let received = receiver.run();
         assert_eq!(received.summary.outcome, Outcome::Complete);
+        assert_same(&received.files, &files);
+    }
+}
+
+/// Source symbols alone, so that each is needed. Of the file with two sub-blocks, the last symbol
+/// has nothing of the second one.
+#[test]
+fn padded_and_unpadded_symbols_of_sub_blocks_are_both_received() {
+    let files: Files = [(1, 999), (2, 400), (3, 200), (3, 999)]
+        .map(|(sub_blocks, last)| {
+            let bytes = noise(20 * usize::from(SYMBOL) + last, last as u64);
+            (format!("{sub_blocks} {last}"), bytes)
+        })
+        .into();
+    let divided = |name: &str, bytes: &[u8]| {
+        let sub_blocks = name.split(' ').next().unwrap().parse().unwrap();
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 2, sub_blocks, alignment: 4 });
+        Oti { transfer_length: bytes.len() as u64, symbol_size: SYMBOL, scheme }
+    };
+    for is_padded in [false, true] {
+        let _air = air();
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| options);
+        let numbered = || (1..).zip(&files);
+        let mut session = Session::default().table(numbered().map(|(toi, (name, bytes))| {
+            FdtFile { oti: Some(divided(name, bytes)), ..described(toi, name, bytes) }
+        }));
+        if is_padded {
+            session = session.padded();
+        }
+        for (toi, (name, bytes)) in numbered() {
+            session = session.file_as(toi, divided(name, bytes), bytes);
+        }
+        let _sender = session.repeat(&addressing);
+        let received = receiver.run();
+        assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
         assert_same(&received.files, &files);
     }
 }

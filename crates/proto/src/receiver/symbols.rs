@@ -4,8 +4,8 @@
 use fontana_fec::{Esi, ObjectLayout, Sbn, SymbolPiece};
 use std::ops::Range;
 
-/// Whether a symbol of `bytes` bytes can be `esi` of `sbn`: a whole symbol, or the object's last
-/// source symbol without its padding (RFC 5445, section 3.2.1; RFC 6330, section 4.4.2).
+/// Whether a symbol of `bytes` bytes can be `esi` of `sbn`: a whole symbol, or a source symbol at
+/// the end of the object without its padding (RFC 5445, section 3.2.1; RFC 6330, section 4.4.2).
 pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usize) -> bool {
     if !layout.contains(sbn, esi) {
         return false;
@@ -13,10 +13,10 @@ pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usiz
     if bytes == usize::from(layout.oti().symbol_size) {
         return true;
     }
-    // Without sub-blocks a source symbol is one piece, cut short where the object ends.
-    let mut pieces = layout.symbol_pieces(sbn, esi);
-    let unpadded = |p: &SymbolPiece| (p.in_object.end - p.in_object.start) as usize;
-    matches!((pieces.next(), pieces.next()), (Some(only), None) if unpadded(&only) == bytes)
+    // The object ends in its last pieces, of the last sub-blocks: the bytes of a symbol that are in
+    // the object are followed by all of its padding.
+    let in_object = |p: SymbolPiece| (p.in_object.end - p.in_object.start) as usize;
+    bytes > 0 && layout.symbol_pieces(sbn, esi).map(in_object).sum::<usize>() == bytes
 }
 
 /// Most symbols of a packet that a receiver takes: it bounds the work for a packet. RFC 5053 and
@@ -93,6 +93,21 @@ mod tests {
         assert_eq!(run(&raptor(), 18, 12), None);
         assert_eq!(run(&raptor(), 17, 13), None);
         assert_eq!(run(&raptor(), 19, 13), None);
+    }
+
+    /// 20 source symbols of two sub-blocks of 6 and 4 bytes each, and an object that lacks 7 bytes
+    /// of the second one: the last symbol has none of it, and the one before lacks 3 bytes.
+    #[test]
+    fn symbols_of_sub_blocks_may_lack_their_padding() {
+        let code = Raptor { source_blocks: 1, sub_blocks: 2, alignment: 2 };
+        let layout = layout(193, FecScheme::Raptor(code));
+        let fits = |esi, bytes| symbol_fits(&layout, Sbn(0), Esi(esi), bytes);
+        for (esi, bytes) in [(17, 10), (18, 7), (18, 10), (19, 6), (19, 10), (20, 10)] {
+            assert!(fits(esi, bytes), "{esi}, {bytes} bytes");
+        }
+        for (esi, bytes) in [(17, 7), (18, 6), (18, 8), (19, 3), (19, 7), (20, 6), (20, 0)] {
+            assert!(!fits(esi, bytes), "{esi}, {bytes} bytes");
+        }
     }
 
     #[test]
