@@ -246,6 +246,7 @@ fn read_key(path: &Path) -> Result<SecretKey, Failure> {
 struct Outline {
     addressing: Addressing,
     interface: String,
+    /// Bits per second of all channels.
     rate_bits_per_second: u64,
 }
 
@@ -254,7 +255,11 @@ impl Outline {
         Ok(Self {
             interface: addressing.interface()?.name,
             addressing: addressing.clone(),
-            rate_bits_per_second: arguments.rate,
+            rate_bits_per_second: match &arguments.layers[..] {
+                [] => arguments.rate,
+                // Their sum is at most the rate.
+                layers => layers.iter().sum(),
+            },
         })
     }
 

@@ -117,6 +117,15 @@ fn a_rate_is_said_as_it_was_asked_for() {
         let dry = run(&arguments(&words, &[&file])).expect(0);
         assert!(dry.stdout.contains(said), "{rate}: {}", dry.stdout);
     }
+    // All layers together, not the limit, which is --rate.
+    for (words, said) in [
+        ("--layers 1M,1M,3.25M", "at 5.25 Mbit/s"),
+        ("--layers 1M,1M,3M --rate 20M", "at 5 Mbit/s"),
+        ("--channels 3 --rate 20M", "at 20 Mbit/s"),
+    ] {
+        let dry = run(&arguments(&format!("send -i lo --dry-run {words}"), &[&file])).expect(0);
+        assert!(dry.stdout.contains(said), "{words}: {}", dry.stdout);
+    }
     let refused = run(&arguments("send -i lo --dry-run --rate 7999", &[&file])).expect(2);
     assert!(refused.stderr.contains("is 7999; it must be at least 8000"), "{}", refused.stderr);
 }
