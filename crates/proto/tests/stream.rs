@@ -11,6 +11,7 @@ use fontana_proto::{
     StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
 };
 use fontana_wire::{InstanceId, Packet, RelativePath, SecretKey, Toi, Tsi};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
@@ -34,13 +35,29 @@ struct Stream {
     finished_at: Option<Instant>,
 }
 
+/// 61 fragments a second.
+const RATE: u64 = 400_000;
+
 impl Stream {
     fn new(bytes: Vec<u8>, seed: u8, announce: Duration) -> Self {
         Self::of_key(bytes, seed, &key(seed), announce)
     }
 
     fn of_key(bytes: Vec<u8>, instance: u8, signer: &SecretKey, announce: Duration) -> Self {
-        let config = StreamSenderConfig {
+        Self::with_config(bytes, Self::config(instance, signer, announce, RATE))
+    }
+
+    fn of_rate(bytes: Vec<u8>, rate_bytes_per_second: u64) -> Self {
+        Self::with_config(bytes, Self::config(1, &key(1), Duration::ZERO, rate_bytes_per_second))
+    }
+
+    fn config(
+        instance: u8,
+        signer: &SecretKey,
+        announce: Duration,
+        rate_bytes_per_second: u64,
+    ) -> StreamSenderConfig {
+        StreamSenderConfig {
             tsi: TSI,
             instance: InstanceId([instance; 16]),
             signer: signer.clone(),
@@ -50,12 +67,15 @@ impl Stream {
             control_symbol_size: 1300,
             max_symbols: K,
             repair_permille: 100,
-            rate_bytes_per_second: 400_000,
+            rate_bytes_per_second,
             packet_overhead: 28,
             peak_window: Pacer::PEAK_WINDOW,
             announce,
             seed: 5,
-        };
+        }
+    }
+
+    fn with_config(bytes: Vec<u8>, config: StreamSenderConfig) -> Self {
         Self {
             sender: StreamSender::new(config).unwrap(),
             bytes,
@@ -205,6 +225,48 @@ fn a_stream_costs_little_more_than_its_bytes_and_its_repair_share() {
     assert_eq!((stats.source_symbols, stats.repair_symbols), (100 * k, 100 * repair));
     assert!(stats.control_packets < stats.packets / 10, "{stats:?}");
     assert!(receivers[0].inefficiency() < 1.6);
+}
+
+#[test]
+fn a_fast_stream_has_more_heads_in_a_second_than_a_receiver_checks_of_strangers() {
+    let bytes = noise(400 * FRAGMENT, 3);
+    let mut stream = Stream::of_rate(bytes.clone(), 10 * RATE);
+    let mut receivers = [receiver(0.0, 1)];
+    run(&mut stream, &mut receivers, straight, feed);
+    assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn forged_heads_of_another_source_do_not_delay_a_stream() {
+    let bytes = noise(200 * FRAGMENT, 3);
+    let mut stream = Stream::of_rate(bytes.clone(), 2 * RATE);
+    let mut receivers = [receiver(0.0, 1)];
+    let head = RefCell::new(Vec::new());
+    let path = |_: Instant, datagrams: Vec<Vec<u8>>| {
+        let is_head = |datagram: &&Vec<u8>| {
+            Packet::parse(datagram).is_ok_and(|packet| packet.header.toi == Some(Toi::HEAD))
+        };
+        if let Some(latest) = datagrams.iter().rfind(is_head) {
+            head.borrow_mut().clone_from(latest);
+        }
+        datagrams
+    };
+    // A thousand heads a second, each with another signature.
+    let mut forged = 0_u32;
+    let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
+        stream.feed();
+        let mut datagram = head.borrow().clone();
+        if let Some(signature) = datagram.last_chunk_mut::<4>() {
+            forged += 1;
+            *signature = forged.to_be_bytes();
+            receivers
+                .iter_mut()
+                .for_each(|receiver| receiver.maybe_hear(now, source(2), &datagram));
+        }
+    };
+    run(&mut stream, &mut receivers, path, each);
+    assert!(forged > 1000, "{forged}");
+    assert_whole(&receivers[0], &bytes);
 }
 
 #[test]

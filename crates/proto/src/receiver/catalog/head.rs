@@ -17,6 +17,14 @@ pub(super) struct TrustedHead {
     pub(super) signer: Option<PublicKey>,
 }
 
+/// The session that shows a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadOrigin {
+    pub(super) source: IpAddr,
+    /// Whether the accepted stream is received from it.
+    pub(super) is_stream: bool,
+}
+
 /// Classes of source addresses. Each has checks that the others cannot use up.
 const SOURCE_CLASSES: usize = 32;
 /// Checks of each class in a second when those of all classes are used up. An honest head is needed
@@ -37,6 +45,11 @@ const MAX_VERIFIED: usize = 8;
 /// Half of the checks of a second are for any head. After that the receiver checks the heads that
 /// are repeated most often: an honest sender repeats its head, and an attacker whose head has
 /// failed needs another one.
+///
+/// A stream has a new head for each fragment, and does not repeat it often. A head that moves the
+/// accepted stream on is therefore not counted ([`Self::uncount`]): each can be used once. And half
+/// of the checks of a second are set apart for the source addresses from which the stream is
+/// received, whatever others send.
 #[derive(Debug, Default)]
 pub(super) struct HeadChecks {
     second: u64,
@@ -49,6 +62,8 @@ pub(super) struct HeadChecks {
     secret: Option<u64>,
     /// Present since half of the checks of a second were used up.
     repetitions: Option<Repetitions>,
+    /// The class of the head that was checked last, if the check was counted.
+    counted: Option<usize>,
     /// The last heads whose signature was right, as they arrived; the latest first.
     verified: VecDeque<(Vec<u8>, TrustedHead)>,
 }
@@ -70,11 +85,12 @@ impl HeadChecks {
     pub(super) fn check(
         &mut self,
         cx: &Context<'_>,
-        source: IpAddr,
+        origin: HeadOrigin,
         state: &mut HeadState,
         accepted: Option<PublicKey>,
         symbol: &[u8],
     ) -> Result<TrustedHead, Discovery> {
+        self.counted = None;
         if state.knows(cx.now, symbol) {
             return Err(repeat(state, symbol));
         }
@@ -94,7 +110,7 @@ impl HeadChecks {
         }
         let trusted = match self.verified(symbol, accepted) {
             Some(trusted) => Ok(trusted),
-            None if !self.permit(cx, source, symbol) => return Err(Discovery::Nothing),
+            None if !self.permit(cx, origin, symbol) => return Err(Discovery::Nothing),
             None => {
                 let unverified = UnverifiedHead::parse(symbol);
                 let unverified = unverified.map_err(|error| unread(state, symbol, error))?;
@@ -130,7 +146,7 @@ impl HeadChecks {
     }
 
     /// Whether a signature may be checked now; counts the check if so.
-    fn permit(&mut self, cx: &Context<'_>, source: IpAddr, symbol: &[u8]) -> bool {
+    fn permit(&mut self, cx: &Context<'_>, origin: HeadOrigin, symbol: &[u8]) -> bool {
         let limit = cx.config.limits.max_head_checks_per_second;
         let second = cx.now.as_nanos() / 1_000_000_000;
         if self.second != second {
@@ -140,7 +156,7 @@ impl HeadChecks {
         let secret = *self.secret.get_or_insert(cx.now.as_nanos());
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(secret);
-        match source {
+        match origin.source {
             IpAddr::V4(address) => hasher.write(&address.octets()),
             IpAddr::V6(address) => hasher.write(&address.octets()),
         }
@@ -154,12 +170,24 @@ impl HeadChecks {
         let is_repeated =
             repetitions.is_some_and(|repetitions| repetitions.count(second, secret, symbol));
         let is_left = self.checks < limit || *of_class < CHECKS_OF_CLASS.min(limit);
-        let is_permitted = !is_busy || (is_repeated && is_left);
+        let is_set_apart = origin.is_stream && *of_class < limit / 2;
+        let is_permitted = !is_busy || is_set_apart || (is_repeated && is_left);
         if is_permitted {
             self.checks += 1;
             *of_class += 1;
+            self.counted = Some(class);
         }
         is_permitted
+    }
+
+    /// Takes the last check back: its head was the next one of the accepted stream.
+    pub(super) fn uncount(&mut self) {
+        if let Some(class) = self.counted.take()
+            && let Some(of_class) = self.of_classes.get_mut(class)
+        {
+            self.checks = self.checks.saturating_sub(1);
+            *of_class = of_class.saturating_sub(1);
+        }
     }
 }
 

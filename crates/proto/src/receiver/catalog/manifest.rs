@@ -3,7 +3,7 @@
 //! A receiver of such sessions starts here. If it accepts a stream, a `StreamCatalog` takes over.
 
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
-use super::head::{HeadChecks, TrustedHead};
+use super::head::{HeadChecks, HeadOrigin, TrustedHead};
 use super::stream;
 use crate::event::{Offer, ReceiverEvent, Rejection, Verified};
 use crate::job::Opening;
@@ -44,9 +44,9 @@ impl ManifestCatalog {
         session: &mut SessionState,
         symbol: &[u8],
     ) -> Discovery {
-        let source = session.key.source;
+        let origin = HeadOrigin { source: session.key.source, is_stream: false };
         let Some(state) = session.head_state() else { return Discovery::Nothing };
-        match self.checks.check(cx, source, state, None, symbol) {
+        match self.checks.check(cx, origin, state, None, symbol) {
             Ok(TrustedHead { head, signer: None }) => take_head(cx, session, symbol, head),
             Ok(TrustedHead { head, signer: Some(signer) }) => {
                 if state.is_old_stream_head(&head, signer) {

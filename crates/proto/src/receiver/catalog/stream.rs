@@ -5,7 +5,7 @@
 //! add up. Versions only grow, so a repeated old head changes nothing.
 
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
-use super::head::{HeadChecks, TrustedHead};
+use super::head::{HeadChecks, HeadOrigin, TrustedHead};
 use crate::event::{ReceiverEvent, Rejection, StreamBreak, Verified};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverLimits;
@@ -137,9 +137,10 @@ impl StreamCatalog {
         {
             return Discovery::Nothing;
         }
-        let (is_accepted, source) = (session.standing == Standing::Accepted, session.key.source);
+        let is_accepted = session.standing == Standing::Accepted;
+        let origin = HeadOrigin { source: session.key.source, is_stream: is_accepted };
         let Some(state) = session.head_state() else { return Discovery::Nothing };
-        match self.checks.check(cx, source, state, Some(self.key), symbol) {
+        match self.checks.check(cx, origin, state, Some(self.key), symbol) {
             // Any host can write a head of a manifest in the stream's name.
             Ok(TrustedHead { signer: None, .. }) if is_accepted => {
                 Discovery::Ignored(Rejection::OtherManifest)
@@ -157,6 +158,7 @@ impl StreamCatalog {
                 if head.instance != self.instance {
                     return Discovery::Ignored(Rejection::OtherManifest);
                 }
+                self.checks.uncount();
                 session.standing = Standing::Accepted;
                 take_head(cx, session, symbol, head, signer)
             }
