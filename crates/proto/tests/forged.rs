@@ -166,43 +166,51 @@ fn forged_source_symbols_are_found() {
 }
 
 /// A sender that sends everything once: the block is complete if the symbols that arrive are as
-/// many as its source symbols, the forged ones and three, and not if they are fewer.
+/// many as its source symbols, the forged ones and three, and not if they are fewer; also if they
+/// all arrive before the manifest.
 #[test]
 fn what_is_sent_once_is_complete_with_three_more_symbols_than_the_forged_ones() {
     const K: u32 = 200;
-    for wrong in [1, 2, 7] {
-        for (honest, suffices) in [(K + 3, true), (K + 2, false)] {
-            let mut world = World::new(Content::new(&[(200 * usize::from(T), 1)], 4), 4);
-            world.setup.mode = SendMode::Push { repair_permille: 100 };
-            let mut random = SplitMix64::new(9, 9);
-            let first: Vec<_> =
-                (0..wrong).map(|esi| forged(6, 0, (1 << 20) + esi, &mut random)).collect();
-            let mut driver =
-                SenderDriver::new(sender(&world.content, &world.setup, None), &world.content);
-            let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 1);
-            receiver.timeout(Instant::ZERO);
-            let mut heard = 0;
-            for millis in 0..5_000 {
-                let now = Instant::ZERO + Duration::from_millis(millis);
-                for datagram in driver.poll(now) {
-                    if content_symbol(&datagram) {
-                        if heard == 0 {
-                            first.iter().for_each(|forged| receiver.hear(now, source(1), forged));
-                        }
-                        heard += 1;
-                        if heard > honest {
-                            continue;
-                        }
-                    }
-                    receiver.hear(now, source(1), &datagram);
+    let cases = [1, 2, 7].into_iter().flat_map(|wrong| {
+        [(wrong, K + 3, true), (wrong, K + 2, false)].map(|case| (case, [false, true]))
+    });
+    for ((wrong, honest, suffices), is_early) in
+        cases.flat_map(|(case, early)| early.map(|is_early| (case, is_early)))
+    {
+        let mut world = World::new(Content::new(&[(200 * usize::from(T), 1)], 4), 4);
+        world.setup.mode = SendMode::Push { repair_permille: 100 };
+        let mut random = SplitMix64::new(9, 9);
+        let mut symbols: Vec<_> =
+            (0..wrong).map(|esi| forged(6, 0, (1 << 20) + esi, &mut random)).collect();
+        let mut driver =
+            SenderDriver::new(sender(&world.content, &world.setup, None), &world.content);
+        let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 1);
+        receiver.timeout(Instant::ZERO);
+        let (mut sent, mut control) = (0, Vec::new());
+        for millis in 0..5_000 {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            for datagram in driver.poll(now) {
+                if !content_symbol(&datagram) {
+                    control.push(datagram);
+                    continue;
                 }
-                receiver.timeout(now);
+                sent += 1;
+                // As many of the first ones are lost as are forged.
+                if (wrong + 1..=wrong + honest).contains(&sent) {
+                    symbols.push(datagram);
+                }
             }
-            assert!(heard > K + 3, "the sender has sent enough");
-            assert_eq!(receiver.complete_at.is_some(), suffices, "{honest} beside {wrong}");
-            assert_eq!(receiver.joined.is_empty(), suffices);
-            assert!(!suffices || receiver.has(&world.content));
+            if !is_early || sent >= wrong + honest {
+                symbols.drain(..).for_each(|symbol| receiver.hear(now, source(1), &symbol));
+                control.drain(..).for_each(|packet| receiver.hear(now, source(1), &packet));
+            }
+            receiver.timeout(now);
         }
+        assert!(sent > wrong + honest, "the sender has sent enough");
+        let case = format!("{honest} beside {wrong}, early: {is_early}");
+        assert_eq!(receiver.complete_at.is_some(), suffices, "{case}");
+        assert_eq!(receiver.joined.is_empty(), suffices, "{case}");
+        assert!(!suffices || receiver.has(&world.content), "{case}");
     }
 }
 

@@ -239,7 +239,7 @@ impl Reception {
             Discovery::Nothing => {}
             Discovery::Malformed => around.stats.malformed += 1,
             Discovery::Head(event) => {
-                self.place_early(session, around.stats);
+                self.place_early(around.config, session, around.stats);
                 if event.is_some() {
                     self.offer(around, at, event);
                 }
@@ -598,7 +598,12 @@ impl Reception {
     }
 
     /// Places the early symbols of a session whose objects are open by now.
-    fn place_early(&mut self, session: &mut SessionState, stats: &mut ReceiverStats) {
+    fn place_early(
+        &mut self,
+        config: &ReceiverConfig,
+        session: &mut SessionState,
+        stats: &mut ReceiverStats,
+    ) {
         if session.standing != Standing::Accepted {
             return;
         }
@@ -608,11 +613,17 @@ impl Reception {
         for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
             let run = self.transfer.symbol_run(block, esi, encoding_id, bytes.len());
             let mut take = |esi, bytes: Vec<u8>| {
+                // Of a block that is solved already, if it is not verified.
+                let unverified =
+                    (self.transfer.need(block) == Need::Unknown).then(|| bytes.clone());
                 let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
                 let out = &mut self.outputs;
                 let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
                 stats.count(taken);
                 session.counters.deselected += u64::from(taken == Taken::Deselected);
+                if let Some(symbol) = unverified.filter(|_| taken == Taken::Unverified) {
+                    self.store_unverified(config, block, esi, encoding_id, &symbol);
+                }
             };
             match run {
                 None => take(esi, bytes),
@@ -651,7 +662,7 @@ impl Reception {
                     self.transfer.on_opened(toi, out);
                 }
                 for session in around.sessions.iter_mut() {
-                    self.place_early(session, around.stats);
+                    self.place_early(around.config, session, around.stats);
                 }
             }
             ReceiveDone::Solved { block, decoder, progress } => {
