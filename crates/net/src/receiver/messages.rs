@@ -211,6 +211,8 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use socket2::{Domain, SockAddr, Type};
+    use std::net::{Ipv4Addr, SocketAddr};
 
     fn sizes(messages: impl IntoIterator<Item = (usize, usize)>) -> Sizes {
         let mut sizes = Sizes::default();
@@ -228,6 +230,51 @@ mod tests {
         assert_eq!(sizes(window.clone().chain([single(1500)])).slot, Some(1500));
         let smaller = window.chain((0..WINDOW).map(|_| single(100)));
         assert_eq!(sizes(smaller).slot, Some(100));
+    }
+
+    /// A socket of the loopback interface, and its receive calls.
+    fn bound() -> (Socket, SockAddr, Messages) {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        let offload = UdpSocketState::new(UdpSockRef::from(&socket)).unwrap();
+        let address = socket.local_addr().unwrap();
+        (socket, address, Messages::new(offload))
+    }
+
+    fn received(batch: &Batch) -> Vec<(u8, usize)> {
+        batch.iter().map(|(datagram, payload)| (datagram.channel.0, payload.len())).collect()
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn a_message_that_waits_for_room_keeps_its_channel() {
+        let (socket, address, mut messages) = bound();
+        let sender = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        let send = |length: usize| sender.send_to(&vec![1; length], &address).unwrap();
+        for _ in 0..WINDOW {
+            send(1000);
+            let mut batch = Batch::default();
+            messages.receive(&socket, 3, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
+            assert_eq!(received(&batch), [(3, 1000)]);
+        }
+        // 62 that fit their slots, and two that do not: the smallest batch has room for one.
+        for index in 0..MAX_MESSAGES {
+            send(if index < 2 { 2000 } else { 1000 });
+        }
+        let mut batch = Batch::with_size(0);
+        let call = messages.receive(&socket, 3, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
+        assert_eq!(call, Received { messages: MAX_MESSAGES, is_all: false });
+        let mut expected = vec![(3, 1000); MAX_MESSAGES - 2];
+        expected.push((3, 2000));
+        assert_eq!(received(&batch), expected);
+        assert!(messages.has_late());
+
+        // The next call is for another socket, of channel 9.
+        let (other, ..) = bound();
+        let mut batch = Batch::default();
+        messages.receive(&other, 9, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
+        assert_eq!(received(&batch), [(3, 2000)]);
+        assert!(!messages.has_late());
     }
 
     #[test]
