@@ -41,7 +41,7 @@ impl SolveAhead {
     ) -> Self {
         let mut blocks = VecDeque::new();
         let mut source_symbols = 0;
-        for encoder in encoders {
+        for encoder in encoders.take_while(|_| window > 0) {
             let layout = encoder.source().layout();
             source_symbols += layout.total_source_symbols();
             let scheme = layout.oti().scheme;
