@@ -29,8 +29,8 @@
 //! | `estimate` | numbers of trials, with their standard errors |
 //! | `run`, `slices`, `csv` | runs of a plan, slices of a run and their files |
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
-//! | `df`, `ms`, `fc` | experiments of the papers: digital fountain, mirror sites, FCAST |
-//! | `fo` | experiments beyond the papers |
+//! | `digital_fountain`, `mirrors`, `fcast` | experiments of the papers: digital fountain, mirror sites, FCAST |
+//! | `fontana` | experiments beyond the papers |
 //! | `session`, `scene`, `bytes`, `taken` | simulated sessions: endpoints, networks, content, layers |
 //! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
 //! | [`swarm`] | random runs, checked for invariants |
@@ -60,10 +60,10 @@ mod table;
 mod taken;
 mod timing;
 
-mod df;
-mod fc;
-mod fo;
-mod ms;
+mod digital_fountain;
+mod fcast;
+mod fontana;
+mod mirrors;
 
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};
 pub use claim::{Claim, ClaimKind, Quote, Target};

@@ -9,7 +9,7 @@
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target};
-use crate::df::loss::LossProcess;
+use crate::digital_fountain::loss::LossProcess;
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::{largest, mean};
 use crate::table::{Table, TableRow, row};

@@ -5,7 +5,7 @@ use super::recovery::{self, Recovered};
 use super::{DELAY_WINDOWS, MOST_OVERHEAD, Stream, encoder};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target};
-use crate::df::times::coder::{Direction, Fountain, SYMBOL_SIZE};
+use crate::digital_fountain::times::coder::{Direction, Fountain, SYMBOL_SIZE};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
 use crate::table::{Table, TableRow, Value, row};

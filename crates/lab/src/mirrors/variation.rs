@@ -1,7 +1,7 @@
 //! `ms.fig4`: how much the decoding inefficiency matters.
 
 use super::SOURCE_SYMBOLS;
-use super::mirrors::Mirrors;
+use super::reception::Mirrors;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Experiment, Kind};

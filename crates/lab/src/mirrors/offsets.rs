@@ -1,6 +1,6 @@
 //! `ms.slow` and `ms.offsets`: section V-C, with a little control information.
 
-use super::mirrors::turn;
+use super::reception::turn;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};

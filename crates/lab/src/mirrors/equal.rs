@@ -1,7 +1,7 @@
 //! `ms.eq2` and `ms.fig1`: senders of equal rates, which is the worst case.
 
-use super::mirrors::{Mean, Mirrors};
 use super::model::equal_senders;
+use super::reception::{Mean, Mirrors};
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Quote, Target, quote};

@@ -361,7 +361,7 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fc::session::File;
+    use crate::fcast::session::File;
     use crate::hosts;
     use crate::taken::TakenLayers;
     use fontana_proto::{

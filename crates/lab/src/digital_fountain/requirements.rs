@@ -2,7 +2,7 @@
 
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind};
-use crate::fo::churn::{self, Churn};
+use crate::fontana::churn::{self, Churn};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::largest;

@@ -5,9 +5,9 @@
 //! of its encoding, and no sender comes to the end of its packets.
 
 pub(crate) mod equal;
-pub(crate) mod mirrors;
 pub(crate) mod model;
 pub(crate) mod offsets;
+pub(crate) mod reception;
 pub(crate) mod series;
 pub(crate) mod unequal;
 pub(crate) mod variation;

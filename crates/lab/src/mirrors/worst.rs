@@ -1,7 +1,7 @@
 //! `ms.fig5`: the worst of many receivers.
 
-use super::mirrors::Mirrors;
 use super::model::equal_senders;
+use super::reception::Mirrors;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};

@@ -1,7 +1,7 @@
 //! `ms.eq1`, `ms.fig2` and `ms.fig3`: senders of different rates.
 
-use super::mirrors::{Mirrors, turn};
 use super::model::{recursion, two_senders_exact};
+use super::reception::{Mirrors, turn};
 use super::{NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
