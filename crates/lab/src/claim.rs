@@ -1,6 +1,7 @@
 //! Claims: statements that come down to one number, and where that number comes from.
 
 use crate::estimate::Estimate;
+use crate::row::Row;
 use crate::table::Table;
 use std::borrow::Cow;
 use std::fmt;
@@ -23,69 +24,69 @@ pub struct Claim {
 
 impl Claim {
     /// A number that the paper prints.
-    pub(crate) fn printed<M: Into<Estimate>>(
+    pub(crate) fn printed<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
         quote: Quote,
         target: Target,
         tolerance: f64,
-        measure: impl Fn(&Table) -> M + 'static,
+        measure: impl Fn(&[R]) -> M + 'static,
     ) -> Self {
         Self::new(name, text, ClaimKind::Printed(quote), target, tolerance, measure)
     }
 
     /// A printed number that chose a parameter of the experiment.
-    pub(crate) fn fitted<M: Into<Estimate>>(
+    pub(crate) fn fitted<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
         quote: Quote,
         target: Target,
         tolerance: f64,
-        measure: impl Fn(&Table) -> M + 'static,
+        measure: impl Fn(&[R]) -> M + 'static,
     ) -> Self {
         Self::new(name, text, ClaimKind::Fitted(quote), target, tolerance, measure)
     }
 
     /// A statement of the paper without a number, and the bound by which it is judged.
-    pub(crate) fn shape<M: Into<Estimate>>(
+    pub(crate) fn shape<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
         quote: Quote,
         bound: Target,
-        measure: impl Fn(&Table) -> M + 'static,
+        measure: impl Fn(&[R]) -> M + 'static,
     ) -> Self {
         Self::new(name, text, ClaimKind::Shape(quote), bound, 0.0, measure)
     }
 
     /// A statement of ours.
-    pub(crate) fn own<M: Into<Estimate>>(
+    pub(crate) fn own<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
         target: Target,
         tolerance: f64,
-        measure: impl Fn(&Table) -> M + 'static,
+        measure: impl Fn(&[R]) -> M + 'static,
     ) -> Self {
         Self::new(name, text, ClaimKind::Own, target, tolerance, measure)
     }
 
     /// A statement that follows from arithmetic or from how the experiment is built.
-    pub(crate) fn identity<M: Into<Estimate>>(
+    pub(crate) fn identity<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
         target: Target,
         tolerance: f64,
-        measure: impl Fn(&Table) -> M + 'static,
+        measure: impl Fn(&[R]) -> M + 'static,
     ) -> Self {
         Self::new(name, text, ClaimKind::Identity, target, tolerance, measure)
     }
 
-    fn new<M: Into<Estimate>>(
+    fn new<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
         kind: ClaimKind,
         target: Target,
         tolerance: f64,
-        measure: impl Fn(&Table) -> M + 'static,
+        measure: impl Fn(&[R]) -> M + 'static,
     ) -> Self {
         Self {
             name: name.into(),
@@ -93,7 +94,10 @@ impl Claim {
             kind,
             target,
             tolerance,
-            measure: Box::new(move |table| measure(table).into()),
+            measure: Box::new(move |table| match table.read() {
+                Some(rows) => measure(&rows).into(),
+                None => f64::NAN.into(),
+            }),
         }
     }
 }

@@ -57,7 +57,8 @@ pub(crate) fn heading(text: &str) -> Option<Heading<'_>> {
 pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<CaseRow>, usize> {
     let mut lines = text.lines().enumerate().skip(1);
     let names = lines.next().map(|(_, line)| line.split(',').collect::<Vec<_>>());
-    let expected = ["case"].iter().chain(experiment.columns).copied().collect::<Vec<_>>();
+    let columns = experiment.sweep.columns();
+    let expected = ["case"].iter().chain(columns).copied().collect::<Vec<_>>();
     if names != Some(expected) {
         return Err(2);
     }
@@ -66,7 +67,7 @@ pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<CaseRow>, 
             let mut values = line.split(',');
             let case = values.next().and_then(|case| case.parse().ok());
             let row: TableRow = values.map(Value::parse).collect();
-            case.filter(|_| row.len() == experiment.columns.len())
+            case.filter(|_| row.len() == columns.len())
                 .map(|case| CaseRow { case, values: row })
                 .ok_or(number + 1)
         })

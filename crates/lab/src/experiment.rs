@@ -1,15 +1,14 @@
-//! What an experiment is: a sweep of cases that each return rows.
+//! What an experiment is: claims about, and figures of, the rows of a sweep.
 
 use crate::chart::Exhibit;
 use crate::claim::Claim;
+use crate::row::{self, Row};
 use crate::table::{Table, TableRow};
 use fontana_proto::SplitMix64;
+use std::fmt;
 
-/// One table, figure or statement of a paper.
-///
-/// A case depends on its index and on no other case, so any subset of the cases can be computed on
-/// any computer.
-#[derive(Clone, Copy, Debug)]
+/// One table, figure or statement of a paper: what it shows of the rows of a sweep.
+#[derive(Clone, Copy)]
 pub struct Experiment {
     /// Its name: the paper's initials, a dot, and the table, figure or subject.
     pub id: &'static str,
@@ -17,18 +16,70 @@ pub struct Experiment {
     pub paper: &'static str,
     /// What it computes, in a few sentences.
     pub what: &'static str,
-    /// Whether two runs return the same rows.
-    pub kind: Kind,
-    /// Names of the columns of its rows.
-    pub columns: &'static [&'static str],
-    /// Number of cases at a scale.
-    pub cases: fn(Scale) -> u32,
-    /// The rows of one case.
-    pub run: fn(&Case) -> Vec<TableRow>,
+    /// Where its rows come from.
+    pub sweep: &'static dyn Sweep,
     /// Numbers of the paper, and how to compute ours from the rows of all cases.
     pub claims: fn() -> Vec<Claim>,
     /// Figures and tables of the rows of all cases.
     pub exhibits: fn(&Table) -> Vec<Exhibit>,
+}
+
+impl fmt::Debug for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Experiment({})", self.id)
+    }
+}
+
+/// Cases, and the rows of each. Several experiments may show the rows of one sweep, which then runs
+/// once.
+///
+/// A case depends on its index and on no other case, so any subset of the cases can be computed on
+/// any computer.
+pub trait Sweep: Sync {
+    /// Its name: the experiment's id, unless several experiments show it.
+    fn name(&self) -> &'static str;
+
+    /// Whether two runs return the same rows.
+    fn kind(&self) -> Kind;
+
+    /// Names of the columns of its rows.
+    fn columns(&self) -> &'static [&'static str];
+
+    /// Number of cases at a scale.
+    fn cases(&self, scale: Scale) -> u32;
+
+    /// The rows of one case.
+    fn run(&self, case: &Case) -> Vec<TableRow>;
+}
+
+/// A sweep whose rows are structs.
+pub(crate) struct SweepOf<R> {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) cases: fn(Scale) -> u32,
+    pub(crate) run: fn(&Case) -> Vec<R>,
+}
+
+impl<R: Row> Sweep for SweepOf<R> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        row::columns::<R>()
+    }
+
+    fn cases(&self, scale: Scale) -> u32 {
+        (self.cases)(scale)
+    }
+
+    fn run(&self, case: &Case) -> Vec<TableRow> {
+        (self.run)(case).iter().map(row::values).collect()
+    }
 }
 
 /// Number of trials.
@@ -58,7 +109,7 @@ impl Scale {
     }
 }
 
-/// Whether two runs of an experiment return the same rows.
+/// Whether two runs of a sweep return the same rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Rows are a function of scale and seed.
@@ -77,15 +128,15 @@ pub struct Case {
     pub scale: Scale,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// The experiment's id.
-    pub experiment: &'static str,
+    /// The sweep's name.
+    pub sweep: &'static str,
 }
 
 impl Case {
-    /// The random stream `lane` of this case: a function of seed, experiment, case and lane alone.
+    /// The random stream `lane` of this case: a function of seed, sweep, case and lane alone.
     pub fn stream(&self, lane: u32) -> SplitMix64 {
         let mut name = blake3::Hasher::new();
-        name.update(self.experiment.as_bytes());
+        name.update(self.sweep.as_bytes());
         name.update(&self.index.to_le_bytes());
         name.update(&lane.to_le_bytes());
         let mut stream = [0; 8];

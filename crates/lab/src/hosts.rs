@@ -22,6 +22,7 @@ use fontana_proto::{
 };
 use fontana_sim::{IdRunner, LinkConfig};
 use network::{Network, NetworkHost};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -97,22 +98,28 @@ fn line(link: LinkConfig, seed: u64) -> FrameLink {
     FrameLink::new(link, SplitMix64::new(seed, 1))
 }
 
-/// Columns of experiments between hosts: [`Received::lost_here`], and [`Received::late`] in
-/// milliseconds.
-pub(crate) const LOST_HERE: &str = "lost here";
-pub(crate) const LATE: &str = "ms late";
+/// What experiments between hosts say of this computer.
+#[derive(Serialize, Deserialize)]
+struct OnThisHost {
+    /// [`Received::lost_here`].
+    #[serde(rename = "lost here")]
+    lost_here: f64,
+}
 
-/// A claim on [`LOST_HERE`]: packets that this computer loses are lost in no simulation.
+impl OnThisHost {
+    fn lost(rows: &[Self]) -> f64 {
+        if rows.is_empty() { f64::NAN } else { rows.iter().map(|row| row.lost_here).sum() }
+    }
+}
+
+/// A claim on the column `lost here`: packets that this computer loses are lost in no simulation.
 pub(crate) fn nothing_lost_here() -> Claim {
     Claim::own(
         "here",
         "packets that this host lost, and not the links",
         Target::AtMost(0.0),
         0.0,
-        |table| match table.numbers(LOST_HERE, &[]) {
-            none if none.is_empty() => f64::NAN,
-            lost => lost.iter().sum(),
-        },
+        OnThisHost::lost,
     )
 }
 

@@ -1,13 +1,15 @@
 //! The tables and figures of the papers that Fontana builds on: run, compare, plot.
 //!
-//! An [`Experiment`] is a sweep of cases, each a function that returns rows, and a list of
-//! [`Claim`]s: a number, whether the paper prints it ([`ClaimKind`]), how to compute ours from the
-//! rows, and how far apart the two may be. Pages, figures and verdicts are made from the rows
-//! alone, so rows computed in slices on many computers and joined afterwards ([`merge`]) give the
-//! same page as one run. Rows are a function of the experiment, the scale and the seed, whatever
-//! the number of threads or slices, except those of experiments that measure time
-//! ([`Kind::Timed`]). What the papers measured on real hosts has a second form
-//! ([`registry::REAL`]), which runs the same sessions over real sockets in real time.
+//! A [`Sweep`] is a number of cases, each a function that returns rows. An [`Experiment`] shows the
+//! rows of a sweep in figures and tables, and makes [`Claim`]s about them: a number, whether the
+//! paper prints it ([`ClaimKind`]), how to compute ours from the rows, and how far apart the two may
+//! be. Several experiments may show one sweep, which then runs once.
+//!
+//! Pages, figures and verdicts are made from the rows alone, so rows computed in slices on many
+//! computers and joined afterwards ([`merge`]) give the same page as one run. Rows are a function of
+//! the sweep, the scale and the seed, whatever the number of threads or slices, except those of
+//! sweeps that measure time ([`Kind::Timed`]). What the papers measured on real hosts has a second
+//! form ([`registry::REAL`]), which runs the same sessions over real sockets in real time.
 //!
 //! ```
 //! use fontana_lab::{RunPlan, Scale, judge, registry, run};
@@ -25,7 +27,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`registry`] | all experiments, and their claims that are known to differ |
-//! | `experiment`, `claim`, `table`, `chart` | what an experiment is: sweep, claims, rows, figures |
+//! | `experiment`, `claim`, `row`, `table`, `chart` | what an experiment is: sweep, claims, rows, figures |
 //! | `estimate` | numbers of trials, with their standard errors |
 //! | `run`, `slices`, `csv` | runs of a plan, slices of a run and their files |
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
@@ -50,6 +52,7 @@ mod page;
 mod plot;
 pub mod registry;
 pub mod relay;
+mod row;
 mod run;
 mod scene;
 mod session;
@@ -68,7 +71,7 @@ mod mirrors;
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};
 pub use claim::{Claim, ClaimKind, Quote, Target};
 pub use estimate::Estimate;
-pub use experiment::{Case, Experiment, Kind, Scale, SweepSlice};
+pub use experiment::{Case, Experiment, Kind, Scale, Sweep, SweepSlice};
 pub use finding::{Finding, Verdict, judge};
 pub use hosts::HostsError;
 pub use loopback::LoopbackError;

@@ -35,7 +35,9 @@ impl ExperimentOutcome {
 /// digest.
 pub fn digest(outcomes: &[ExperimentOutcome]) -> String {
     let mut hasher = blake3::Hasher::new();
-    for outcome in outcomes.iter().filter(|outcome| outcome.experiment.kind == Kind::Counted) {
+    for outcome in
+        outcomes.iter().filter(|outcome| outcome.experiment.sweep.kind() == Kind::Counted)
+    {
         hasher.update(outcome.csv().as_bytes());
     }
     hasher.finalize().to_hex().to_string()

@@ -1,6 +1,6 @@
 //! Runs of sweeps, or of a slice of them, on several threads.
 
-use crate::experiment::{Case, Experiment, Kind, Scale, SweepSlice};
+use crate::experiment::{Case, Experiment, Kind, Scale, Sweep, SweepSlice};
 use crate::outcome::ExperimentOutcome;
 use crate::table::{CaseRow, Table, TableRow};
 use fontana_net::{ThreadError, thread};
@@ -38,11 +38,11 @@ impl RunPlan {
 /// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunProgress {
-    /// The experiment whose case is done.
-    pub experiment: &'static str,
-    /// Cases done so far, of all experiments.
+    /// The sweep whose case is done.
+    pub sweep: &'static str,
+    /// Cases done so far, of all sweeps.
     pub done: usize,
-    /// Cases of all experiments.
+    /// Cases of all sweeps.
     pub cases: usize,
 }
 
@@ -54,31 +54,30 @@ pub fn run(
     plan: &RunPlan,
     progress: &(dyn Fn(RunProgress) + Sync),
 ) -> Result<Vec<ExperimentOutcome>, ThreadError> {
+    let sweeps = sweeps(&plan.experiments);
     let cases = |kind| {
-        let experiments = plan.experiments.iter().enumerate();
-        experiments.filter(move |(_, experiment)| experiment.kind == kind).flat_map(
-            |(position, experiment)| {
-                let all = 0..(experiment.cases)(plan.scale);
-                all.filter(|&index| plan.slice.contains(index)).map(move |index| {
-                    let RunPlan { scale, seed, .. } = *plan;
-                    (position, *experiment, Case { index, scale, seed, experiment: experiment.id })
-                })
-            },
-        )
+        let sweeps = sweeps.iter().enumerate().filter(move |(_, sweep)| sweep.kind() == kind);
+        sweeps.flat_map(|(position, &sweep)| {
+            let all = 0..sweep.cases(plan.scale);
+            all.filter(|&index| plan.slice.contains(index)).map(move |index| {
+                let RunPlan { scale, seed, .. } = *plan;
+                (position, sweep, Case { index, scale, seed, sweep: sweep.name() })
+            })
+        })
     };
     let counted: Vec<_> = cases(Kind::Counted).collect();
     let timed: Vec<_> = cases(Kind::Timed).collect();
     let total = counted.len() + timed.len();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let rows: Mutex<BTreeMap<(usize, u32), Vec<TableRow>>> = Mutex::default();
-    let work = |&(position, experiment, case): &(usize, &'static Experiment, Case)| {
-        let found = (experiment.run)(&case);
+    let work = |&(position, sweep, case): &(usize, &'static dyn Sweep, Case)| {
+        let found = sweep.run(&case);
         // The rows of other threads stay valid if one of them panics.
         let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.insert((position, case.index), found);
         drop(rows);
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress(RunProgress { experiment: experiment.id, done, cases: total });
+        progress(RunProgress { sweep: sweep.name(), done, cases: total });
     };
     let work_on_all = || {
         while let Some(case) = counted.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -97,20 +96,39 @@ pub fn run(
     })?;
     // Timed cases run alone: no other case may slow them down.
     timed.iter().for_each(work);
-    Ok(collect(plan, rows.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(collect(plan, &sweeps, &rows))
 }
 
-fn collect(plan: &RunPlan, rows: BTreeMap<(usize, u32), Vec<TableRow>>) -> Vec<ExperimentOutcome> {
-    let RunPlan { scale, seed, slice, .. } = *plan;
-    let outcome = |&experiment: &&'static Experiment| {
-        let table = Table::new(experiment.columns);
-        ExperimentOutcome { experiment, scale, seed, slice, table }
-    };
-    let mut outcomes: Vec<ExperimentOutcome> = plan.experiments.iter().map(outcome).collect();
-    for ((position, case), rows) in rows {
-        if let Some(outcome) = outcomes.get_mut(position) {
-            outcome.table.rows.extend(rows.into_iter().map(|values| CaseRow { case, values }));
+/// The sweeps that the experiments show, each once.
+fn sweeps(experiments: &[&'static Experiment]) -> Vec<&'static dyn Sweep> {
+    let mut sweeps: Vec<&'static dyn Sweep> = Vec::new();
+    for experiment in experiments {
+        if !sweeps.iter().any(|known| known.name() == experiment.sweep.name()) {
+            sweeps.push(experiment.sweep);
         }
     }
-    outcomes
+    sweeps
+}
+
+/// The rows of each experiment's sweep.
+fn collect(
+    plan: &RunPlan,
+    sweeps: &[&'static dyn Sweep],
+    rows: &BTreeMap<(usize, u32), Vec<TableRow>>,
+) -> Vec<ExperimentOutcome> {
+    let RunPlan { scale, seed, slice, .. } = *plan;
+    let outcome = |&experiment: &&'static Experiment| {
+        let Experiment { sweep, .. } = *experiment;
+        let is_shown = |at: &usize| sweeps.get(*at).is_some_and(|s| s.name() == sweep.name());
+        let of_sweep = rows.iter().filter(|((position, _), _)| is_shown(position));
+        let of_case = |(&(_, case), rows): (&(usize, u32), &Vec<TableRow>)| {
+            let row = move |values: &TableRow| CaseRow { case, values: values.clone() };
+            rows.iter().map(row).collect::<Vec<_>>()
+        };
+        let mut table = Table::new(sweep.columns());
+        table.rows = of_sweep.flat_map(of_case).collect();
+        ExperimentOutcome { experiment, scale, seed, slice, table }
+    };
+    plan.experiments.iter().map(outcome).collect()
 }

@@ -152,12 +152,13 @@ impl Joined {
             Ok(rows) => rows,
             Err(line) => return Err(MergeError::Malformed { path, line }),
         };
-        let cases = (experiment.cases)(scale);
+        let cases = experiment.sweep.cases(scale);
         let fits = |case: u32| case < cases && slice.contains(case);
         if let Some(row) = rows.iter().find(|row| !fits(row.case)) {
             return Err(MergeError::Case { path, case: row.case });
         }
-        let empty = || JoinedRows { table: Table::new(experiment.columns), slices: Vec::new() };
+        let empty =
+            || JoinedRows { table: Table::new(experiment.sweep.columns()), slices: Vec::new() };
         let JoinedRows { table, slices } = self.parts.entry(position).or_insert_with(empty);
         let (index, count) = (slice.index(), slice.count());
         if slices.contains(&index) {

@@ -70,6 +70,11 @@ pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().reduce(|a, b| if a >= b || a.is_nan() { a } else { b }).unwrap_or(f64::NAN)
 }
 
+/// The smallest value; `NAN` if there is none, or if one is `NAN`.
+pub(crate) fn smallest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().reduce(|a, b| if a <= b || a.is_nan() { a } else { b }).unwrap_or(f64::NAN)
+}
+
 /// The straight line of least squares through points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StraightLine {
@@ -137,9 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_of_nothing_or_of_the_unknown_is_unknown() {
+    fn the_extreme_of_nothing_or_of_the_unknown_is_unknown() {
         assert!(largest([]).is_nan());
         assert!(largest([1.0, f64::NAN, 2.0]).is_nan());
         assert_eq!(largest([1.0, 3.0, 2.0]), 3.0);
+        assert!(smallest([]).is_nan() && smallest([1.0, f64::NAN, 2.0]).is_nan());
+        assert_eq!(smallest([3.0, 1.0, 2.0]), 1.0);
     }
 }

@@ -4,8 +4,10 @@ use super::interleaved::Interleaved;
 use super::loss::LossProcess;
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
-use crate::table::{Table, TableRow, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use crate::table::Table;
+use serde::{Deserialize, Serialize};
 
 /// Loss probabilities: the columns of the paper's table.
 const LOSSES: [f64; 5] = [0.01, 0.05, 0.10, 0.20, 0.50];
@@ -46,15 +48,34 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            more than 1.076 k packets, and the speed-up of Tornado Z over the interleaved code that \
            follows by the paper's rule K^2 / (31 250 B t), t the paper's Tornado time. The \
            paper's own number of blocks is read back from the printed speed-up.",
-    kind: Kind::Counted,
-    columns: &["packets", "loss", "printed_blocks", "blocks", "speedup"],
-    cases: |_| (PRINTED.len() * LOSSES.len()) as u32,
-    run,
+    sweep: &SweepOf {
+        name: "df.table5",
+        kind: Kind::Counted,
+        cases: |_| (PRINTED.len() * LOSSES.len()) as u32,
+        run,
+    },
     claims,
-    exhibits: |table| vec![grid(table), curves(table)],
+    exhibits,
 };
 
-fn run(case: &Case) -> Vec<TableRow> {
+/// A cell of the table.
+#[derive(Serialize, Deserialize)]
+struct BlockCount {
+    packets: u32,
+    loss: f64,
+    /// Blocks by the printed speed-up.
+    printed_blocks: f64,
+    blocks: u32,
+    speedup: f64,
+}
+
+impl BlockCount {
+    fn is_of(&self, packets: u32, loss: f64) -> bool {
+        self.packets == packets && self.loss == loss
+    }
+}
+
+fn run(case: &Case) -> Vec<BlockCount> {
     // Long files first: they take longest.
     let line = PRINTED.len() - 1 - case.index as usize / LOSSES.len();
     let column = case.index as usize % LOSSES.len();
@@ -71,7 +92,7 @@ fn run(case: &Case) -> Vec<TableRow> {
     let speedup = |blocks: f64| f64::from(packets).powi(2) / (CAUCHY * blocks * tornado);
     let printed_blocks = speedup(1.0) / speedups[column];
     let speedup = speedup(f64::from(blocks));
-    vec![row![packets, LOSSES[column], printed_blocks, blocks, speedup]]
+    vec![BlockCount { packets, loss: LOSSES[column], printed_blocks, blocks, speedup }]
 }
 
 /// The most blocks for which `good` holds. It always holds for one block.
@@ -112,7 +133,6 @@ fn claims() -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for (packets, _, speedups) in PRINTED {
         for (loss, speedup) in LOSSES.into_iter().zip(speedups) {
-            let at = [("packets", packets.into()), ("loss", loss.into())];
             let printed = printed_blocks(packets, loss);
             // Chosen beforehand: a block or a tenth, a quarter where few blocks are left.
             let share = if loss == 0.5 { 0.25 } else { 0.1 };
@@ -122,7 +142,9 @@ fn claims() -> Vec<Claim> {
                 quote(speedup.to_string(), "table V"),
                 Target::Equal((printed * 100.0).round() / 100.0),
                 ((share * printed).max(1.0) * 100.0).round() / 100.0,
-                move |table| table.number("blocks", &at),
+                move |rows: &[BlockCount]| {
+                    rows.number(|row| row.is_of(packets, loss), |row| row.blocks.into())
+                },
             ));
         }
     }
@@ -137,10 +159,15 @@ fn printed_blocks(packets: u32, loss: f64) -> f64 {
     })
 }
 
+fn exhibits(table: &Table) -> Vec<Exhibit> {
+    let rows = table.read().unwrap_or_default();
+    vec![grid(&rows), curves(&rows)]
+}
+
 /// The paper's table, ours in each cell before the printed value.
-fn grid(table: &Table) -> Exhibit {
+fn grid(rows: &[BlockCount]) -> Exhibit {
     let cell = |packets: u32, loss: f64, printed: f64| {
-        let ours = table.number("speedup", &[("packets", packets.into()), ("loss", loss.into())]);
+        let ours = rows.number(|row| row.is_of(packets, loss), |row| row.speedup);
         format!("{} ({printed})", three_digits(ours))
     };
     Exhibit::Grid(Grid {
@@ -167,9 +194,10 @@ fn three_digits(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-fn curves(table: &Table) -> Exhibit {
+fn curves(rows: &[BlockCount]) -> Exhibit {
     let curve = |&loss: &f64| {
-        let mut points = table.points("packets", "blocks", &[("loss", loss.into())]);
+        let mut points =
+            rows.points(|row| row.loss == loss, |row| (row.packets.into(), row.blocks.into()));
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series::new(format!("loss {loss}"), points)
     };

@@ -3,11 +3,12 @@
 use super::tornado::graph;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{StraightLine, exponent};
-use crate::table::{Table, TableRow, row};
 use fontana_fec::codes::lt::LtCode;
 use fontana_fec::study::lt::Degrees;
+use serde::{Deserialize, Serialize};
 
 /// Lengths of blocks of table I. From 5000 on the graphs differ in nothing but their size.
 const LENGTHS: [u32; 7] = [1000, 2000, 4000, 8000, 16_000, 32_000, 64_000];
@@ -21,14 +22,9 @@ pub(crate) const TABLE_1: Experiment = Experiment {
     what: "Exclusive-ors that it takes to make k redundant packets from k source packets: those of \
            a Reed-Solomon code, k (n-k) A/2, and the edges of Tornado graphs; and the mean degree \
            of a heavy tail that is cut at D = 1/epsilon.",
-    kind: Kind::Counted,
-    columns: &["code", "x", "xors"],
-    cases: |_| 1,
-    run: table_1,
+    sweep: &SweepOf { name: "df.table1", kind: Kind::Counted, cases: |_| 1, run: table_1 },
     claims: || {
-        let growth = |code: &'static str| {
-            move |table: &Table| exponent(&table.points("x", "xors", &[("code", code.into())]))
-        };
+        let growth = |code: &'static str| move |rows: &[Cost]| exponent(&costs(rows, code));
         vec![
             Claim::identity(
                 "reed-solomon",
@@ -42,7 +38,7 @@ pub(crate) const TABLE_1: Experiment = Experiment {
                 "Tornado: edges of the graph, as a power of k, less 1, either way",
                 quote("encoding time per source packet does not grow", "section V-A"),
                 Target::AtMost(0.1),
-                move |table| (growth("Tornado")(table) - 1.0).abs(),
+                move |rows| (growth("Tornado")(rows) - 1.0).abs(),
             ),
             Claim::identity(
                 "tail",
@@ -50,8 +46,8 @@ pub(crate) const TABLE_1: Experiment = Experiment {
                  for each unit of ln D",
                 Target::Equal(1.0),
                 0.05,
-                |table| {
-                    let points = table.points("x", "xors", &[("code", "heavy tail".into())]);
+                |rows: &[Cost]| {
+                    let points = costs(rows, "heavy tail");
                     StraightLine::through(
                         &points.iter().map(|(d, degree)| (d.ln(), *degree)).collect::<Vec<_>>(),
                     )
@@ -61,8 +57,8 @@ pub(crate) const TABLE_1: Experiment = Experiment {
         ]
     },
     exhibits: |table| {
-        let curve =
-            |code: &str| Series::new(code, table.points("x", "xors", &[("code", code.into())]));
+        let rows: Vec<Cost> = table.read().unwrap_or_default();
+        let curve = |code: &str| Series::new(code, costs(&rows, code));
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "Exclusive-ors of packets to encode a file at stretch 2".into(),
@@ -73,18 +69,33 @@ pub(crate) const TABLE_1: Experiment = Experiment {
     },
 };
 
-fn table_1(_: &Case) -> Vec<TableRow> {
+/// Exclusive-ors to encode.
+#[derive(Serialize, Deserialize)]
+struct Cost {
+    code: String,
+    /// Source packets; of the heavy tail, its truncation.
+    x: u32,
+    xors: f64,
+}
+
+/// Costs of a code against `x`.
+fn costs(rows: &[Cost], code: &str) -> Vec<(f64, f64)> {
+    rows.points(|row| row.code == code, |row| (row.x.into(), row.xors))
+}
+
+fn table_1(_: &Case) -> Vec<Cost> {
+    let cost = |code: &str, x: u32, xors: f64| Cost { code: code.into(), x, xors };
     let mut rows = Vec::new();
     for k in LENGTHS {
         // A = 16 for all lengths: the field is one that has room for the longest.
-        rows.push(row!["Reed-Solomon", k, u64::from(k) * u64::from(k) * 8]);
-        rows.push(row!["Tornado", k, graph(k).edges() as u64]);
+        rows.push(cost("Reed-Solomon", k, f64::from(k).powi(2) * 8.0));
+        rows.push(cost("Tornado", k, graph(k).edges() as f64));
     }
     for d in TAILS {
         // Shares (D+1) / (D i (i-1)) of degree i from 2 to D+1: the mean is (D+1)/D times the D-th
         // harmonic number.
         let harmonic: f64 = (1..=d).map(|i| 1.0 / f64::from(i)).sum();
-        rows.push(row!["heavy tail", d, f64::from(d + 1) / f64::from(d) * harmonic]);
+        rows.push(cost("heavy tail", d, f64::from(d + 1) / f64::from(d) * harmonic));
     }
     rows
 }
@@ -94,26 +105,10 @@ pub(crate) const TABLE_2: Experiment = Experiment {
     paper: "digital fountain, table II",
     what: "Exclusive-ors of a packet of an LT code, which is its mean degree, against k; a \
            Reed-Solomon packet that is made on the fly takes k A/2.",
-    kind: Kind::Counted,
-    columns: &["profile", "k", "degree"],
-    cases: |_| 1,
-    run: |_| {
-        [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
-            .into_iter()
-            .flat_map(|k| {
-                [("fast", LtCode::fast(k, 1)), ("strict", LtCode::strict(k, 1))].map(
-                    |(profile, code)| {
-                        let degrees = Degrees::new(code, k);
-                        let mean = degrees.map_or(f64::NAN, |degrees| degrees.mean() as f64);
-                        row![profile, k, mean / 2_f64.powi(32)]
-                    },
-                )
-            })
-            .collect()
-    },
+    sweep: &SweepOf { name: "df.table2", kind: Kind::Counted, cases: |_| 1, run: table_2 },
     claims: || {
         let slope = |profile: &'static str| {
-            move |table: &Table| StraightLine::through(&logarithmic(table, profile)).slope
+            move |rows: &[MeanDegree]| StraightLine::through(&logarithmic(rows, profile)).slope
         };
         let slopes = "exclusive-ors of a packet that are gained for each unit of ln k, from 1000 to \
                       1 000 000";
@@ -123,8 +118,8 @@ pub(crate) const TABLE_2: Experiment = Experiment {
                 format!("{slopes}: over 1, or 1 over them"),
                 quote("asymptotic in k time per encoding packet of", "section V-A"),
                 Target::AtMost(2.0),
-                move |table| {
-                    let slope = slope("fast")(table);
+                move |rows| {
+                    let slope = slope("fast")(rows);
                     slope.max(1.0 / slope)
                 },
             ),
@@ -138,9 +133,8 @@ pub(crate) const TABLE_2: Experiment = Experiment {
         ]
     },
     exhibits: |table| {
-        let curve = |profile: &str| {
-            Series::new(profile, table.points("k", "degree", &[("profile", profile.into())]))
-        };
+        let rows: Vec<MeanDegree> = table.read().unwrap_or_default();
+        let curve = |profile: &str| Series::new(profile, degrees(&rows, profile));
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "Mean degree of LT codes".into(),
@@ -151,7 +145,30 @@ pub(crate) const TABLE_2: Experiment = Experiment {
     },
 };
 
-fn logarithmic(table: &Table, profile: &str) -> Vec<(f64, f64)> {
-    let points = table.points("k", "degree", &[("profile", profile.into())]);
-    points.into_iter().map(|(k, degree)| (k.ln(), degree)).collect()
+/// The mean degree of a profile of LT codes.
+#[derive(Serialize, Deserialize)]
+struct MeanDegree {
+    profile: String,
+    k: u32,
+    degree: f64,
+}
+
+fn table_2(_: &Case) -> Vec<MeanDegree> {
+    let of = |k: u32, profile: &str, code| {
+        let mean = Degrees::new(code, k).map_or(f64::NAN, |degrees| degrees.mean() as f64);
+        MeanDegree { profile: profile.into(), k, degree: mean / 2_f64.powi(32) }
+    };
+    [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
+        .into_iter()
+        .flat_map(|k| [of(k, "fast", LtCode::fast(k, 1)), of(k, "strict", LtCode::strict(k, 1))])
+        .collect()
+}
+
+/// Mean degrees against `k`.
+fn degrees(rows: &[MeanDegree], profile: &str) -> Vec<(f64, f64)> {
+    rows.points(|row| row.profile == profile, |row| (row.k.into(), row.degree))
+}
+
+fn logarithmic(rows: &[MeanDegree], profile: &str) -> Vec<(f64, f64)> {
+    degrees(rows, profile).into_iter().map(|(k, degree)| (k.ln(), degree)).collect()
 }

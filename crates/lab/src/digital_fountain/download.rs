@@ -2,10 +2,10 @@
 
 use super::carousel::CarouselCode;
 use super::loss::LossProcess;
-use crate::chart::Exhibit;
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Experiment, Kind};
-use crate::table::{Table, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use serde::{Deserialize, Serialize};
 
 /// 16 MB in packets of 1 KB.
 const SOURCE_SYMBOLS: u32 = 16_000;
@@ -29,23 +29,16 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            mean of 400 receivers (quick: 100), and seconds of decoding by the paper's rule for its \
            own machine. What decoding takes on this one, as a ratio, is the claim `interleaved` of \
            df.table4.",
-    kind: Kind::Counted,
-    columns: &["code", "reception_seconds"],
-    cases: |_| CODES.len() as u32,
-    run: |case| {
-        let Some(&code) = CODES.get(case.index as usize) else { return Vec::new() };
-        let mut random = case.stream(0);
-        let mut carousel = code.carousel(SOURCE_SYMBOLS, &mut random);
-        let receivers = case.scale.pick(100, 400);
-        let sent: f64 = (0..receivers)
-            .map(|_| f64::from(carousel.receive(&LossProcess::random(LOSS), &mut random).sent))
-            .sum();
-        vec![row![code.name().as_str(), sent / f64::from(receivers) / PACKETS_PER_SECOND]]
+    sweep: &SweepOf {
+        name: "df.download",
+        kind: Kind::Counted,
+        cases: |_| CODES.len() as u32,
+        run,
     },
     claims: || {
         let reception = |code: CarouselCode| {
-            move |table: &Table| {
-                table.number("reception_seconds", &[("code", code.name().as_str().into())])
+            move |rows: &[Download]| {
+                rows.number(|row| row.code == code.name(), |row| row.reception_seconds)
             }
         };
         let text = "seconds until enough packets have arrived; 16 000 take 256 s";
@@ -73,9 +66,28 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                  the 17 blocks of table V",
                 Target::Equal(481.0),
                 1.0,
-                |_| f64::from(SOURCE_SYMBOLS).powi(2) / (31_250.0 * BLOCKS),
+                |_: &[Download]| f64::from(SOURCE_SYMBOLS).powi(2) / (31_250.0 * BLOCKS),
             ),
         ]
     },
-    exhibits: |_| -> Vec<Exhibit> { Vec::new() },
+    exhibits: |_| Vec::new(),
 };
+
+/// The mean time of reception with a code.
+#[derive(Serialize, Deserialize)]
+struct Download {
+    code: String,
+    reception_seconds: f64,
+}
+
+fn run(case: &Case) -> Vec<Download> {
+    let Some(&code) = CODES.get(case.index as usize) else { return Vec::new() };
+    let mut random = case.stream(0);
+    let mut carousel = code.carousel(SOURCE_SYMBOLS, &mut random);
+    let receivers = case.scale.pick(100, 400);
+    let sent: f64 = (0..receivers)
+        .map(|_| f64::from(carousel.receive(&LossProcess::random(LOSS), &mut random).sent))
+        .sum();
+    let reception_seconds = sent / f64::from(receivers) / PACKETS_PER_SECOND;
+    vec![Download { code: code.name(), reception_seconds }]
+}

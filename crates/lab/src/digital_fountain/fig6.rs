@@ -3,12 +3,13 @@
 use crate::bytes::{ByteRunner, Originals, Pump};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
-use crate::hosts::{self, LATE, LOST_HERE, ReceiverHost, SenderHost, nothing_lost_here};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::hosts::{self, ReceiverHost, SenderHost, nothing_lost_here};
+use crate::row::Rows;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
+use crate::table::Table;
 use fontana_fec::codes::lt::{Lt, LtCode};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
@@ -19,6 +20,7 @@ use fontana_proto::{
 };
 use fontana_sim::{LinkConfig, LossModel};
 use fontana_wire::{CongestionControl, LayerRates};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,13 +45,44 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            receivers (quick: 6) for each loss, on ids, each from another moment on, on four layers behind \
            bottlenecks of 1.2 to 9 times the base layer. The manifest is known beforehand, as the \
            prototype's control information was.",
-    kind: Kind::Counted,
-    columns: &["layers", "code", "loss", "eta", "eta_c", "eta_d", "worst_eta_d"],
-    cases: |_| (2 * CODES.len() * LOSSES.len()) as u32,
-    run: |case| receive(case).into_iter().collect(),
+    sweep: &SweepOf {
+        name: "df.fig6",
+        kind: Kind::Counted,
+        cases: |_| (2 * CODES.len() * LOSSES.len()) as u32,
+        run: |case| receive(case).into_iter().collect(),
+    },
     claims,
     exhibits,
 };
+
+/// Inefficiencies of the receivers of a point of the figure: means, and the largest.
+#[derive(Serialize, Deserialize)]
+struct PointRow {
+    layers: u32,
+    code: String,
+    /// Per cent.
+    loss: u32,
+    eta: f64,
+    eta_c: f64,
+    eta_d: f64,
+    worst_eta_d: f64,
+}
+
+/// The same of a real run.
+#[derive(Serialize, Deserialize)]
+struct RealPointRow {
+    layers: u32,
+    code: String,
+    loss: u32,
+    eta: f64,
+    eta_c: f64,
+    eta_d: f64,
+    worst_eta_d: f64,
+    #[serde(rename = "lost here")]
+    lost_here: u64,
+    #[serde(rename = "ms late")]
+    late: f64,
+}
 
 fn scheme(code: &str) -> FecScheme {
     match code {
@@ -131,7 +164,7 @@ fn limits() -> SubscriptionLimits {
     SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() }
 }
 
-fn receive(case: &Case) -> Option<TableRow> {
+fn receive(case: &Case) -> Option<PointRow> {
     let point = Point::of(case.index, BASE);
     let mut random = case.stream(0);
     let session = Session::new(&[point.oti()], point.rate(), random.next_u64())?;
@@ -150,19 +183,19 @@ fn receive(case: &Case) -> Option<TableRow> {
     Some(row(point, &scene.all_stats(), session.source_symbols()))
 }
 
-fn row(point: Point, stats: &[ReceiverStats], source_symbols: u64) -> TableRow {
+fn row(point: Point, stats: &[ReceiverStats], source_symbols: u64) -> PointRow {
     let found: Vec<_> = stats.iter().map(|stats| Inefficiency::of(stats, source_symbols)).collect();
     let of = |which: fn(&Inefficiency) -> f64| found.iter().map(which).collect::<Vec<_>>();
     let distinctness = of(|found| found.distinctness);
-    row![
-        u32::from(point.layers),
-        point.code,
-        point.loss,
-        mean(&of(|found| found.reception)),
-        mean(&of(|found| found.decoding)),
-        mean(&distinctness),
-        largest(distinctness),
-    ]
+    PointRow {
+        layers: point.layers.into(),
+        code: point.code.into(),
+        loss: point.loss,
+        eta: mean(&of(|found| found.reception)),
+        eta_c: mean(&of(|found| found.decoding)),
+        eta_d: mean(&distinctness),
+        worst_eta_d: largest(distinctness),
+    }
 }
 
 /// Bytes per second of the lowest layer of a real run: the most that the paper's had, 512 kbit/s.
@@ -176,26 +209,30 @@ pub(crate) const REAL: Experiment = Experiment {
            losses and bottlenecks are those of a relay before each receiver. 6 receivers for each loss (quick: \
            2), one code and number of layers after the other, all losses at the same time: half a minute \
            each (four layers: two).",
-    kind: Kind::Timed,
-    columns: &["layers", "code", "loss", "eta", "eta_c", "eta_d", "worst_eta_d", LOST_HERE, LATE],
-    cases: |_| (2 * CODES.len()) as u32,
-    run: |case| {
-        std::thread::scope(|scope| {
-            let losses = LOSSES.len() as u32;
-            let points = (0..losses).map(|loss| Point::of(case.index * losses + loss, REAL_BASE));
-            let receive = |point| {
-                thread::spawn_scoped(scope, "lab session", move || receive_really(case, point))
-            };
-            let running: Vec<_> = points.map(receive).collect();
-            running.into_iter().filter_map(|thread| thread.ok()?.join().ok().flatten()).collect()
-        })
+    sweep: &SweepOf {
+        name: "df.fig6",
+        kind: Kind::Timed,
+        cases: |_| (2 * CODES.len()) as u32,
+        run: receive_all_really,
     },
     claims: || claims().into_iter().chain([nothing_lost_here()]).collect(),
     ..EXPERIMENT
 };
 
-/// The same between hosts. `None` if not every receiver had every byte in time.
-fn receive_really(case: &Case, point: Point) -> Option<TableRow> {
+/// All losses at the same time.
+fn receive_all_really(case: &Case) -> Vec<RealPointRow> {
+    std::thread::scope(|scope| {
+        let losses = LOSSES.len() as u32;
+        let points = (0..losses).map(|loss| Point::of(case.index * losses + loss, REAL_BASE));
+        let receive =
+            |point| thread::spawn_scoped(scope, "lab session", move || receive_really(case, point));
+        let running: Vec<_> = points.map(receive).collect();
+        running.into_iter().filter_map(|thread| thread.ok()?.join().ok().flatten()).collect()
+    })
+}
+
+/// A point between hosts. `None` if not every receiver had every byte in time.
+fn receive_really(case: &Case, point: Point) -> Option<RealPointRow> {
     let mut random = case.stream(point.loss);
     let (originals, objects) = Originals::draw(&[point.oti()], &mut random)?;
     let originals = Arc::new(originals);
@@ -220,19 +257,32 @@ fn receive_really(case: &Case, point: Point) -> Option<TableRow> {
     let stats: Vec<_> = received.iter().map(|host| host.driver.endpoint.stats()).collect();
     let lost_here = received.iter().map(|host| host.lost_here).sum::<u64>();
     let late = received.iter().map(|host| host.late).max().unwrap_or_default();
-    let here = row![lost_here, late.as_secs_f64() * 1e3];
-    is_complete.then(|| [row(point, &stats, session.source_symbols()), here].concat())
+    let late = late.as_secs_f64() * 1e3;
+    let found = row(point, &stats, session.source_symbols());
+    let PointRow { layers, code, loss, eta, eta_c, eta_d, worst_eta_d } = found;
+    is_complete.then_some(RealPointRow {
+        layers,
+        code,
+        loss,
+        eta,
+        eta_c,
+        eta_d,
+        worst_eta_d,
+        lost_here,
+        late,
+    })
 }
 
-fn at(table: &Table, column: &str, layers: u32, code: &'static str, loss: u32) -> f64 {
-    table.number(column, &[("layers", layers.into()), ("code", code.into()), ("loss", loss.into())])
+fn at(rows: &[PointRow], number: fn(&PointRow) -> f64, layers: u32, code: &str, loss: u32) -> f64 {
+    rows.number(|row| row.layers == layers && row.code == code && row.loss == loss, number)
 }
 
 fn claims() -> Vec<Claim> {
     let below_50 = || LOSSES.into_iter().filter(|&loss| loss < 50);
-    let all = |column: &'static str, layers, code| {
-        move |table: &Table| {
-            largest(LOSSES.into_iter().map(|loss| at(table, column, layers, code, loss)))
+    let distinctness = |code: &'static str| {
+        move |rows: &[PointRow]| {
+            let of = |loss| at(rows, |row| row.worst_eta_d, 4, code, loss);
+            largest(LOSSES.into_iter().map(of))
         }
     };
     vec![
@@ -242,7 +292,9 @@ fn claims() -> Vec<Claim> {
             quote("the distinctness inefficiency is almost always 1", SECTION),
             Target::Equal(1.0),
             0.02,
-            move |table| largest(below_50().map(|loss| at(table, "eta_d", 1, "tornado", loss))),
+            move |rows: &[PointRow]| {
+                largest(below_50().map(|loss| at(rows, |row| row.eta_d, 1, "tornado", loss)))
+            },
         ),
         Claim::printed(
             "eta",
@@ -250,12 +302,9 @@ fn claims() -> Vec<Claim> {
             quote("in our example was roughly 1.07 on average", SECTION),
             Target::Equal(1.07),
             0.03,
-            move |table| {
-                mean(
-                    &below_50()
-                        .map(|loss| at(table, "eta", 1, "tornado", loss))
-                        .collect::<Vec<_>>(),
-                )
+            move |rows: &[PointRow]| {
+                let eta = |loss| at(rows, |row| row.eta, 1, "tornado", loss);
+                mean(&below_50().map(eta).collect::<Vec<_>>())
             },
         ),
         Claim::printed(
@@ -264,7 +313,7 @@ fn claims() -> Vec<Claim> {
             quote("the reception inefficiency is generally below 1.4", SECTION),
             Target::AtMost(1.4),
             0.0,
-            |table| at(table, "eta", 1, "tornado", 50),
+            |rows: &[PointRow]| at(rows, |row| row.eta, 1, "tornado", 50),
         ),
         Claim::shape(
             "layers",
@@ -274,8 +323,8 @@ fn claims() -> Vec<Claim> {
                 SECTION,
             ),
             Target::AtLeast(0.005),
-            move |table| {
-                let eta_d = |layers, loss| at(table, "eta_d", layers, "tornado", loss);
+            move |rows: &[PointRow]| {
+                let eta_d = |layers, loss| at(rows, |row| row.eta_d, layers, "tornado", loss);
                 let added: Vec<_> =
                     below_50().map(|loss| eta_d(4, loss) - eta_d(1, loss)).collect();
                 mean(&added)
@@ -286,24 +335,27 @@ fn claims() -> Vec<Claim> {
             "distinctness inefficiency of LT codes on four layers, largest",
             quote("cost can be mitigated with the use of LT codes", SECTION),
             Target::AtMost(1.0005),
-            all("worst_eta_d", 4, "lt"),
+            distinctness("lt"),
         ),
         Claim::own(
             "raptorq",
             "the same with RaptorQ",
             Target::AtMost(1.0005),
             0.0,
-            all("worst_eta_d", 4, "raptorq"),
+            distinctness("raptorq"),
         ),
     ]
 }
 
 fn exhibits(table: &Table) -> Vec<Exhibit> {
-    let chart = |name, column, title: &str| {
-        let series = [1_u32, 4].into_iter().flat_map(|layers| {
+    let rows: Vec<PointRow> = table.read().unwrap_or_default();
+    let chart = |name, number: fn(&PointRow) -> f64, title: &str| {
+        let series = [1, 4].into_iter().flat_map(|layers| {
+            let rows = &rows;
             CODES.map(|code| {
-                let of = [("layers", layers.into()), ("code", code.into())];
-                Series::new(format!("{code}, {layers}"), table.points("loss", column, &of))
+                let is = |row: &PointRow| row.layers == layers && row.code == code;
+                let points = rows.points(is, |row| (row.loss.into(), number(row)));
+                Series::new(format!("{code}, {layers}"), points)
             })
         });
         Exhibit::Chart(Chart {
@@ -315,7 +367,7 @@ fn exhibits(table: &Table) -> Vec<Exhibit> {
         })
     };
     vec![
-        chart("eta", "eta", "Reception inefficiency"),
-        chart("distinctness", "eta_d", "Distinctness inefficiency"),
+        chart("eta", |row| row.eta, "Reception inefficiency"),
+        chart("distinctness", |row| row.eta_d, "Distinctness inefficiency"),
     ]
 }

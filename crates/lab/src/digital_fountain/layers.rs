@@ -1,16 +1,16 @@
 //! `df.layers`: layers with synchronization points and sender bursts.
 
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::scene::Scene;
 use crate::session::{SYMBOL_BYTES, Session};
 use crate::statistics::largest;
-use crate::table::{TableRow, row};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Instant, SubscriptionLimits, presets};
 use fontana_sim::LinkConfig;
 use fontana_wire::{CongestionControl, LayerRates};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,18 +31,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "One session of six layers (levels of 1, 2, 4, ... Mbit/s) with RLC's synchronization points and \
            bursts, and five receivers behind bottlenecks half way between two levels, with queues of 50 ms: \
            at which level each is, read every second from 120 s to 1 200 s (quick: 480 s).",
-    kind: Kind::Counted,
-    columns: &[
-        "bottleneck_kbits",
-        "right_level",
-        "usual_level",
-        "share_at_right",
-        "share_above",
-        "dropped",
-        "feedback_packets",
-    ],
-    cases: |_| 1,
-    run: |case| settle(case).unwrap_or_default(),
+    sweep: &SweepOf {
+        name: "df.layers",
+        kind: Kind::Counted,
+        cases: |_| 1,
+        run: |case| settle(case).unwrap_or_default(),
+    },
     claims: || {
         vec![
             Claim::own(
@@ -51,12 +45,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                  is another one",
                 Target::Equal(0.0),
                 0.0,
-                |table| {
-                    let points = table.points("right_level", "usual_level", &[]);
-                    if points.is_empty() {
+                |rows: &[Settled]| {
+                    if rows.is_empty() {
                         return f64::NAN;
                     }
-                    points.iter().filter(|(right, usual)| right != usual).count() as f64
+                    rows.iter().filter(|row| row.right_level != row.usual_level).count() as f64
                 },
             ),
             Claim::shape(
@@ -64,21 +57,34 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 "sender bursts: largest share of the time above the right level",
                 quote("Instead of explicit join attempts by receivers", "section VII-A"),
                 Target::AtMost(0.1),
-                |table| largest(table.numbers("share_above", &[])),
+                |rows: &[Settled]| largest(rows.iter().map(|row| row.share_above)),
             ),
             Claim::identity(
                 "feedback",
                 "no packet flows from receivers to the sender: they have no way to send one",
                 Target::Equal(0.0),
                 0.0,
-                |table| largest(table.numbers("feedback_packets", &[])),
+                |rows: &[Settled]| largest(rows.iter().map(|row| row.feedback_packets as f64)),
             ),
         ]
     },
     exhibits: |_| Vec::new(),
 };
 
-fn settle(case: &Case) -> Option<Vec<TableRow>> {
+/// The levels of a receiver.
+#[derive(Serialize, Deserialize)]
+struct Settled {
+    bottleneck_kbits: u64,
+    right_level: f64,
+    /// The level at which it is for the longest time.
+    usual_level: f64,
+    share_at_right: f64,
+    share_above: f64,
+    dropped: f64,
+    feedback_packets: u64,
+}
+
+fn settle(case: &Case) -> Option<Vec<Settled>> {
     let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 50_000 });
     let transfer_length = ENDLESS_SYMBOLS * u64::from(SYMBOL_BYTES);
     let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };
@@ -114,15 +120,15 @@ fn settle(case: &Case) -> Option<Vec<TableRow>> {
         let usual = (0_u32..).zip(at).max_by_key(|&(_, seconds)| seconds)?.0;
         let above: u32 = at.iter().skip(right as usize + 1).sum();
         let stats = scene.run.link(*scene.access.get(place)?)?.stats();
-        Some(row![
-            rate(right) * 8 / 1_000,
-            right,
-            usual,
-            f64::from(at[right as usize]) / total,
-            f64::from(above) / total,
-            stats.queue_drops as f64 / stats.offered as f64,
-            scene.run.stats().sent - sent,
-        ])
+        Some(Settled {
+            bottleneck_kbits: rate(right) * 8 / 1_000,
+            right_level: right.into(),
+            usual_level: usual.into(),
+            share_at_right: f64::from(at[right as usize]) / total,
+            share_above: f64::from(above) / total,
+            dropped: stats.queue_drops as f64 / stats.offered as f64,
+            feedback_packets: scene.run.stats().sent - sent,
+        })
     };
     seconds_at.iter().enumerate().map(row_of).collect()
 }

@@ -3,12 +3,13 @@
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{Histogram, largest};
-use crate::table::{Table, TableRow, Value, row};
 use fontana_fec::Esi;
 use fontana_fec::codes::lt::LtCode;
-use fontana_fec::study::lt::{Degrees, Peeler, Rows};
+use fontana_fec::study::lt::{self, Degrees, Peeler};
+use serde::{Deserialize, Serialize};
 
 /// Lengths of blocks that are peeled, batches, and trials of a batch, quick and full.
 const TRIALS: [(u32, [u32; 2], [u32; 2]); 3] =
@@ -27,18 +28,21 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            or dense enough for 1.05 k (`strict`): symbols needed, in 10^7 trials of 1000 symbols \
            (quick: 10 000) and fewer of longer blocks; how often a source symbol is in none of \
            1.05 k symbols; and what several senders that know nothing of each other repeat.",
-    kind: Kind::Counted,
-    columns: &["part", "k", "x", "value"],
-    // One more for what is not trials of peeling.
-    cases: |scale| 1 + TRIALS.iter().map(|trials| batches(trials.1, scale)).sum::<u32>(),
-    run: |case| match peeling(case) {
-        Some(rows) => rows,
-        None => [coverage(case), degrees(), senders(case)].concat(),
+    sweep: &SweepOf {
+        name: "df.lt",
+        kind: Kind::Counted,
+        // One more for what is not trials of peeling.
+        cases: |scale| 1 + TRIALS.iter().map(|trials| batches(trials.1, scale)).sum::<u32>(),
+        run: |case| match peeling(case) {
+            Some(rows) => rows,
+            None => [coverage(case), degrees(), senders(case)].concat(),
+        },
     },
     claims,
     exhibits: |table| {
+        let rows: Vec<Part> = table.read().unwrap_or_default();
         let curve = |&(k, _, _): &(u32, [u32; 2], [u32; 2])| {
-            let pool = pool(table, k);
+            let pool = pool(&rows, k);
             let thousandths = (1000..=1300).step_by(5).map(|t| f64::from(t) / 1000.0);
             let share = |eta: f64| (eta, 100.0 * pool.share_above(eta * f64::from(k)));
             Series::new(format!("k = {k}"), thousandths.map(share).collect())
@@ -53,12 +57,28 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
+/// A number of one of the parts of the experiment.
+#[derive(Clone, Serialize, Deserialize)]
+struct Part {
+    part: String,
+    k: u32,
+    /// Symbols; of `distinctness`, senders.
+    x: u32,
+    value: f64,
+}
+
+impl Part {
+    fn new(part: &str, k: u32, x: u32, value: f64) -> Self {
+        Self { part: part.into(), k, x, value }
+    }
+}
+
 const fn batches(batches: [u32; 2], scale: Scale) -> u32 {
     scale.pick(batches[0], batches[1])
 }
 
 /// Symbols needed to peel; `None` beyond the last batch.
-fn peeling(case: &Case) -> Option<Vec<TableRow>> {
+fn peeling(case: &Case) -> Option<Vec<Part>> {
     let mut index = case.index;
     // The long ones first: they take longest.
     for (k, count, trials) in TRIALS.into_iter().rev() {
@@ -80,20 +100,21 @@ fn peeling(case: &Case) -> Option<Vec<TableRow>> {
             }
             pool.add(symbols);
         }
-        return Some(pool.entries().map(|(symbols, n)| row!["fast", k, symbols, n]).collect());
+        let row = |(symbols, n): (u32, u64)| Part::new("fast", k, symbols, n as f64);
+        return Some(pool.entries().map(row).collect());
     }
     None
 }
 
 /// How many of 1000 source symbols are in none of 1.05 k encoding symbols: the mean, and what it
 /// should be.
-fn coverage(case: &Case) -> Vec<TableRow> {
+fn coverage(case: &Case) -> Vec<Part> {
     const K: u32 = 1000;
     let symbols = (LIMIT * f64::from(K)) as u32;
     let trials = case.scale.pick(20_000, 500_000);
     let mut random = case.stream(1);
     let code = LtCode::fast(K, random.next_u64());
-    let Ok(mut rows) = Rows::new(code, K) else { return Vec::new() };
+    let Ok(mut rows) = lt::Rows::new(code, K) else { return Vec::new() };
     let mut covered = vec![0_u32; K as usize];
     let mut missing = 0_u64;
     for trial in 1..=trials {
@@ -108,7 +129,10 @@ fn coverage(case: &Case) -> Vec<TableRow> {
         missing += u64::from(K - count);
     }
     let measured = missing as f64 / f64::from(trials);
-    vec![row!["uncovered", K, symbols, measured], row!["expected", K, symbols, uncovered(code, K)]]
+    vec![
+        Part::new("uncovered", K, symbols, measured),
+        Part::new("expected", K, symbols, uncovered(code, K)),
+    ]
 }
 
 /// Expected number of source symbols in none of 1.05 k encoding symbols: `k (1 - m/k)^n`, rows
@@ -124,19 +148,19 @@ fn mean_degree(code: LtCode, k: u32) -> f64 {
 }
 
 /// Mean degrees and coverage of both profiles.
-fn degrees() -> Vec<TableRow> {
+fn degrees() -> Vec<Part> {
     let mut rows = Vec::new();
     for k in [1000, 10_000, 100_000, LARGE, 1_000_000] {
         for (profile, code) in [("fast", LtCode::fast(k, 1)), ("strict", LtCode::strict(k, 1))] {
-            rows.push(row![format!("{profile} degree").as_str(), k, 0_u32, mean_degree(code, k)]);
-            rows.push(row![format!("{profile} uncovered").as_str(), k, 0_u32, uncovered(code, k)]);
+            rows.push(Part::new(&format!("{profile} degree"), k, 0, mean_degree(code, k)));
+            rows.push(Part::new(&format!("{profile} uncovered"), k, 0, uncovered(code, k)));
         }
     }
     rows
 }
 
 /// Packets over distinct packets of a receiver of four senders, each of which begins anywhere.
-fn senders(case: &Case) -> Vec<TableRow> {
+fn senders(case: &Case) -> Vec<Part> {
     const SENDERS: usize = 4;
     /// Of each, for a file of a thousand.
     const SYMBOLS: u32 = 275;
@@ -150,15 +174,15 @@ fn senders(case: &Case) -> Vec<TableRow> {
         repeated += gaps.map(|gap| u64::from(SYMBOLS.saturating_sub(gap))).sum::<u64>();
     }
     let all = trials as f64 * SENDERS as f64 * f64::from(SYMBOLS);
-    vec![row!["distinctness", 1000_u32, SENDERS as u32, all / (all - repeated as f64)]]
+    vec![Part::new("distinctness", 1000, SENDERS as u32, all / (all - repeated as f64))]
 }
 
 fn claims() -> Vec<Claim> {
     let value = |part: &'static str, k: u32| {
-        move |table: &Table| table.number("value", &[("part", part.into()), ("k", Value::from(k))])
+        move |rows: &[Part]| rows.number(|row| row.part == part && row.k == k, |row| row.value)
     };
     let above =
-        |k: u32| move |table: &Table| Estimate::share_above(&pool(table, k), LIMIT * f64::from(k));
+        |k: u32| move |rows: &[Part]| Estimate::share_above(&pool(rows, k), LIMIT * f64::from(k));
     let rare =
         || quote("the decoding inefficiency is more than 1.05 with probability", "section V-A");
     vec![
@@ -175,9 +199,9 @@ fn claims() -> Vec<Claim> {
              that at 1000 is at most what that formula gives",
             quote("with decoding inefficiency that is asymptotically 1", "section V-A"),
             Target::AtMost(0.537),
-            |table| {
+            |rows: &[Part]| {
                 let excess = |k: u32| {
-                    let mean = Estimate::mean_of(&pool(table, k));
+                    let mean = Estimate::mean_of(&pool(rows, k));
                     mean.times(1.0 / f64::from(k)).minus(1.0.into())
                 };
                 excess(10_000).over(excess(1000))
@@ -214,7 +238,7 @@ fn claims() -> Vec<Claim> {
              symbols of degree 20, of 300 000 symbols",
             Target::AtLeast(1e-8),
             0.0,
-            |_| {
+            |_: &[Part]| {
                 let k = f64::from(LARGE);
                 k * (LIMIT * k * (-20.0 / k).ln_1p()).exp()
             },
@@ -224,7 +248,7 @@ fn claims() -> Vec<Claim> {
             "that formula is right where counting can reach: counted over expected (some 700 events)",
             Target::Equal(1.0),
             0.1,
-            move |table| value("uncovered", 1000)(table) / value("expected", 1000)(table),
+            move |rows| value("uncovered", 1000)(rows) / value("expected", 1000)(rows),
         ),
         Claim::identity(
             "strict",
@@ -232,7 +256,9 @@ fn claims() -> Vec<Claim> {
              1000 to 1 000 000 symbols, at most",
             Target::AtMost(5e-9),
             1e-10,
-            |table| largest(table.numbers("value", &[("part", "strict uncovered".into())])),
+            |rows: &[Part]| {
+                largest(rows.numbers(|row| row.part == "strict uncovered", |row| row.value))
+            },
         ),
         Claim::identity(
             "price",
@@ -244,11 +270,10 @@ fn claims() -> Vec<Claim> {
     ]
 }
 
-fn pool(table: &Table, k: u32) -> Histogram {
+fn pool(rows: &[Part], k: u32) -> Histogram {
     let mut pool = Histogram::default();
-    let condition = [("part", "fast".into()), ("k", Value::from(k))];
-    for (symbols, trials) in table.points("x", "value", &condition) {
-        pool.add_many(symbols as u32, trials as u64);
+    for row in rows.iter().filter(|row| row.part == "fast" && row.k == k) {
+        pool.add_many(row.x, row.value as u64);
     }
     pool
 }

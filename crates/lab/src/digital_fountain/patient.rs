@@ -4,11 +4,12 @@ use super::carousel::shuffle;
 use super::tornado::{SOURCE_SYMBOLS, graph};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind};
-use crate::table::{Table, TableRow, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::timing::{median, seconds};
 use fontana_fec::study::tornado::Graph;
 use fontana_proto::SplitMix64;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Packets that a patient receiver waits for: 1.06 k.
@@ -27,10 +28,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            patiently, when 1.06 k packets are there and after each one more. Processor time of all \
            decoding, alternating; packets, exclusive-ors, and source packets reconstructed in vain, \
            counted. 101 receptions (quick: 15).",
-    kind: Kind::Timed,
-    columns: &["trial", "way", "packets", "xors", "in_vain", "seconds"],
-    cases: |_| 1,
-    run,
+    sweep: &SweepOf { name: "df.patient", kind: Kind::Timed, cases: |_| 1, run },
     claims,
     exhibits: |_| Vec::new(),
 };
@@ -38,7 +36,19 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const INCREMENTAL: &str = "incremental";
 const PATIENT: &str = "patient";
 
-fn run(case: &Case) -> Vec<TableRow> {
+/// A decoding of a reception.
+#[derive(Serialize, Deserialize)]
+struct Decoding {
+    trial: u32,
+    way: String,
+    packets: u64,
+    xors: u64,
+    /// Source packets that were reconstructed and then arrived.
+    in_vain: u32,
+    seconds: f64,
+}
+
+fn run(case: &Case) -> Vec<Decoding> {
     let mut random = case.stream(0);
     let graph = graph(SOURCE_SYMBOLS);
     let packets = encode(&graph, &mut random);
@@ -57,7 +67,9 @@ fn run(case: &Case) -> Vec<TableRow> {
             let right =
                 decoder.values[..SOURCE_SYMBOLS as usize] == packets[..SOURCE_SYMBOLS as usize];
             let seconds = if right { seconds } else { f64::NAN };
-            rows.push(row![trial, way, used as u64, decoder.xors, decoder.in_vain, seconds]);
+            let (xors, in_vain) = (decoder.xors, decoder.in_vain);
+            let (way, packets) = (way.into(), used as u64);
+            rows.push(Decoding { trial, way, packets, xors, in_vain, seconds });
         }
     }
     rows
@@ -71,8 +83,8 @@ fn claims() -> Vec<Claim> {
             "time of patient over incremental decoding of the same reception, median",
             quote("with little loss of decoding speed", "section VII-C"),
             Target::AtMost(1.1),
-            |table| {
-                let of = |way: &str| table.numbers("seconds", &[("way", way.into())]);
+            |rows: &[Decoding]| {
+                let of = |way: &str| rows.numbers(|row| row.way == way, |row| row.seconds);
                 let pairs = of(PATIENT).into_iter().zip(of(INCREMENTAL));
                 median(pairs.map(|(patient, incremental)| patient / incremental).collect())
             },
@@ -82,7 +94,7 @@ fn claims() -> Vec<Claim> {
             "incremental decoding: source packets that were reconstructed and then arrive, mean",
             quote("reconstructed source data may later arrive intact", "section VII-C"),
             Target::AtLeast(1.0),
-            |table| average(table, INCREMENTAL, "in_vain"),
+            |rows: &[Decoding]| average(rows, INCREMENTAL, |row| row.in_vain.into()),
         ),
         Claim::own(
             "patience",
@@ -91,16 +103,16 @@ fn claims() -> Vec<Claim> {
              figure 2, 1.0536)",
             Target::AtMost(0.015),
             0.0,
-            move |table| {
-                let packets = |way| average(table, way, "packets");
+            move |rows: &[Decoding]| {
+                let packets = |way| average(rows, way, |row| row.packets as f64);
                 packets(PATIENT).minus(packets(INCREMENTAL)).times(1.0 / k)
             },
         ),
     ]
 }
 
-fn average(table: &Table, way: &str, column: &str) -> Estimate {
-    Estimate::mean(&table.numbers(column, &[("way", way.into())]))
+fn average(rows: &[Decoding], way: &str, number: fn(&Decoding) -> f64) -> Estimate {
+    Estimate::mean(&rows.numbers(|row| row.way == way, number))
 }
 
 /// Source packets of noise, and the redundant ones that follow.

@@ -4,9 +4,10 @@ use super::carousel::CarouselCode;
 use super::loss::LossProcess;
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
-use crate::statistics::{Histogram, largest};
-use crate::table::{Table, TableRow, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use crate::statistics::{Histogram, largest, smallest};
+use serde::{Deserialize, Serialize};
 
 /// A file of 1 MB.
 const SOURCE_SYMBOLS: u32 = 1000;
@@ -30,14 +31,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "digital fountain, section VI",
     what: "Decoding inefficiency of a 1 MB file under independent losses and under losses in bursts \
            (two-state Markov) of the same share.",
-    kind: Kind::Counted,
-    columns: &["code", "loss", "burst", "average", "deviation"],
-    cases: |_| (CODES.len() * PATTERNS.len()) as u32,
-    run,
+    sweep: &SweepOf {
+        name: "df.loss",
+        kind: Kind::Counted,
+        cases: |_| (CODES.len() * PATTERNS.len()) as u32,
+        run,
+    },
     claims,
     exhibits: |table| {
+        let rows: Vec<Pattern> = table.read().unwrap_or_default();
         let cell = |code: CarouselCode, (loss, burst): (f64, u32)| {
-            format!("{:.4}", average(table, code, loss, burst))
+            format!("{:.4}", average(&rows, code, loss, burst))
         };
         let names = CODES.iter().map(|code| code.name());
         vec![Exhibit::Grid(Grid {
@@ -55,7 +59,18 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-fn run(case: &Case) -> Vec<TableRow> {
+/// Inefficiencies of a code under a pattern of losses.
+#[derive(Serialize, Deserialize)]
+struct Pattern {
+    code: String,
+    loss: f64,
+    /// Packets of a burst; 0 for independent losses.
+    burst: u32,
+    average: f64,
+    deviation: f64,
+}
+
+fn run(case: &Case) -> Vec<Pattern> {
     let index = case.index as usize;
     let (Some(&code), Some(&(share, burst))) =
         (CODES.get(index / PATTERNS.len()), PATTERNS.get(index % PATTERNS.len()))
@@ -75,12 +90,13 @@ fn run(case: &Case) -> Vec<TableRow> {
     }
     let k = f64::from(SOURCE_SYMBOLS);
     let deviation = pool.standard_deviation() / k;
-    vec![row![code.name().as_str(), share, burst, pool.mean() / k, deviation]]
+    let (code, average) = (code.name(), pool.mean() / k);
+    vec![Pattern { code, loss: share, burst, average, deviation }]
 }
 
 fn claims() -> Vec<Claim> {
     let bursts = |code: CarouselCode, burst: u32| {
-        move |table: &Table| average(table, code, 0.1, burst) - average(table, code, 0.1, 0)
+        move |rows: &[Pattern]| average(rows, code, 0.1, burst) - average(rows, code, 0.1, 0)
     };
     vec![
         Claim::shape(
@@ -89,9 +105,10 @@ fn claims() -> Vec<Claim> {
              error of a difference is 0.0005)",
             quote("only the overall loss rate is important", "section VI"),
             Target::AtMost(0.004),
-            |table| {
-                let all = table.numbers("average", &[("code", "Tornado Z".into())]);
-                largest(all.iter().copied()) + largest(all.iter().map(|average| -average))
+            |rows: &[Pattern]| {
+                let name = CarouselCode::Tornado.name();
+                let all = rows.numbers(|row| row.code == name, |row| row.average);
+                largest(all.iter().copied()) - smallest(all)
             },
         ),
         Claim::shape(
@@ -102,9 +119,9 @@ fn claims() -> Vec<Claim> {
                 "section VI-B",
             ),
             Target::AtMost(0.05),
-            |table| {
-                let difference = average(table, CarouselCode::Tornado, 0.01, 0)
-                    - average(table, CarouselCode::Interleaved(50), 0.01, 0);
+            |rows: &[Pattern]| {
+                let difference = average(rows, CarouselCode::Tornado, 0.01, 0)
+                    - average(rows, CarouselCode::Interleaved(50), 0.01, 0);
                 difference.abs()
             },
         ),
@@ -120,13 +137,13 @@ fn claims() -> Vec<Claim> {
             "on the paper's traces; here with bursts of 4: difference, either way",
             quote("between random and bursty losses is small", "section VI"),
             Target::AtMost(0.05),
-            move |table| bursts(CarouselCode::Interleaved(50), 4)(table).abs(),
+            move |rows| bursts(CarouselCode::Interleaved(50), 4)(rows).abs(),
         ),
     ]
 }
 
-fn average(table: &Table, code: CarouselCode, loss: f64, burst: u32) -> f64 {
-    let condition =
-        [("code", code.name().as_str().into()), ("loss", loss.into()), ("burst", burst.into())];
-    table.number("average", &condition)
+fn average(rows: &[Pattern], code: CarouselCode, loss: f64, burst: u32) -> f64 {
+    let name = code.name();
+    let is = |row: &Pattern| row.code == name && row.loss == loss && row.burst == burst;
+    rows.number(is, |row| row.average)
 }

@@ -5,9 +5,10 @@ use super::loss::LossProcess;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind, Scale};
-use crate::statistics::{Histogram, exponent, largest};
-use crate::table::{Table, Value, row};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
+use crate::statistics::{Histogram, exponent, smallest};
+use serde::{Deserialize, Serialize};
 
 /// Codes and loss probabilities of both figures. Losses do not change how many packets Tornado Z
 /// needs (`df.loss`), so it has one.
@@ -38,27 +39,17 @@ pub(crate) const FIGURE_4: Experiment = Experiment {
            stretched to 2 MB, as codes of about the same decoding time need it. The worst is the \
            expectation by a pool of 1 000 000 receivers (quick: 100 000), of Tornado Z 50 000 \
            (5000). Tornado Z has 16 000 source nodes, and a packet holds 16.",
-    kind: Kind::Counted,
-    columns: &["code", "loss", "distinct", "receivers"],
-    cases: |scale| CURVES.len() as u32 * batches(scale),
-    run: |case| {
-        let Some(&(code, loss)) = CURVES.get((case.index / batches(case.scale)) as usize) else {
-            return Vec::new();
-        };
-        let receivers = match code {
-            // A hundred times slower to simulate.
-            CarouselCode::Tornado => CROWD / 20,
-            CarouselCode::Interleaved(_) => CROWD,
-        };
-        let pool = receive(code, loss, SOURCE_SYMBOLS, receivers, case);
-        pool.entries()
-            .map(|(distinct, receivers)| row![code.name().as_str(), loss, distinct, receivers])
-            .collect()
+    sweep: &SweepOf {
+        name: "df.fig4",
+        kind: Kind::Counted,
+        cases: |scale| CURVES.len() as u32 * batches(scale),
+        run: figure_4,
     },
     claims: figure_4_claims,
     exhibits: |table| {
+        let rows: Vec<Pooled> = table.read().unwrap_or_default();
         let curve = |&(code, loss): &(CarouselCode, f64)| {
-            let pool = pool(table, code, loss);
+            let pool = pool(&rows, code, loss);
             let worst = |receivers| pool.expected_worst(receivers) / f64::from(SOURCE_SYMBOLS);
             // A pool does not determine the worst of a larger crowd.
             let crowds = RECEIVERS.iter().filter(|&&crowd| u64::from(crowd) <= pool.count());
@@ -79,11 +70,34 @@ const fn batches(scale: Scale) -> u32 {
     scale.pick(10, 100)
 }
 
+/// Receivers that needed as many distinct packets.
+#[derive(Serialize, Deserialize)]
+struct Pooled {
+    code: String,
+    loss: f64,
+    distinct: u32,
+    receivers: u64,
+}
+
+fn figure_4(case: &Case) -> Vec<Pooled> {
+    let Some(&(code, loss)) = CURVES.get((case.index / batches(case.scale)) as usize) else {
+        return Vec::new();
+    };
+    let receivers = match code {
+        // A hundred times slower to simulate.
+        CarouselCode::Tornado => CROWD / 20,
+        CarouselCode::Interleaved(_) => CROWD,
+    };
+    let pool = receive(code, loss, SOURCE_SYMBOLS, receivers, case);
+    let row = |(distinct, receivers)| Pooled { code: code.name(), loss, distinct, receivers };
+    pool.entries().map(row).collect()
+}
+
 fn figure_4_claims() -> Vec<Claim> {
     const INTERLEAVED_20: CarouselCode = CarouselCode::Interleaved(20);
     const INTERLEAVED_50: CarouselCode = CarouselCode::Interleaved(50);
-    let average = |table: &Table, code, loss| {
-        Estimate::mean_of(&pool(table, code, loss)).times(1.0 / f64::from(SOURCE_SYMBOLS))
+    let average = |rows: &[Pooled], code, loss| {
+        Estimate::mean_of(&pool(rows, code, loss)).times(1.0 / f64::from(SOURCE_SYMBOLS))
     };
     vec![
         Claim::shape(
@@ -91,9 +105,9 @@ fn figure_4_claims() -> Vec<Claim> {
             "at a loss of 0.1 and k = 50: difference of the averages, either way",
             quote("inefficiency of interleaved codes is comparable to that of Tornado", SECTION),
             Target::AtMost(0.05),
-            move |table| {
-                let interleaved = average(table, INTERLEAVED_50, 0.1);
-                interleaved.minus(average(table, CarouselCode::Tornado, 0.1)).size()
+            move |rows: &[Pooled]| {
+                let interleaved = average(rows, INTERLEAVED_50, 0.1);
+                interleaved.minus(average(rows, CarouselCode::Tornado, 0.1)).size()
             },
         ),
         Claim::shape(
@@ -102,9 +116,9 @@ fn figure_4_claims() -> Vec<Claim> {
              they add with Tornado Z",
             quote("Tornado codes exhibit more robust scalability", SECTION),
             Target::AtLeast(2.0),
-            |table| {
+            |rows: &[Pooled]| {
                 let added =
-                    |code, loss| worst_of(table, code, loss, 3000) - worst_of(table, code, loss, 1);
+                    |code, loss| worst_of(rows, code, loss, 3000) - worst_of(rows, code, loss, 1);
                 added(INTERLEAVED_20, 0.5) / added(CarouselCode::Tornado, 0.1)
             },
         ),
@@ -113,8 +127,8 @@ fn figure_4_claims() -> Vec<Claim> {
             "inefficiency of the worst of 10 000 over one, k = 20 at a loss of 0.5",
             quote("does not scale with interleaved codes", SECTION),
             Target::AtLeast(0.2),
-            |table| {
-                let of = |receivers| worst_of(table, INTERLEAVED_20, 0.5, receivers);
+            |rows: &[Pooled]| {
+                let of = |receivers| worst_of(rows, INTERLEAVED_20, 0.5, receivers);
                 of(CROWD) - of(1)
             },
         ),
@@ -123,8 +137,8 @@ fn figure_4_claims() -> Vec<Claim> {
             "average at k = 50 and a loss of 0.5 over 0.1",
             quote("the inefficiency of interleaved codes rises dramatically", SECTION),
             Target::AtLeast(0.05),
-            move |table| {
-                let [half, tenth] = [0.5, 0.1].map(|loss| average(table, INTERLEAVED_50, loss));
+            move |rows: &[Pooled]| {
+                let [half, tenth] = [0.5, 0.1].map(|loss| average(rows, INTERLEAVED_50, loss));
                 half.minus(tenth)
             },
         ),
@@ -133,26 +147,26 @@ fn figure_4_claims() -> Vec<Claim> {
             "and with smaller blocks: average at a loss of 0.5, k = 20 over 50",
             quote("if a smaller block size is used", SECTION),
             Target::AtLeast(0.05),
-            move |table| {
+            move |rows: &[Pooled]| {
                 let [short, long] =
-                    [INTERLEAVED_20, INTERLEAVED_50].map(|code| average(table, code, 0.5));
+                    [INTERLEAVED_20, INTERLEAVED_50].map(|code| average(rows, code, 0.5));
                 short.minus(long)
             },
         ),
     ]
 }
 
-fn pool(table: &Table, code: CarouselCode, loss: f64) -> Histogram {
+fn pool(rows: &[Pooled], code: CarouselCode, loss: f64) -> Histogram {
     let mut pool = Histogram::default();
-    let condition = [("code", code.name().as_str().into()), ("loss", Value::from(loss))];
-    for (distinct, receivers) in table.points("distinct", "receivers", &condition) {
-        pool.add_many(distinct as u32, receivers as u64);
+    let name = code.name();
+    for row in rows.iter().filter(|row| row.code == name && row.loss == loss) {
+        pool.add_many(row.distinct, row.receivers);
     }
     pool
 }
 
-fn worst_of(table: &Table, code: CarouselCode, loss: f64, receivers: u32) -> f64 {
-    pool(table, code, loss).expected_worst(receivers) / f64::from(SOURCE_SYMBOLS)
+fn worst_of(rows: &[Pooled], code: CarouselCode, loss: f64, receivers: u32) -> f64 {
+    pool(rows, code, loss).expected_worst(receivers) / f64::from(SOURCE_SYMBOLS)
 }
 
 /// File sizes of figure 5, in packets, the longest first: they take longest.
@@ -166,28 +180,18 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
     paper: "digital fountain, figure 5",
     what: "Decoding inefficiency as the file grows: average, and worst of 500 receivers (the text \
            does not give their number), of pools of 20 000 (quick: 1000), of Tornado Z 5000 (500).",
-    kind: Kind::Counted,
-    columns: &["packets", "code", "loss", "average", "worst"],
-    cases: |_| (SIZES.len() * CURVES.len()) as u32,
-    run: |case| {
-        let index = case.index as usize;
-        let (Some(&packets), Some(&(code, loss))) =
-            (SIZES.get(index / CURVES.len()), CURVES.get(index % CURVES.len()))
-        else {
-            return Vec::new();
-        };
-        let [quick, full] =
-            if code == CarouselCode::Tornado { [500, 5000] } else { [1000, 20_000] };
-        let pool = receive(code, loss, packets, case.scale.pick(quick, full), case);
-        let k = f64::from(packets);
-        let worst = pool.expected_worst(WORST_OF) / k;
-        vec![row![packets, code.name().as_str(), loss, pool.mean() / k, worst]]
+    sweep: &SweepOf {
+        name: "df.fig5",
+        kind: Kind::Counted,
+        cases: |_| (SIZES.len() * CURVES.len()) as u32,
+        run: figure_5,
     },
     claims: figure_5_claims,
     exhibits: |table| {
-        let chart = |name: &'static str, title: &str| {
+        let rows: Vec<OfSize> = table.read().unwrap_or_default();
+        let chart = |name: &'static str, number: fn(&OfSize) -> f64, title: &str| {
             let curve = |&(code, loss): &(CarouselCode, f64)| {
-                Series::new(label(code, loss), sizes(table, name, code, loss))
+                Series::new(label(code, loss), sizes(&rows, number, code, loss))
             };
             Exhibit::Chart(Chart {
                 name,
@@ -197,9 +201,36 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
                 series: CURVES.iter().map(curve).collect(),
             })
         };
-        vec![chart("average", "The average receiver"), chart("worst", "The worst of 500 receivers")]
+        vec![
+            chart("average", |row| row.average, "The average receiver"),
+            chart("worst", |row| row.worst, "The worst of 500 receivers"),
+        ]
     },
 };
+
+/// Inefficiencies of the receivers of a file.
+#[derive(Serialize, Deserialize)]
+struct OfSize {
+    packets: u32,
+    code: String,
+    loss: f64,
+    average: f64,
+    worst: f64,
+}
+
+fn figure_5(case: &Case) -> Vec<OfSize> {
+    let index = case.index as usize;
+    let (Some(&packets), Some(&(code, loss))) =
+        (SIZES.get(index / CURVES.len()), CURVES.get(index % CURVES.len()))
+    else {
+        return Vec::new();
+    };
+    let [quick, full] = if code == CarouselCode::Tornado { [500, 5000] } else { [1000, 20_000] };
+    let pool = receive(code, loss, packets, case.scale.pick(quick, full), case);
+    let k = f64::from(packets);
+    let (average, worst) = (pool.mean() / k, pool.expected_worst(WORST_OF) / k);
+    vec![OfSize { packets, code: code.name(), loss, average, worst }]
+}
 
 fn figure_5_claims() -> Vec<Claim> {
     vec![
@@ -211,48 +242,53 @@ fn figure_5_claims() -> Vec<Claim> {
                 "section VI-C",
             ),
             Target::AtMost(1.002),
-            |table| growth(table, "average"),
+            |rows: &[OfSize]| growth(rows, |row| row.average),
         ),
         Claim::shape(
             "worst",
             "and its worst, known to about 0.005 from a pool of 500",
             quote("This effect is completely avoided by using Tornado codes", "section VI-C"),
             Target::AtMost(1.01),
-            |table| growth(table, "worst"),
+            |rows: &[OfSize]| growth(rows, |row| row.worst),
         ),
         Claim::shape(
             "coupons",
             "packets needed as a power of the packets of the file, least of averages and worsts",
             quote("grows super-linearly in the size of the source data", "section VI-C"),
             Target::AtLeast(1.001),
-            |table| {
+            |rows: &[OfSize]| {
+                let numbers: [fn(&OfSize) -> f64; 2] = [|row| row.average, |row| row.worst];
                 let interleaved =
                     CURVES.iter().filter(|curve| matches!(curve.0, CarouselCode::Interleaved(_)));
                 let exponents = interleaved.flat_map(|&(code, loss)| {
-                    ["average", "worst"].map(|column| {
-                        let points = sizes(table, column, code, loss);
+                    numbers.map(|number| {
+                        let points = sizes(rows, number, code, loss);
                         exponent(&points.iter().map(|(k, eta)| (*k, k * eta)).collect::<Vec<_>>())
                     })
                 });
-                -largest(exponents.map(|exponent| -exponent))
+                smallest(exponents)
             },
         ),
     ]
 }
 
 /// Ratio of the inefficiencies of Tornado Z for files of 16 000 and of 1000 packets.
-fn growth(table: &Table, column: &str) -> f64 {
-    let at = |packets: u32| {
-        let condition = [("code", "Tornado Z".into()), ("packets", packets.into())];
-        table.number(column, &condition)
-    };
+fn growth(rows: &[OfSize], number: fn(&OfSize) -> f64) -> f64 {
+    let name = CarouselCode::Tornado.name();
+    let at = |packets| rows.number(|row| row.code == name && row.packets == packets, number);
     at(16_000) / at(1000)
 }
 
-/// A column against the size of the file, from small to large.
-fn sizes(table: &Table, column: &str, code: CarouselCode, loss: f64) -> Vec<(f64, f64)> {
-    let condition = [("code", code.name().as_str().into()), ("loss", Value::from(loss))];
-    let mut points = table.points("packets", column, &condition);
+/// A number against the size of the file, from small to large.
+fn sizes(
+    rows: &[OfSize],
+    number: fn(&OfSize) -> f64,
+    code: CarouselCode,
+    loss: f64,
+) -> Vec<(f64, f64)> {
+    let name = code.name();
+    let is = |row: &OfSize| row.code == name && row.loss == loss;
+    let mut points = rows.points(is, |row| (row.packets.into(), number(row)));
     points.reverse();
     points
 }

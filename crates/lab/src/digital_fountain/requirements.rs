@@ -1,16 +1,17 @@
 //! `df.requirements`: the seven properties of an ideal protocol, as checks on the real one.
 
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::fontana::churn::{self, Churn};
+use crate::row::Rows;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::largest;
 use crate::swarm::{Swarm, play};
-use crate::table::{Table, TableRow, row};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::{LinkConfig, LossModel};
 use fontana_wire::{CongestionControl, LayerRates};
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,21 +96,21 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "The properties that section II asks of a protocol, each as a check on the real sender and \
            receivers in simulated networks: 5 MB of RaptorQ at 20 Mbit/s where nothing else is said. The \
            text has no numbers; the bounds are ours.",
-    kind: Kind::Counted,
-    columns: &["property", "measured", "at_most"],
-    cases: |_| PROPERTIES.len() as u32,
-    run: |case| {
-        let row = |property: &Property| -> Option<TableRow> {
-            Some(row![property.name, (property.measure)(case)?, property.most])
-        };
-        PROPERTIES.get(case.index as usize).and_then(row).into_iter().collect()
+    sweep: &SweepOf {
+        name: "df.requirements",
+        kind: Kind::Counted,
+        cases: |_| PROPERTIES.len() as u32,
+        run: |case| {
+            let row = |property: &Property| Measured::of(property, case);
+            PROPERTIES.get(case.index as usize).and_then(row).into_iter().collect()
+        },
     },
     claims: || {
         let claim = |property: &Property| {
             let Property { name, text, most, .. } = *property;
             let bound = Target::AtMost(most);
             let measured =
-                move |table: &Table| table.number("measured", &[("property", name.into())]);
+                move |rows: &[Measured]| rows.number(|r| r.property == name, |r| r.measured);
             match property.words {
                 Some(words) => {
                     Claim::shape(name, text, quote(words, "section II"), bound, measured)
@@ -122,6 +123,21 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
     exhibits: |_| Vec::new(),
 };
+
+/// A property, as it was measured.
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    property: String,
+    measured: f64,
+    at_most: f64,
+}
+
+impl Measured {
+    fn of(property: &Property, case: &Case) -> Option<Self> {
+        let (name, measured) = (property.name.into(), (property.measure)(case)?);
+        Some(Self { property: name, measured, at_most: property.most })
+    }
+}
 
 fn session(case: &Case) -> Option<Session> {
     Some(Session { manifest_is_known: true, ..Session::raptorq(BYTES, RATE, case.seed)? })

@@ -9,11 +9,13 @@
 use super::tornado;
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{exponent, largest};
-use crate::table::{Table, TableRow, Value, row};
+use crate::table::Table;
 use crate::timing::{TimedWork, medians};
 use coder::{Cauchy, Direction, Fountain};
+use serde::{Deserialize, Serialize};
 
 pub(crate) mod coder;
 mod xor_cauchy;
@@ -51,11 +53,21 @@ const CAUCHY: &str = "Cauchy";
 const TORNADO: &str = "Tornado Z";
 const INTERLEAVED_NAME: &str = "17 blocks";
 
-/// `timed_k` is the block that was timed; `times_stand_in` is, of Cauchy, the time over that of the
-/// stand-in in the same turns if it is the file itself, and the counted factor if it is not.
-/// `xors` is, of Cauchy and Tornado Z, how many exclusive-ors of packets encode the file; those
-/// that decode it are as many or fewer.
-const COLUMNS: &[&str] = &["code", "k", "seconds", "timed_k", "times_stand_in", "xors"];
+/// The time of a code for a file.
+#[derive(Serialize, Deserialize)]
+struct CodingTime {
+    code: String,
+    k: u32,
+    seconds: f64,
+    /// The block that was timed.
+    timed_k: u32,
+    /// Of Cauchy, the time over that of the stand-in in the same turns if it is the file itself,
+    /// and the counted factor if it is not.
+    times_stand_in: f64,
+    /// Exclusive-ors of packets that encode the file, of Cauchy and Tornado Z. Those that decode it
+    /// are as many or fewer.
+    xors: f64,
+}
 
 pub(crate) const TABLE_3: Experiment = Experiment {
     id: "df.table3",
@@ -65,10 +77,12 @@ pub(crate) const TABLE_3: Experiment = Experiment {
            one block) beside Tornado Z, LT codes and RaptorQ of ours, medians of alternating runs. Of files \
            beyond 1 MB (full: 4 MB) the time of the Cauchy code is not taken but counted: \
            exclusive-ors over those of a file of 250 KB that is timed in the same turns.",
-    kind: Kind::Timed,
-    columns: COLUMNS,
-    cases: |_| PRINTED.len() as u32,
-    run: |case| times(case, Direction::Encode),
+    sweep: &SweepOf {
+        name: "df.table3",
+        kind: Kind::Timed,
+        cases: |_| PRINTED.len() as u32,
+        run: |case| times(case, Direction::Encode),
+    },
     claims: || claims(Direction::Encode),
     exhibits: |table| exhibits(table, Direction::Encode),
 };
@@ -80,10 +94,12 @@ pub(crate) const TABLE_4: Experiment = Experiment {
            planning included, as table III; LT codes are decoded from redundant packets alone, \
            there being no others. And the 17 interleaved Cauchy blocks of 941 packets that a file \
            of 16 MB may be cut into at a loss of 50 % (`df.download`, table V).",
-    kind: Kind::Timed,
-    columns: COLUMNS,
-    cases: |_| PRINTED.len() as u32,
-    run: |case| times(case, Direction::Decode),
+    sweep: &SweepOf {
+        name: "df.table4",
+        kind: Kind::Timed,
+        cases: |_| PRINTED.len() as u32,
+        run: |case| times(case, Direction::Decode),
+    },
     claims: || claims(Direction::Decode),
     exhibits: |table| exhibits(table, Direction::Decode),
 };
@@ -97,7 +113,7 @@ fn printed_ratio(direction: Direction, k: u32) -> f64 {
     })
 }
 
-fn times(case: &Case, direction: Direction) -> Vec<TableRow> {
+fn times(case: &Case, direction: Direction) -> Vec<CodingTime> {
     let Some(&(k, ..)) = PRINTED.get(case.index as usize) else { return Vec::new() };
     let mut random = case.stream(0);
     let is_timed = k <= case.scale.pick(LONGEST_TIMED[0], LONGEST_TIMED[1]);
@@ -128,12 +144,17 @@ fn times(case: &Case, direction: Direction) -> Vec<TableRow> {
     };
     let xors = |k: u32| coder::cauchy_xors(k, direction).map_or(f64::NAN, |xors| xors as f64);
     let parts = f64::from(coder::BITS);
-    let counted = |name: &str, factor: f64| {
+    let row = |code: &str, timed_k: u32, seconds: f64, xors: f64| {
+        let times_stand_in = seconds / stand_in;
+        CodingTime { code: code.into(), k, seconds, timed_k, times_stand_in, xors }
+    };
+    let counted = |code: &str, factor: f64| {
         let xors = factor * xors(STAND_IN) / parts;
-        row![name, k, stand_in * factor, STAND_IN, factor, xors]
+        let row = row(code, STAND_IN, stand_in * factor, xors);
+        CodingTime { times_stand_in: factor, ..row }
     };
     let mut rows = vec![if is_timed {
-        row![CAUCHY, k, last, k, last / stand_in, xors(k) / parts]
+        row(CAUCHY, k, last, xors(k) / parts)
     } else {
         counted(CAUCHY, xors(k) / xors(STAND_IN))
     }];
@@ -144,7 +165,7 @@ fn times(case: &Case, direction: Direction) -> Vec<TableRow> {
     let edges = tornado::graph(k).edges() as f64;
     let fountains = names.into_iter().zip(of_fountains).map(|(name, &seconds)| {
         let xors = if name == TORNADO { edges } else { f64::NAN };
-        row![name, k, seconds, k, seconds / stand_in, xors]
+        row(name, k, seconds, xors)
     });
     rows.extend(fountains);
     rows
@@ -166,7 +187,7 @@ fn claims(direction: Direction) -> Vec<Claim> {
             quote(cauchy, section),
             Target::Equal(of_cauchy),
             0.25,
-            |table| exponent(&timed_cauchy(table)),
+            |rows: &[CodingTime]| exponent(&timed_cauchy(rows)),
         ),
         Claim::printed(
             "tornado",
@@ -174,14 +195,16 @@ fn claims(direction: Direction) -> Vec<Claim> {
             quote(tornado, section),
             Target::Equal(of_tornado),
             0.2,
-            |table| exponent(&table.points("k", "xors", &[("code", TORNADO.into())])),
+            |rows: &[CodingTime]| {
+                exponent(&rows.points(|row| row.code == TORNADO, |row| (row.k.into(), row.xors)))
+            },
         ),
         Claim::shape(
             "ratio",
             format!("16 MB: time of Cauchy over Tornado Z; printed, {printed:.0}: a third of it"),
             quote("much faster than RS codes, even for relatively small files", "section V-C"),
             third(printed),
-            |table| over_tornado(table, CAUCHY, LONGEST),
+            |rows: &[CodingTime]| over_tornado(rows, CAUCHY, LONGEST),
         ),
     ];
     if direction == Direction::Decode {
@@ -191,39 +214,39 @@ fn claims(direction: Direction) -> Vec<Claim> {
              third of it",
             quote("compared with just over 2 seconds for Tornado Z", "section VI-A"),
             third(212.0),
-            |table| over_tornado(table, INTERLEAVED_NAME, LONGEST),
+            |rows: &[CodingTime]| over_tornado(rows, INTERLEAVED_NAME, LONGEST),
         ));
         claims.push(Claim::shape(
             "lt",
             "time of LT (fast) over Tornado Z, largest of all files",
             quote("strictly faster decoding time than Tornado Z", "section VI"),
             Target::AtMost(1.0),
-            |table| largest(PRINTED.map(|(k, ..)| over_tornado(table, "LT (fast)", k))),
+            |rows: &[CodingTime]| {
+                largest(PRINTED.map(|(k, ..)| over_tornado(rows, "LT (fast)", k)))
+            },
         ));
     }
     claims
 }
 
 /// Time over that of the stand-in against `k`, where it was taken.
-fn timed_cauchy(table: &Table) -> Vec<(f64, f64)> {
-    let points = |k: &Value| {
-        let conditions = [("code", CAUCHY.into()), ("k", k.clone()), ("timed_k", k.clone())];
-        table.points("k", "times_stand_in", &conditions)
-    };
-    table.values("k").iter().flat_map(points).collect()
+fn timed_cauchy(rows: &[CodingTime]) -> Vec<(f64, f64)> {
+    let is = |row: &CodingTime| row.code == CAUCHY && row.timed_k == row.k;
+    rows.points(is, |row| (row.k.into(), row.times_stand_in))
 }
 
-fn over_tornado(table: &Table, code: &str, k: u32) -> f64 {
-    let seconds = |code: &str| table.number("seconds", &[("code", code.into()), ("k", k.into())]);
+fn over_tornado(rows: &[CodingTime], code: &str, k: u32) -> f64 {
+    let seconds = |code| rows.number(|row| row.code == code && row.k == k, |row| row.seconds);
     seconds(code) / seconds(TORNADO)
 }
 
 fn exhibits(table: &Table, direction: Direction) -> Vec<Exhibit> {
-    let mut codes = table.values("code");
-    codes.retain(|code| code.to_string() != INTERLEAVED_NAME);
-    let curve = |code: &Value| {
-        let points = table.points("k", "seconds", &[("code", code.clone())]);
-        Series::new(code.to_string(), points)
+    let rows: Vec<CodingTime> = table.read().unwrap_or_default();
+    let mut codes = rows.distinct(|row| row.code.clone());
+    codes.retain(|code| code != INTERLEAVED_NAME);
+    let curve = |code: &String| {
+        let points = rows.points(|row| row.code == *code, |row| (row.k.into(), row.seconds));
+        Series::new(code.clone(), points)
     };
     let chart = Chart {
         name: "",
@@ -235,10 +258,9 @@ fn exhibits(table: &Table, direction: Direction) -> Vec<Exhibit> {
         y: Axis::logarithmic("seconds of processor time"),
         series: codes.iter().map(curve).collect(),
     };
-    let others: Vec<String> =
-        codes.iter().map(Value::to_string).filter(|code| code != TORNADO).collect();
+    let others: Vec<String> = codes.iter().filter(|code| *code != TORNADO).cloned().collect();
     let cell = |code: &String, k: u32| {
-        let ours = over_tornado(table, code, k);
+        let ours = over_tornado(&rows, code, k);
         match code.as_str() {
             CAUCHY => format!("{ours:.0} ({:.0})", printed_ratio(direction, k)),
             _ => format!("{ours:.2}"),
@@ -260,19 +282,15 @@ fn exhibits(table: &Table, direction: Direction) -> Vec<Exhibit> {
 mod tests {
     use super::*;
     use crate::experiment::Scale;
-    use crate::table::CaseRow;
 
     #[test]
     fn every_code_has_a_time_in_both_directions() {
-        for experiment in [&TABLE_3, &TABLE_4] {
-            let case = Case { index: 0, scale: Scale::Quick, seed: 1, experiment: experiment.id };
-            let mut table = Table::new(COLUMNS);
-            table.rows.extend(
-                (experiment.run)(&case).into_iter().map(|values| CaseRow { case: 0, values }),
-            );
-            let seconds = table.numbers("seconds", &[("k", STAND_IN.into())]);
+        for direction in [Direction::Encode, Direction::Decode] {
+            let case = Case { index: 0, scale: Scale::Quick, seed: 1, sweep: "times" };
+            let rows = times(&case, direction);
+            let seconds = rows.numbers(|row| row.k == STAND_IN, |row| row.seconds);
             assert_eq!(seconds.len(), 5);
-            // Who computed something wrong has none.
+            // A code that computed something wrong has none.
             assert!(seconds.iter().all(|&seconds| seconds > 0.0), "{seconds:?}");
         }
     }

@@ -3,13 +3,14 @@
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::statistics::Histogram;
-use crate::table::{Table, TableRow, row};
 use fontana_fec::Esi;
 use fontana_fec::codes::tornado::TornadoCode;
 use fontana_fec::study::tornado::{Graph, Peeler, Peeling};
 use fontana_proto::SplitMix64;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,10 +37,12 @@ pub(crate) const GRAPH: Experiment = Experiment {
     paper: "digital fountain, section V-B",
     what: "The graph of Tornado Z: how many nodes of each degree there are. A source packet's \
            degree is that in G1 and 2 more in G2.",
-    kind: Kind::Counted,
-    columns: &["side", "degree", "nodes"],
-    cases: |_| 1,
-    run: |_| degrees(&graph(SOURCE_SYMBOLS)),
+    sweep: &SweepOf {
+        name: "df.graph",
+        kind: Kind::Counted,
+        cases: |_| 1,
+        run: |_| degrees(&graph(SOURCE_SYMBOLS)),
+    },
     claims: graph_claims,
     exhibits: |_| Vec::new(),
 };
@@ -50,7 +53,15 @@ const SECTION: &str = "section V-B";
 /// The four sides: summands and sums of the first graph, summands and sums of the second one.
 const SIDES: [&str; 4] = ["sources", "first checks", "summed checks", "last checks"];
 
-fn degrees(graph: &Graph) -> Vec<TableRow> {
+/// Nodes of one side that have a degree.
+#[derive(Serialize, Deserialize)]
+struct Nodes {
+    side: String,
+    degree: u64,
+    nodes: u64,
+}
+
+fn degrees(graph: &Graph) -> Vec<Nodes> {
     let (k, first) = (graph.source_symbols(), graph.first_checks());
     let checks = graph.encoding_symbols() - k;
     let mut of_symbols = vec![0_u64; (k + first) as usize];
@@ -66,18 +77,19 @@ fn degrees(graph: &Graph) -> Vec<TableRow> {
         *nodes[side].entry(degree).or_default() += 1;
     }
     let rows = SIDES.iter().zip(nodes).flat_map(|(side, nodes)| {
-        nodes.into_iter().map(|(degree, nodes)| row![*side, degree, nodes])
+        let row = |(degree, nodes)| Nodes { side: (*side).into(), degree, nodes };
+        nodes.into_iter().map(row).collect::<Vec<_>>()
     });
     rows.collect()
 }
 
 fn graph_claims() -> Vec<Claim> {
     let nodes = |side: &'static str, degree: u64| {
-        move |table: &Table| {
-            table.number("nodes", &[("side", side.into()), ("degree", degree.into())])
+        move |rows: &[Nodes]| {
+            rows.number(|row| row.side == side && row.degree == degree, |row| row.nodes as f64)
         }
     };
-    let all = |table: &Table| edges(table, "first checks") + edges(table, "last checks");
+    let all = |rows: &[Nodes]| edges(rows, "first checks") + edges(rows, "last checks");
     let mut claims = vec![
         Claim::printed(
             "edges",
@@ -92,7 +104,9 @@ fn graph_claims() -> Vec<Claim> {
             "edges of G1, by exact integers: it follows from the sum",
             Target::Equal(94_516.0),
             0.0,
-            |table| edges(table, "first checks") - (EVEN_LEFT * u64::from(SOURCE_SYMBOLS)) as f64,
+            |rows: &[Nodes]| {
+                edges(rows, "first checks") - (EVEN_LEFT * u64::from(SOURCE_SYMBOLS)) as f64
+            },
         ),
     ];
     let degrees = [
@@ -123,14 +137,13 @@ fn graph_claims() -> Vec<Claim> {
         quote("approximately 14 edges per source data node", SECTION),
         Target::Equal(14.0),
         0.5,
-        move |table| all(table) / f64::from(SOURCE_SYMBOLS),
+        move |rows| all(rows) / f64::from(SOURCE_SYMBOLS),
     ));
     claims
 }
 
-fn edges(table: &Table, side: &str) -> f64 {
-    let points = table.points("degree", "nodes", &[("side", side.into())]);
-    points.iter().map(|(degree, nodes)| degree * nodes).sum()
+fn edges(rows: &[Nodes], side: &str) -> f64 {
+    rows.numbers(|row| row.side == side, |row| (row.degree * row.nodes) as f64).iter().sum()
 }
 
 /// Trials of a case of figure 2.
@@ -147,15 +160,18 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
     what: "How many packets in random order Tornado Z needs, in 10 000 trials of one graph (quick: \
            5000): with the paper's decoder, which does not rebuild checks that were lost, and with \
            joint peeling (quick: 1000), which does.",
-    kind: Kind::Counted,
-    columns: &["decoder", "packets", "trials"],
-    cases: |scale| DECODERS.iter().map(|decoder| batches(decoder.2, scale)).sum(),
-    run: figure_2,
+    sweep: &SweepOf {
+        name: "df.fig2",
+        kind: Kind::Counted,
+        cases: |scale| DECODERS.iter().map(|decoder| batches(decoder.2, scale)).sum(),
+        run: figure_2,
+    },
     claims: figure_2_claims,
     exhibits: |table| {
         let k = f64::from(SOURCE_SYMBOLS);
+        let rows: Vec<Trials> = table.read().unwrap_or_default();
         let curve = |&(name, _, _): &(&str, Peeling, [u32; 2])| {
-            let pool = pool(table, name);
+            let pool = pool(&rows, name);
             // A point at each thousandth: 16 packets.
             let points = (1020..=1105).map(|thousandth| f64::from(thousandth) / 1000.0);
             let percent = |eta: f64| (eta, 100.0 * pool.share_above(eta * k));
@@ -175,7 +191,15 @@ const fn batches(batches: [u32; 2], scale: Scale) -> u32 {
     scale.pick(batches[0], batches[1])
 }
 
-fn figure_2(case: &Case) -> Vec<TableRow> {
+/// Trials in which a decoder needed as many packets.
+#[derive(Serialize, Deserialize)]
+struct Trials {
+    decoder: String,
+    packets: u32,
+    trials: u64,
+}
+
+fn figure_2(case: &Case) -> Vec<Trials> {
     let mut index = case.index;
     for (name, peeling, count) in DECODERS {
         let count = batches(count, case.scale);
@@ -190,7 +214,8 @@ fn figure_2(case: &Case) -> Vec<TableRow> {
         for _ in 0..BATCH {
             pool.add(packets_needed(&mut peeler, &mut order, &mut random));
         }
-        return pool.entries().map(|(packets, trials)| row![name, packets, trials]).collect();
+        let row = |(packets, trials)| Trials { decoder: name.into(), packets, trials };
+        return pool.entries().map(row).collect();
     }
     Vec::new()
 }
@@ -214,8 +239,8 @@ fn packets_needed(peeler: &mut Peeler, order: &mut [u32], random: &mut SplitMix6
 fn figure_2_claims() -> Vec<Claim> {
     const K: f64 = SOURCE_SYMBOLS as f64;
     let paper = |name, text, quote, target, tolerance, measure: fn(&Histogram) -> Estimate| {
-        Claim::printed(name, text, quote, target, tolerance, move |table: &Table| {
-            measure(&pool(table, "one-directional"))
+        Claim::printed(name, text, quote, target, tolerance, move |rows: &[Trials]| {
+            measure(&pool(rows, "one-directional"))
         })
     };
     vec![
@@ -272,15 +297,15 @@ fn figure_2_claims() -> Vec<Claim> {
             "joint peeling needs fewer: average decoding inefficiency",
             Target::AtMost(1.0520),
             0.0,
-            |table| Estimate::mean_of(&pool(table, "joint")).times(1.0 / K),
+            |rows: &[Trials]| Estimate::mean_of(&pool(rows, "joint")).times(1.0 / K),
         ),
     ]
 }
 
-fn pool(table: &Table, decoder: &str) -> Histogram {
+fn pool(rows: &[Trials], decoder: &str) -> Histogram {
     let mut pool = Histogram::default();
-    for (packets, trials) in table.points("packets", "trials", &[("decoder", decoder.into())]) {
-        pool.add_many(packets as u32, trials as u64);
+    for row in rows.iter().filter(|row| row.decoder == decoder) {
+        pool.add_many(row.packets, row.trials);
     }
     pool
 }

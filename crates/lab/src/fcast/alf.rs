@@ -1,8 +1,9 @@
 //! `fc.alf`: the cost of self-describing fragments of a file (sections 4.1 and 6.1).
 
 use crate::claim::{Claim, Target};
-use crate::experiment::{Experiment, Kind};
-use crate::table::{Table, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use serde::{Deserialize, Serialize};
 
 /// Figure 8: a fragment's metadata, as far as they are shown, and the two lengths and the checksum
 /// around them, of 4 bytes each.
@@ -29,23 +30,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "FCAST, sections 4.1 and 6.1",
     what: "What a trailer of its own adds to each fragment of a file; and whether the fragments of \
            figure 8 and of the experiments are the fragments that these files have.",
-    kind: Kind::Counted,
-    columns: &["what", "value"],
-    cases: |_| 1,
-    run: |_| {
-        let percent = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(FRAGMENT);
-        vec![
-            row!["shortest trailer (%)", percent(TRAILER[0])],
-            row!["longest trailer (%)", percent(TRAILER[1])],
-            row!["bytes of the trailer of figure 8", SHOWN.len() as u32 + FRAMING],
-            row!["fragments of figure 8", FILE.div_ceil(FRAGMENT)],
-            row!["offset of its fragment 12", 12 * FRAGMENT],
-            row!["objects of the experiments", MEASURED_FILE.div_ceil(BLOCK)],
-        ]
-    },
+    sweep: &SweepOf { name: "fc.alf", kind: Kind::Counted, cases: |_| 1, run },
     claims: || {
         let value = |what: &'static str| {
-            move |table: &Table| table.number("value", &[("what", what.into())])
+            move |rows: &[Number]| rows.number(|row| row.what == what, |row| row.value)
         };
         let mut claims: Vec<Claim> = [("short", "shortest"), ("long", "longest")]
             .into_iter()
@@ -95,3 +83,24 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
     exhibits: |_| Vec::new(),
 };
+
+/// A number about fragments.
+#[derive(Serialize, Deserialize)]
+struct Number {
+    what: String,
+    value: f64,
+}
+
+fn run(_: &Case) -> Vec<Number> {
+    let percent = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(FRAGMENT);
+    [
+        ("shortest trailer (%)", percent(TRAILER[0])),
+        ("longest trailer (%)", percent(TRAILER[1])),
+        ("bytes of the trailer of figure 8", f64::from(SHOWN.len() as u32 + FRAMING)),
+        ("fragments of figure 8", FILE.div_ceil(FRAGMENT).into()),
+        ("offset of its fragment 12", f64::from(12 * FRAGMENT)),
+        ("objects of the experiments", MEASURED_FILE.div_ceil(BLOCK).into()),
+    ]
+    .map(|(what, value)| Number { what: what.into(), value })
+    .into()
+}

@@ -6,15 +6,16 @@ use super::transfer::{SimulatedReception, receive};
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::session::{LISTENERS_FIRST, Session};
-use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
+use crate::statistics::{largest, mean, smallest};
 use crate::taken::TakenLayers;
 use fontana_proto::{
     DecodePolicy, Fcast, Instant, ObjectOrder, SymbolOrganization, TransmissionSchedule,
 };
 use fontana_sim::LossModel;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// `n_al`.
@@ -26,8 +27,18 @@ const ANY: u8 = 0;
 
 const SECTION: &str = "section 7.2";
 
-const COLUMNS: &[&str] =
-    &["layers", "anticipated", "run", "seconds", "received", "duplicates", "bytes"];
+/// A reception of the large file.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Anticipation {
+    /// Layers that the receiver takes; [`ANY`] if congestion control decides.
+    layers: u8,
+    anticipated: bool,
+    run: u32,
+    seconds: f64,
+    received: u64,
+    duplicates: u64,
+    bytes: f64,
+}
 
 /// The file sent by `opt_speed`, which is m/rand/org_2.
 ///
@@ -66,28 +77,39 @@ const fn runs(scale: Scale) -> u32 {
     scale.pick(2, 10)
 }
 
-fn rows(case: &Case, run: u32, anticipated: bool, layers: u8, loss: LossModel) -> Vec<TableRow> {
-    let seed = Case { index: run, experiment: "fc.anticipated", ..*case }.stream(0).next_u64();
+fn rows(
+    case: &Case,
+    run: u32,
+    anticipated: bool,
+    layers: u8,
+    loss: LossModel,
+) -> Vec<Anticipation> {
+    let seed = Case { index: run, sweep: "fc.anticipated", ..*case }.stream(0).next_u64();
     let Some(reception) = reception(anticipated, layers, loss, seed) else { return Vec::new() };
     let SimulatedReception { seconds, received, duplicates, peak_bytes, .. } = reception;
-    let (layers, anticipated) = (u32::from(layers), u32::from(anticipated));
-    vec![row![layers, anticipated, run, seconds, received, duplicates, peak_bytes]]
+    let bytes = peak_bytes as f64;
+    vec![Anticipation { layers, anticipated, run, seconds, received, duplicates, bytes }]
 }
 
-fn values(table: &Table, column: &str, layers: u8, anticipated: bool) -> Vec<f64> {
-    let (layers, anticipated) = (u32::from(layers), u32::from(anticipated));
-    table.numbers(column, &[("layers", layers.into()), ("anticipated", anticipated.into())])
+/// Seconds of a reception, or most bytes in its buffer.
+type Measure = fn(&Anticipation) -> f64;
+
+const SECONDS: Measure = |row| row.seconds;
+const BYTES: Measure = |row| row.bytes;
+
+fn values(rows: &[Anticipation], measure: Measure, layers: u8, anticipated: bool) -> Vec<f64> {
+    rows.numbers(|row| row.layers == layers && row.anticipated == anticipated, measure)
 }
 
-fn average(table: &Table, column: &str, layers: u8, anticipated: bool) -> Estimate {
-    Estimate::mean(&values(table, column, layers, anticipated))
+fn average(rows: &[Anticipation], measure: Measure, layers: u8, anticipated: bool) -> Estimate {
+    Estimate::mean(&values(rows, measure, layers, anticipated))
 }
 
-/// Per cent by which anticipation reduces a column.
-fn less(column: &'static str, layers: u8) -> impl Fn(&Table) -> Estimate {
-    move |table| {
+/// Per cent by which anticipation reduces a measure.
+fn less(measure: Measure, layers: u8) -> impl Fn(&[Anticipation]) -> Estimate {
+    move |rows| {
         let [with, without] =
-            [true, false].map(|anticipated| average(table, column, layers, anticipated));
+            [true, false].map(|anticipated| average(rows, measure, layers, anticipated));
         with.percent_below(without)
     }
 }
@@ -101,31 +123,34 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
            nothing before; with it, nothing on the sixth layer. Objects of one block, 96 packets a second \
            on the lowest layer, everything else as in fc.fig10; 10 runs (quick: 2). The 23 s and the 96 \
            packets are fitted to 4.6 Mbit/s (fc.fig16) and 48.4 %.",
-    kind: Kind::Counted,
-    columns: COLUMNS,
-    cases: |scale| 2 * TAKEN.len() as u32 * runs(scale),
-    run: |case| {
-        let kinds = 2 * TAKEN.len() as u32;
-        let (run, kind) = (case.index / kinds, case.index % kinds);
-        let Some(&layers) = TAKEN.get((kind / 2) as usize) else { return Vec::new() };
-        rows(case, run, kind % 2 == 1, layers, LossModel::None)
+    sweep: &SweepOf {
+        name: "fc.fig20",
+        kind: Kind::Counted,
+        cases: |scale| 2 * TAKEN.len() as u32 * runs(scale),
+        run: |case| {
+            let kinds = 2 * TAKEN.len() as u32;
+            let (run, kind) = (case.index / kinds, case.index % kinds);
+            let Some(&layers) = TAKEN.get((kind / 2) as usize) else { return Vec::new() };
+            rows(case, run, kind % 2 == 1, layers, LossModel::None)
+        },
     },
     claims: figure_20_claims,
     exhibits: |table| {
-        let curve = |column: &'static str, anticipated: bool| {
+        let rows: Vec<Anticipation> = table.read().unwrap_or_default();
+        let curve = |measure, anticipated: bool| {
             let label = if anticipated { "source symbols ahead" } else { "without" };
             let point =
-                |&layers: &u8| (layers.into(), average(table, column, layers, anticipated).value);
+                |&layers: &u8| (layers.into(), average(&rows, measure, layers, anticipated).value);
             Series::new(label, TAKEN.iter().map(point).collect())
         };
-        let chart = |name, title: &str, y, column| {
-            let series = vec![curve(column, true), curve(column, false)];
+        let chart = |name, title: &str, y, measure| {
+            let series = vec![curve(measure, true), curve(measure, false)];
             let x = Axis::linear("layers that a receiver takes");
             Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
         };
         vec![
-            chart("time", "Reception of 30 MB", Axis::linear("seconds"), "seconds"),
-            chart("space", "Most that waits in the buffer", Axis::linear("bytes"), "bytes"),
+            chart("time", "Reception of 30 MB", Axis::linear("seconds"), SECONDS),
+            chart("space", "Most that waits in the buffer", Axis::linear("bytes"), BYTES),
         ]
     },
 };
@@ -134,28 +159,28 @@ fn figure_20_claims() -> Vec<Claim> {
     let six =
         || quote("88,5% buffering space improvement and 33,6% reception time improvement", SECTION);
     let space = || quote("757 kbytes, a 96.7% improvement compared to the 21.8 MB", SECTION);
-    let percent = |name: &str, text: &str, quote, number, tolerance, column, layers| {
-        Claim::printed(name, text, quote, Target::Equal(number), tolerance, less(column, layers))
+    let percent = |name: &str, text: &str, quote, number, tolerance, measure, layers| {
+        Claim::printed(name, text, quote, Target::Equal(number), tolerance, less(measure, layers))
     };
     vec![
-        percent("six", "% shorter with six layers", six(), 33.6, 10.0, "seconds", 6),
-        percent("six space", "% less buffer with six layers", six(), 88.5, 10.0, "bytes", 6),
+        percent("six", "% shorter with six layers", six(), 33.6, 10.0, SECONDS, 6),
+        percent("six space", "% less buffer with six layers", six(), 88.5, 10.0, BYTES, 6),
         Claim::fitted(
             "five",
             "% shorter with exactly n_al = 5 layers",
             quote("represents a 48.4% improvement", SECTION),
             Target::Equal(48.4),
             10.0,
-            less("seconds", 5),
+            less(SECONDS, 5),
         ),
-        percent("five space", "% less buffer with exactly five", space(), 96.7, 5.0, "bytes", 5),
+        percent("five space", "% less buffer with exactly five", space(), 96.7, 5.0, BYTES, 5),
         Claim::printed(
             "five bytes",
             "average of the most bytes in the buffer with five layers",
             space(),
             Target::Equal(757_000.0),
             150_000.0,
-            |table| average(table, "bytes", 5, true),
+            |rows: &[Anticipation]| average(rows, BYTES, 5, true),
         ),
         Claim::printed(
             "five without",
@@ -163,14 +188,14 @@ fn figure_20_claims() -> Vec<Claim> {
             space(),
             Target::Equal(21_800_000.0),
             2_000_000.0,
-            |table| average(table, "bytes", 5, false),
+            |rows: &[Anticipation]| average(rows, BYTES, 5, false),
         ),
         Claim::shape(
             "four",
             "% shorter with four layers",
             quote("enables a reduction of the reception time", SECTION),
             Target::AtLeast(0.0),
-            less("seconds", 4),
+            less(SECONDS, 4),
         ),
     ]
 }
@@ -179,10 +204,12 @@ pub(crate) const TABLE_3: Experiment = Experiment {
     id: "fc.table3",
     paper: "FCAST, table 3",
     what: "As fc.fig20, by receivers under congestion control and the losses of fc.fig13.",
-    kind: Kind::Counted,
-    columns: COLUMNS,
-    cases: |scale| 2 * runs(scale),
-    run: |case| rows(case, case.index / 2, case.index % 2 == 1, ANY, bursts()),
+    sweep: &SweepOf {
+        name: "fc.table3",
+        kind: Kind::Counted,
+        cases: |scale| 2 * runs(scale),
+        run: |case| rows(case, case.index / 2, case.index % 2 == 1, ANY, bursts()),
+    },
     claims: || {
         vec![
             Claim::printed(
@@ -191,7 +218,7 @@ pub(crate) const TABLE_3: Experiment = Experiment {
                 quote("the reception time is almost identical (0.33% penalty)", "section 7.3"),
                 Target::Equal(0.33),
                 5.0,
-                |table| less("seconds", ANY)(table).times(-1.0),
+                |rows| less(SECONDS, ANY)(rows).times(-1.0),
             ),
             Claim::printed(
                 "space",
@@ -199,7 +226,7 @@ pub(crate) const TABLE_3: Experiment = Experiment {
                 quote("slight (-9.2%) reduction of the maximum buffering size", "section 7.3"),
                 Target::Equal(9.2),
                 5.0,
-                less("bytes", ANY),
+                less(BYTES, ANY),
             ),
             Claim::printed(
                 "without",
@@ -207,19 +234,20 @@ pub(crate) const TABLE_3: Experiment = Experiment {
                 quote("22.22 / 22.58 / 23.00", "table 3"),
                 Target::Equal(22_580_000.0),
                 2_000_000.0,
-                |table| average(table, "bytes", ANY, false),
+                |rows: &[Anticipation]| average(rows, BYTES, ANY, false),
             ),
         ]
     },
     exhibits: |table| {
+        let rows: Vec<Anticipation> = table.read().unwrap_or_default();
         let line = |anticipated: bool| {
-            let cells = |column, unit: f64| {
-                let values = values(table, column, ANY, anticipated);
-                let least = -largest(values.iter().map(|value| -value));
+            let cells = |measure, unit: f64| {
+                let values = values(&rows, measure, ANY, anticipated);
+                let least = smallest(values.iter().copied());
                 [least, mean(&values), largest(values)].map(|v| format!("{:.2}", v / unit))
             };
             let name = if anticipated { "with anticipation" } else { "without" };
-            let all = [cells("bytes", 1e6), cells("seconds", 1.0)].concat();
+            let all = [cells(BYTES, 1e6), cells(SECONDS, 1.0)].concat();
             std::iter::once(name.to_owned()).chain(all).collect()
         };
         let columns = ["", "least MB", "average MB", "most MB", "least s", "average s", "most s"];

@@ -6,10 +6,11 @@ use super::transfer::HostReception;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
 use fontana_sim::{MachineConfig, MachineStats};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// "A 10 MB file, using 6 layers and 3 FEC layers", "with k = 64".
@@ -46,8 +47,30 @@ const STEP: u32 = 5;
 /// Share of losses of a step that belongs to the loss period: what figure 17 can show.
 const LOSSY: f64 = 0.01;
 
-const COLUMNS: &[&str] =
-    &["profile", "host", "run", "at", "received", "dropped", "load", "seconds", "heard"];
+/// A step of a reception: packets in a second, and the load. And the whole reception.
+#[derive(Serialize, Deserialize)]
+struct Step {
+    profile: String,
+    host: String,
+    run: u32,
+    /// Seconds from the start to the beginning of the step.
+    at: u32,
+    received: f64,
+    dropped: f64,
+    /// Share of the processor's time.
+    load: f64,
+    /// Until the end of the reception.
+    seconds: f64,
+    /// Until the last symbol.
+    heard: f64,
+}
+
+impl Step {
+    /// Share of the datagrams that the host loses.
+    fn loss(&self) -> f64 {
+        self.dropped / (self.dropped + self.received).max(1.0)
+    }
+}
 
 /// Rows of one reception: counts in each step, and its duration.
 fn rows(
@@ -55,8 +78,8 @@ fn rows(
     run: u32,
     profile: FcastProfile,
     (name, host): (&str, MachineConfig),
-) -> Vec<TableRow> {
-    let seed = Case { index: run, experiment: "fc.bounded", ..*case }.stream(0).next_u64();
+) -> Vec<Step> {
+    let seed = Case { index: run, sweep: "fc.bounded", ..*case }.stream(0).next_u64();
     let Some(found) = profile.receive(host, FILE, BASE_PACKETS, seed) else { return Vec::new() };
     let HostReception { reception, heard_seconds, by_second } = found;
     let step = f64::from(STEP);
@@ -70,7 +93,9 @@ fn rows(
         let load = (stats.busy.saturating_sub(before.busy).as_secs_f64() / step).min(1.0);
         before = stats;
         let at = index * STEP;
-        row![profile.name, name, run, at, received, dropped, load, reception.seconds, heard_seconds]
+        let (profile, host) = (profile.name.into(), name.into());
+        let (seconds, heard) = (reception.seconds, heard_seconds);
+        Step { profile, host, run, at, received, dropped, load, seconds, heard }
     });
     steps.collect()
 }
@@ -79,31 +104,39 @@ fn runs(scale: Scale) -> u32 {
     scale.pick(2, 10)
 }
 
-/// The first step of each run: columns about the whole run are the same in all steps.
-fn by_run(table: &Table, column: &str, profile: FcastProfile, host: &str) -> Vec<f64> {
-    let of = [("profile", profile.name.into()), ("host", host.into()), ("at", 0_u32.into())];
-    table.numbers(column, &of)
+/// A number of the first step of each run: those about the whole run are the same in all steps.
+fn by_run(
+    rows: &[Step],
+    number: impl Fn(&Step) -> f64,
+    profile: FcastProfile,
+    host: &str,
+) -> Vec<f64> {
+    let is = |row: &Step| row.profile == profile.name && row.host == host && row.at == 0;
+    rows.numbers(is, number)
 }
 
-fn curves(table: &Table, title: &str, of: &[(FcastProfile, &'static str)]) -> Vec<Exhibit> {
-    let curve = |(profile, host): (FcastProfile, &'static str), column: &'static str| {
-        let first_run =
-            [("profile", profile.name.into()), ("host", host.into()), ("run", 0_u32.into())];
+fn curves(rows: &[Step], title: &str, of: &[(FcastProfile, &'static str)]) -> Vec<Exhibit> {
+    let curve = |(profile, host): (FcastProfile, &'static str), (name, number): Curve| {
+        let is = |row: &Step| row.profile == profile.name && row.host == host && row.run == 0;
         let which = if host == UNTOLD { String::new() } else { format!(", {host}") };
-        let label = format!("{}{which}: {column}", profile.name);
-        Series::new(label, table.points("at", column, &first_run))
+        let label = format!("{}{which}: {name}", profile.name);
+        Series::new(label, rows.points(is, |row| (row.at.into(), number(row))))
     };
-    let chart = |name, y, columns: &[&'static str]| {
-        let series = of.iter().flat_map(|&of| columns.iter().map(move |column| (of, *column)));
+    let chart = |name, y, curves: &[Curve]| {
+        let series = of.iter().flat_map(|&of| curves.iter().map(move |curve| (of, *curve)));
         let series = series.map(|(of, column)| curve(of, column)).collect();
         let x = Axis::linear("seconds");
         Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
     };
+    let rates: [Curve; 2] = [("received", |row| row.received), ("dropped", |row| row.dropped)];
     vec![
-        chart("rate", Axis::linear("packets per second"), &["received", "dropped"]),
-        chart("load", Axis::linear("share of the processor"), &["load"]),
+        chart("rate", Axis::linear("packets per second"), &rates),
+        chart("load", Axis::linear("share of the processor"), &[("load", |row| row.load)]),
     ]
 }
+
+/// A quantity over time, and its name.
+type Curve = (&'static str, fn(&Step) -> f64);
 
 pub(crate) const FIGURE_17: Experiment = Experiment {
     id: "fc.fig17",
@@ -115,12 +148,14 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
            41.5 s that figure 18 has between the last symbol and the end, and 100 us for a datagram (a guess); \
            8192 bytes of socket buffer, the system's default. Beside it, the same host if it counts what it drops \
            and the receiver knows that this is no congestion, and with 64 KB. 10 runs (quick: 2).",
-    kind: Kind::Counted,
-    columns: COLUMNS,
-    cases: |scale| HOSTS.len() as u32 * runs(scale),
-    run: |case| {
-        let (run, host) = (case.index / HOSTS.len() as u32, case.index as usize % HOSTS.len());
-        HOSTS.get(host).map_or_else(Vec::new, |host| rows(case, run, OPT_SPEED, *host))
+    sweep: &SweepOf {
+        name: "fc.fig17",
+        kind: Kind::Counted,
+        cases: |scale| HOSTS.len() as u32 * runs(scale),
+        run: |case| {
+            let (run, host) = (case.index / HOSTS.len() as u32, case.index as usize % HOSTS.len());
+            HOSTS.get(host).map_or_else(Vec::new, |host| rows(case, run, OPT_SPEED, *host))
+        },
     },
     claims: || {
         let loss_period =
@@ -135,11 +170,7 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
                     "section 6.4.1",
                 ),
                 Target::AtLeast(0.01),
-                |table| {
-                    let of = |column| table.numbers(column, &[("host", UNTOLD.into())]);
-                    let pairs = of("dropped").into_iter().zip(of("received"));
-                    largest(pairs.map(|(lost, taken)| lost / (lost + taken).max(1.0)))
-                },
+                |rows: &[Step]| largest(rows.numbers(|row| row.host == UNTOLD, Step::loss)),
             ),
             Claim::printed(
                 "from",
@@ -147,7 +178,7 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
                 loss_period(),
                 Target::Equal(60.0),
                 20.0,
-                |table| loss_periods(table, |steps| steps.first().copied()),
+                |rows: &[Step]| loss_periods(rows, |steps| steps.first().copied()),
             ),
             Claim::printed(
                 "until",
@@ -155,7 +186,7 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
                 loss_period(),
                 Target::Equal(180.0),
                 20.0,
-                |table| loss_periods(table, |steps| Some(steps.last()? + f64::from(STEP))),
+                |rows: &[Step]| loss_periods(rows, |steps| Some(steps.last()? + f64::from(STEP))),
             ),
             Claim::identity(
                 "match",
@@ -163,15 +194,13 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
                  with losses over that of those without",
                 Target::AtLeast(1.0),
                 0.0,
-                |table| {
-                    let of = |column| table.numbers(column, &[("host", UNTOLD.into())]);
-                    let steps = of("dropped").into_iter().zip(of("load"));
-                    let (with, without): (Vec<_>, Vec<_>) =
-                        steps.partition(|(lost, _)| *lost > 0.0);
-                    let load = |steps: Vec<(f64, f64)>| {
-                        mean(&steps.iter().map(|step| step.1).collect::<Vec<_>>())
+                |rows: &[Step]| {
+                    let load = |with_losses: bool| {
+                        let is =
+                            |row: &Step| row.host == UNTOLD && (row.dropped > 0.0) == with_losses;
+                        mean(&rows.numbers(is, |row| row.load))
                     };
-                    load(with) / load(without)
+                    load(true) / load(false)
                 },
             ),
             over_the_host(
@@ -183,28 +212,26 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
         ]
     },
     exhibits: |table| {
-        curves(table, "opt_speed on a slow host", &HOSTS.map(|(host, _)| (OPT_SPEED, host)))
+        let rows: Vec<Step> = table.read().unwrap_or_default();
+        curves(&rows, "opt_speed on a slow host", &HOSTS.map(|(host, _)| (OPT_SPEED, host)))
     },
 };
 
 /// A claim of our own: the difference on another host.
 fn over_the_host(name: &str, text: &str, host: &'static str) -> Claim {
     let text = format!("{text}: time of opt_speed over that on the paper's host");
-    Claim::own(name, text, Target::AtMost(1.0), 0.0, move |table| {
-        let [here, there] =
-            [host, UNTOLD].map(|host| Estimate::mean(&by_run(table, "seconds", OPT_SPEED, host)));
+    Claim::own(name, text, Target::AtMost(1.0), 0.0, move |rows: &[Step]| {
+        let [here, there] = [host, UNTOLD]
+            .map(|host| Estimate::mean(&by_run(rows, |row| row.seconds, OPT_SPEED, host)));
         here.over(there)
     })
 }
 
 /// The mean over all runs of one of the steps with losses.
-fn loss_periods(table: &Table, which: fn(&[f64]) -> Option<f64>) -> Estimate {
-    let periods = table.values("run").into_iter().map(|run| {
-        let of = [("host", UNTOLD.into()), ("run", run)];
-        let counts = table.points("dropped", "received", &of);
-        let lossy = table.numbers("at", &of).into_iter().zip(counts);
-        let lossy = lossy.filter(|(_, (lost, taken))| lost / (lost + taken).max(1.0) >= LOSSY);
-        which(&lossy.map(|(at, _)| at).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+fn loss_periods(rows: &[Step], which: fn(&[f64]) -> Option<f64>) -> Estimate {
+    let periods = rows.distinct(|row| row.run).into_iter().map(|run| {
+        let is = |row: &Step| row.host == UNTOLD && row.run == run && row.loss() >= LOSSY;
+        which(&rows.numbers(is, |row| row.at.into())).unwrap_or(f64::NAN)
     });
     Estimate::mean(&periods.collect::<Vec<_>>())
 }
@@ -214,16 +241,18 @@ pub(crate) const FIGURE_18: Experiment = Experiment {
     paper: "FCAST, figure 18",
     what: "The host and the file of fc.fig17 with opt_cpu: one object, decoded when enough has been heard of \
            all blocks; beside opt_speed. 10 runs (quick: 2).",
-    kind: Kind::Counted,
-    columns: COLUMNS,
-    cases: |scale| 2 * runs(scale),
-    run: |case| {
-        let profile = if case.index % 2 == 0 { OPT_CPU } else { OPT_SPEED };
-        rows(case, case.index / 2, profile, (UNTOLD, ULTRA_10))
+    sweep: &SweepOf {
+        name: "fc.fig18",
+        kind: Kind::Counted,
+        cases: |scale| 2 * runs(scale),
+        run: |case| {
+            let profile = if case.index % 2 == 0 { OPT_CPU } else { OPT_SPEED };
+            rows(case, case.index / 2, profile, (UNTOLD, ULTRA_10))
+        },
     },
     claims: || {
-        let seconds = |table: &Table, column: &str, profile| {
-            Estimate::mean(&by_run(table, column, profile, UNTOLD))
+        let of_runs = |rows: &[Step], number: fn(&Step) -> f64, profile| {
+            Estimate::mean(&by_run(rows, number, profile, UNTOLD))
         };
         vec![
             Claim::printed(
@@ -232,9 +261,9 @@ pub(crate) const FIGURE_18: Experiment = Experiment {
                 quote("from 357.5 to 272.5 seconds (-23%)", "section 6.4.3"),
                 Target::Equal(23.8),
                 15.0,
-                move |table| {
-                    let [cpu, speed] =
-                        [OPT_CPU, OPT_SPEED].map(|profile| seconds(table, "seconds", profile));
+                move |rows: &[Step]| {
+                    let [cpu, speed] = [OPT_CPU, OPT_SPEED]
+                        .map(|profile| of_runs(rows, |row| row.seconds, profile));
                     cpu.percent_below(speed)
                 },
             ),
@@ -244,7 +273,7 @@ pub(crate) const FIGURE_18: Experiment = Experiment {
                 quote("all the object blocks, at time 231s", "section 6.4.3"),
                 Target::Equal(231.0),
                 12.0,
-                move |table| seconds(table, "heard", OPT_CPU),
+                move |rows: &[Step]| of_runs(rows, |row| row.heard, OPT_CPU),
             ),
             Claim::fitted(
                 "after",
@@ -253,25 +282,18 @@ pub(crate) const FIGURE_18: Experiment = Experiment {
                 Target::Equal(41.5),
                 2.0,
                 // Both ends are of the same runs.
-                move |table| {
-                    let of = |column| by_run(table, column, OPT_CPU, UNTOLD);
-                    let both = of("seconds").into_iter().zip(of("heard"));
-                    Estimate::mean(&both.map(|(end, heard)| end - heard).collect::<Vec<_>>())
-                },
+                move |rows: &[Step]| of_runs(rows, |row| row.seconds - row.heard, OPT_CPU),
             ),
             Claim::shape(
                 "low",
                 "highest load of the processor until then",
                 quote("the CPU activity remains low except after the completion", "section 6.4.3"),
                 Target::AtMost(0.2),
-                move |table| {
-                    let of = |column| table.numbers(column, &[("profile", OPT_CPU.name.into())]);
-                    let before_end = of("at").into_iter().zip(of("heard"));
-                    let loads = before_end.zip(of("load"));
-                    let while_hearing = |((at, heard), load): ((f64, f64), f64)| {
-                        (at + f64::from(STEP) < heard).then_some(load)
+                |rows: &[Step]| {
+                    let is = |row: &Step| {
+                        row.profile == OPT_CPU.name && f64::from(row.at + STEP) < row.heard
                     };
-                    largest(loads.filter_map(while_hearing))
+                    largest(rows.numbers(is, |row| row.load))
                 },
             ),
             Claim::shape(
@@ -279,11 +301,16 @@ pub(crate) const FIGURE_18: Experiment = Experiment {
                 "datagrams that the host loses in a second with opt_cpu, the most",
                 quote("Without this profile, symbol losses may occur", "section 6.4.1"),
                 Target::AtMost(0.0),
-                |table| largest(table.numbers("dropped", &[("profile", OPT_CPU.name.into())])),
+                |rows: &[Step]| {
+                    largest(rows.numbers(|row| row.profile == OPT_CPU.name, |row| row.dropped))
+                },
             ),
         ]
     },
-    exhibits: |table| curves(table, "opt_cpu on a slow host", &[(OPT_CPU, UNTOLD)]),
+    exhibits: |table| {
+        let rows: Vec<Step> = table.read().unwrap_or_default();
+        curves(&rows, "opt_cpu on a slow host", &[(OPT_CPU, UNTOLD)])
+    },
 };
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
-use crate::table::{CaseRow, Table, TableRow, row};
 use fontana_fec::Esi;
 use fontana_proto::{
     DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
@@ -18,6 +18,7 @@ use fontana_sim::{
     Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Rooted, SimulatedRunner,
     Simulation, SimulationConfig,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,9 +69,23 @@ impl Load {
         }
     }
 
-    fn row(self, side: &str, way: &str) -> TableRow {
-        row![side, way, self.symbols, self.seeks, self.bytes, self.rate()]
+    fn row(self, side: &str, way: &str) -> DiskRow {
+        let Self { symbols, seeks, bytes } = self;
+        let (side, way) = (side.into(), way.into());
+        DiskRow { side, way, symbols, seeks, bytes, bytes_per_second: self.rate() }
     }
+}
+
+/// Work of the disk of one side.
+#[derive(Serialize, Deserialize)]
+struct DiskRow {
+    side: String,
+    way: String,
+    symbols: u64,
+    seeks: u64,
+    bytes: u64,
+    /// Of symbols, that the disk keeps up with.
+    bytes_per_second: f64,
 }
 
 /// Runs jobs on ids, and records what they read and write.
@@ -214,36 +229,35 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            the system's memory and are sorted there; what the system keeps of reads does not count. Beside it \
            the paper's problem: encoding symbols computed beforehand and read one by one, or written one \
            by one, in random order.",
-    kind: Kind::Counted,
-    columns: &["side", "way", "symbols", "seeks", "bytes", "bytes_per_second"],
-    cases: |_| 1,
-    run: |case| run(case).unwrap_or_default(),
+    sweep: &SweepOf {
+        name: "fc.disk",
+        kind: Kind::Counted,
+        cases: |_| 1,
+        run: |case| run(case).unwrap_or_default(),
+    },
     claims,
     exhibits: |table| {
-        let line = |CaseRow { values: row, .. }: &CaseRow| {
-            let cell = |index: usize| row.get(index).map_or_else(String::new, ToString::to_string);
-            let number =
-                |index: usize| row.get(index).map_or(f64::NAN, crate::table::Value::number);
-            let per_megabyte = number(3) / (number(2) * f64::from(SYMBOL_BYTES) / 1e6);
-            let amplified = number(4) / (number(2) * f64::from(SYMBOL_BYTES));
+        let rows: Vec<DiskRow> = table.read().unwrap_or_default();
+        let line = |row: &DiskRow| {
+            let symbol_bytes = row.symbols as f64 * f64::from(SYMBOL_BYTES);
             vec![
-                cell(0),
-                cell(1),
-                format!("{per_megabyte:.2}"),
-                format!("{amplified:.2}"),
-                format!("{:.2}", number(5) / 1e6),
+                row.side.clone(),
+                row.way.clone(),
+                format!("{:.2}", row.seeks as f64 / (symbol_bytes / 1e6)),
+                format!("{:.2}", row.bytes as f64 / symbol_bytes),
+                format!("{:.2}", row.bytes_per_second / 1e6),
             ]
         };
         let columns = ["side", "way", "seeks per MB", "bytes per byte", "MB/s"];
         vec![Exhibit::Grid(Grid {
             title: "What a disk of 10 ms and 100 MB/s keeps up with".into(),
             columns: columns.map(String::from).into(),
-            rows: table.rows.iter().map(line).collect(),
+            rows: rows.iter().map(line).collect(),
         })]
     },
 };
 
-fn run(case: &Case) -> Option<Vec<TableRow>> {
+fn run(case: &Case) -> Option<Vec<DiskRow>> {
     let seed = case.stream(0).next_u64();
     let mut session = Session::raptorq(FILE, RATE, seed)?;
     session.round_symbols = ROUND_SYMBOLS;
@@ -277,9 +291,9 @@ fn run(case: &Case) -> Option<Vec<TableRow>> {
 
 fn claims() -> Vec<Claim> {
     let rate = |side: &'static str, way: &'static str| {
-        move |table: &Table| {
-            let of = [("side", side.into()), ("way", way.into())];
-            table.number("bytes_per_second", &of) / 1e6
+        move |rows: &[DiskRow]| {
+            let is = |row: &DiskRow| row.side == side && row.way == way;
+            rows.number(is, |row| row.bytes_per_second) / 1e6
         }
     };
     let full_rate = |name: &str, text: &str, side, way| {
@@ -302,9 +316,7 @@ fn claims() -> Vec<Claim> {
                 "section 3",
             ),
             Target::AtLeast(10.0),
-            move |table| {
-                rate("source", "repair symbols")(table) / rate("source", "one by one")(table)
-            },
+            move |rows| rate("source", "repair symbols")(rows) / rate("source", "one by one")(rows),
         ),
         full_rate(
             "receiver",

@@ -8,9 +8,11 @@
 
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
-use crate::statistics::largest;
-use crate::table::{Table, TableRow, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use crate::statistics::{largest, smallest};
+use crate::table::Table;
+use serde::{Deserialize, Serialize};
 
 const SECTION: &str = "section 5.4";
 
@@ -27,15 +29,31 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "End of reception of a block and share of duplicates, by the paper's recursions, for a \
            receiver of all layers of rates 1, 1, 2, 4, ... without losses: all symbols on every \
            layer (organization 1) or k on each (organization 2).",
-    kind: Kind::Counted,
-    columns: &["stretch", "cycles", "end1", "end2", "faster", "duplicates1", "duplicates2"],
-    cases: |_| (STRETCHES.len() * CYCLES.len()) as u32,
-    run,
+    sweep: &SweepOf {
+        name: "fc.model",
+        kind: Kind::Counted,
+        cases: |_| (STRETCHES.len() * CYCLES.len()) as u32,
+        run,
+    },
     claims,
     exhibits,
 };
 
-fn run(case: &Case) -> Vec<TableRow> {
+/// Both organizations, by the recursions.
+#[derive(Serialize, Deserialize)]
+struct Organizations {
+    stretch: u32,
+    cycles: u32,
+    end1: f64,
+    end2: f64,
+    /// Per cent by which organization 2 is faster.
+    faster: f64,
+    /// Per cent of what is received.
+    duplicates1: f64,
+    duplicates2: f64,
+}
+
+fn run(case: &Case) -> Vec<Organizations> {
     let index = case.index as usize;
     let (Some(&stretch), Some(&cycles)) =
         (STRETCHES.get(index % STRETCHES.len()), CYCLES.get(index / STRETCHES.len()))
@@ -48,7 +66,8 @@ fn run(case: &Case) -> Vec<TableRow> {
     let end2 = first_time(|time| organization_2(time, stretch, layers));
     let duplicates = |end: f64| 100.0 * (1.0 - K / (end * all));
     let faster = 100.0 * (1.0 - end2 / end1);
-    vec![row![stretch, cycles, end1, end2, faster, duplicates(end1), duplicates(end2)]]
+    let [duplicates1, duplicates2] = [end1, end2].map(duplicates);
+    vec![Organizations { stretch, cycles, end1, end2, faster, duplicates1, duplicates2 }]
 }
 
 /// Symbols that layer `layer` sends while the base layer sends one: each layer as many as all
@@ -86,8 +105,15 @@ fn first_time(received: impl Fn(f64) -> f64) -> f64 {
     after
 }
 
-fn at(table: &Table, column: &str, stretch: u32, cycles: u32) -> f64 {
-    table.number(column, &[("stretch", stretch.into()), ("cycles", cycles.into())])
+/// A result of the recursions.
+type Measure = fn(&Organizations) -> f64;
+
+const FASTER: Measure = |row| row.faster;
+const DUPLICATES_1: Measure = |row| row.duplicates1;
+const DUPLICATES_2: Measure = |row| row.duplicates2;
+
+fn at(rows: &[Organizations], measure: Measure, stretch: u32, cycles: u32) -> f64 {
+    rows.number(|row| row.stretch == stretch && row.cycles == cycles, measure)
 }
 
 fn claims() -> Vec<Claim> {
@@ -100,7 +126,7 @@ fn claims() -> Vec<Claim> {
                 format!("by the recursions, not printed: % by which organization 2 is faster, n/k = {stretch}, {cycles} cycles"),
                 Target::Equal(percent),
                 0.1,
-                move |table| at(table, "faster", stretch, cycles),
+                move |rows: &[Organizations]| at(rows, FASTER, stretch, cycles),
             )
         })
         .collect();
@@ -111,7 +137,7 @@ fn claims() -> Vec<Claim> {
             faster(),
             Target::Equal(14.7),
             0.1,
-            |table| largest(table.numbers("faster", &[])),
+            |rows: &[Organizations]| largest(rows.iter().map(FASTER)),
         ),
         Claim::printed(
             "least",
@@ -119,7 +145,7 @@ fn claims() -> Vec<Claim> {
             faster(),
             Target::Equal(6.8),
             0.1,
-            |table| -largest(table.numbers("faster", &[]).into_iter().map(|faster| -faster)),
+            |rows: &[Organizations]| smallest(rows.iter().map(FASTER)),
         ),
         Claim::printed(
             "duplicates",
@@ -127,7 +153,7 @@ fn claims() -> Vec<Claim> {
             quote("this duplication ratio is between 14.6 and 8.6%", SECTION),
             Target::Equal(14.6),
             0.1,
-            |table| at(table, "duplicates1", 2, 1),
+            |rows: &[Organizations]| at(rows, DUPLICATES_1, 2, 1),
         ),
         Claim::printed(
             "fewer",
@@ -135,7 +161,7 @@ fn claims() -> Vec<Claim> {
             quote("this duplication ratio is between 14.6 and 8.6%", SECTION),
             Target::Equal(8.6),
             0.1,
-            |table| at(table, "duplicates1", 4, 1),
+            |rows: &[Organizations]| at(rows, DUPLICATES_1, 4, 1),
         ),
         Claim::printed(
             "none",
@@ -143,7 +169,7 @@ fn claims() -> Vec<Claim> {
             quote("there is no duplication for organization 2", SECTION),
             Target::Equal(0.0),
             1e-9,
-            |table| largest(table.numbers("duplicates2", &[("cycles", 1_u32.into())])),
+            |rows: &[Organizations]| largest(rows.numbers(|row| row.cycles == 1, DUPLICATES_2)),
         ),
         Claim::printed(
             "savings",
@@ -151,14 +177,10 @@ fn claims() -> Vec<Claim> {
             quote("more than 6% savings compared to organization 1", SECTION),
             Target::AtLeast(6.0),
             0.0,
-            |table| {
-                let saved = |cycles: u32| {
-                    STRETCHES.map(|stretch| {
-                        at(table, "duplicates2", stretch, cycles)
-                            - at(table, "duplicates1", stretch, cycles)
-                    })
-                };
-                -largest(saved(2).into_iter().chain(saved(3)))
+            |rows: &[Organizations]| {
+                let saved =
+                    rows.numbers(|row| row.cycles > 1, |row| row.duplicates1 - row.duplicates2);
+                smallest(saved)
             },
         ),
     ]);
@@ -166,11 +188,12 @@ fn claims() -> Vec<Claim> {
 }
 
 fn exhibits(table: &Table) -> Vec<Exhibit> {
-    let curve = |column: &'static str, name: &'static str| {
+    let rows: Vec<Organizations> = table.read().unwrap_or_default();
+    let curve = |measure: Measure, name: &'static str| {
         STRETCHES.map(|stretch| {
-            let points = table.points("cycles", column, &[("stretch", stretch.into())]);
-            let points = points.into_iter().map(|(cycles, y)| (cycles * f64::from(stretch), y));
-            Series::new(format!("{name}, n/k = {stretch}"), points.collect())
+            let point = |row: &Organizations| (f64::from(row.cycles * stretch), measure(row));
+            let points = rows.points(|row| row.stretch == stretch, point);
+            Series::new(format!("{name}, n/k = {stretch}"), points)
         })
     };
     let chart = |name, title: &str, label, series: Vec<Series>| {
@@ -178,10 +201,10 @@ fn exhibits(table: &Table) -> Vec<Exhibit> {
         Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
     };
     let line = |&(stretch, cycles): &(u32, u32)| {
-        let cell = |column| format!("{:.2}", at(table, column, stretch, cycles));
-        let columns = ["faster", "duplicates1", "duplicates2"];
+        let cell = |measure| format!("{:.2}", at(&rows, measure, stretch, cycles));
+        let measures = [FASTER, DUPLICATES_1, DUPLICATES_2];
         let counts = [stretch, cycles, stretch * cycles].map(|count| count.to_string());
-        counts.into_iter().chain(columns.map(cell)).collect()
+        counts.into_iter().chain(measures.map(cell)).collect()
     };
     let all: Vec<(u32, u32)> =
         CYCLES.iter().flat_map(|&cycles| STRETCHES.map(|stretch| (stretch, cycles))).collect();
@@ -192,17 +215,12 @@ fn exhibits(table: &Table) -> Vec<Exhibit> {
             columns: columns.map(String::from).into(),
             rows: all.iter().map(line).collect(),
         }),
-        chart(
-            "ratio",
-            "Organization 2 is faster",
-            "% of the time",
-            curve("faster", "faster").into(),
-        ),
+        chart("ratio", "Organization 2 is faster", "% of the time", curve(FASTER, "faster").into()),
         chart(
             "duplicates",
             "Duplicates",
             "% of what is received",
-            [curve("duplicates1", "1"), curve("duplicates2", "2")].concat(),
+            [curve(DUPLICATES_1, "1"), curve(DUPLICATES_2, "2")].concat(),
         ),
     ]
 }

@@ -5,12 +5,13 @@ use super::transfer::{HostReception, receive_on};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::session::Session;
-use crate::statistics::{largest, mean};
-use crate::table::{Table, row};
+use crate::statistics::{largest, mean, smallest};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_sim::{LossModel, MachineConfig};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A profile: an order of symbols and a decoding policy.
@@ -99,31 +100,22 @@ pub(crate) const FIGURE_16: Experiment = Experiment {
            takes 20 us for a datagram, 131 us for a lost symbol and 82 us for a block (guessed for 1 \
            GHz); the sender of fc.fig20, without anticipation, everything else as in fc.fig10; 10 runs \
            (quick: 2).",
-    kind: Kind::Counted,
-    columns: &["profile", "run", "seconds", "heard", "bytes", "dropped"],
-    cases: |scale| PROFILES.len() as u32 * scale.pick(2, 10),
-    run: |case| {
-        let (run, profile) = (case.index / 3, case.index as usize % PROFILES.len());
-        let Some(&profile) = PROFILES.get(profile) else { return Vec::new() };
-        let seed = Case { index: run, ..*case }.stream(0).next_u64();
-        let session = large_file(profile, seed);
-        let found = session.and_then(|it| receive_on(POWERFUL, &it, LossModel::None, u64::MAX));
-        let row = |HostReception { reception, heard_seconds, by_second }| {
-            let dropped = by_second.last().map_or(0, |host| host.dropped);
-            let (seconds, bytes) = (reception.seconds, reception.peak_bytes);
-            row![profile.name, run, seconds, heard_seconds, bytes, dropped]
-        };
-        found.into_iter().map(row).collect()
+    sweep: &SweepOf {
+        name: "fc.fig16",
+        kind: Kind::Counted,
+        cases: |scale| PROFILES.len() as u32 * scale.pick(2, 10),
+        run: |case| run(case).into_iter().collect(),
     },
     claims,
     exhibits: |table| {
+        let rows: Vec<Profiled> = table.read().unwrap_or_default();
         let line = |profile: &FcastProfile| {
-            let shown = |column: &'static str, unit: f64| {
-                let values = values(table, column, profile.name);
-                let least = -largest(values.iter().map(|value| -value));
+            let shown = |measure: Measure, unit: f64| {
+                let values = values(&rows, measure, *profile);
+                let least = smallest(values.iter().copied());
                 [least, mean(&values), largest(values)].map(|value| format!("{:.2}", value / unit))
             };
-            let cells = [shown("seconds", 1.0), shown("bytes", 1e6)].concat();
+            let cells = [shown(SECONDS, 1.0), shown(BYTES, 1e6)].concat();
             std::iter::once(profile.name.to_owned()).chain(cells).collect()
         };
         let columns =
@@ -137,18 +129,54 @@ pub(crate) const FIGURE_16: Experiment = Experiment {
     },
 };
 
-fn values(table: &Table, column: &str, profile: &str) -> Vec<f64> {
-    table.numbers(column, &[("profile", profile.into())])
+/// A reception by a profile.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Profiled {
+    pub(super) profile: String,
+    run: u32,
+    pub(super) seconds: f64,
+    pub(super) heard: f64,
+    bytes: f64,
+    /// Datagrams that the host loses. Real runs count them otherwise.
+    #[serde(default)]
+    dropped: u64,
 }
 
-/// Per cent by which a column is smaller with one profile than with another.
+fn run(case: &Case) -> Option<Profiled> {
+    let (run, profile) = (case.index / 3, case.index as usize % PROFILES.len());
+    let profile = *PROFILES.get(profile)?;
+    let seed = Case { index: run, ..*case }.stream(0).next_u64();
+    let session = large_file(profile, seed)?;
+    let found = receive_on(POWERFUL, &session, LossModel::None, u64::MAX)?;
+    let HostReception { reception, heard_seconds, by_second } = found;
+    Some(Profiled {
+        profile: profile.name.into(),
+        run,
+        seconds: reception.seconds,
+        heard: heard_seconds,
+        bytes: reception.peak_bytes as f64,
+        dropped: by_second.last().map_or(0, |host| host.dropped),
+    })
+}
+
+/// Seconds of a reception, or most bytes in its buffer.
+type Measure = fn(&Profiled) -> f64;
+
+const SECONDS: Measure = |row| row.seconds;
+const BYTES: Measure = |row| row.bytes;
+
+fn values(rows: &[Profiled], measure: Measure, profile: FcastProfile) -> Vec<f64> {
+    rows.numbers(|row| row.profile == profile.name, measure)
+}
+
+/// Per cent by which a measure is smaller with one profile than with another.
 fn less(
-    column: &'static str,
+    measure: Measure,
     one: FcastProfile,
     other: FcastProfile,
-) -> impl Fn(&Table) -> Estimate {
-    move |table| {
-        let [one, other] = [one, other].map(|of| Estimate::mean(&values(table, column, of.name)));
+) -> impl Fn(&[Profiled]) -> Estimate {
+    move |rows| {
+        let [one, other] = [one, other].map(|of| Estimate::mean(&values(rows, measure, of)));
         one.percent_below(other)
     }
 }
@@ -160,7 +188,7 @@ fn claims() -> Vec<Claim> {
             "% by which opt_speed is shorter than opt_cpu",
             quote("reduces reception duration by spreading processing", "section 6.4.2"),
             Target::AtLeast(0.0),
-            less("seconds", OPT_SPEED, OPT_CPU),
+            less(SECONDS, OPT_SPEED, OPT_CPU),
         ),
         Claim::printed(
             "memory",
@@ -168,21 +196,21 @@ fn claims() -> Vec<Claim> {
             quote("Memory requirements are also reduced significantly (-27%)", "section 6.4.2"),
             Target::Equal(27.0),
             5.0,
-            less("bytes", OPT_SPEED, OPT_CPU),
+            less(BYTES, OPT_SPEED, OPT_CPU),
         ),
         Claim::shape(
             "space",
             "% by which opt_space takes less memory than opt_speed",
             quote("to reduce the maximum memory requirements", "section 6.4.1"),
             Target::AtLeast(0.0),
-            less("bytes", OPT_SPACE, OPT_SPEED),
+            less(BYTES, OPT_SPACE, OPT_SPEED),
         ),
         Claim::shape(
             "price",
             "% by which opt_speed is shorter than opt_space",
             quote("The price to pay is a slightly more", "section 6.4.1"),
             Target::AtLeast(0.0),
-            less("seconds", OPT_SPEED, OPT_SPACE),
+            less(SECONDS, OPT_SPEED, OPT_SPACE),
         ),
         Claim::fitted(
             "rate",
@@ -193,8 +221,8 @@ fn claims() -> Vec<Claim> {
             ),
             Target::Equal(4.6),
             0.7,
-            |table| {
-                let seconds = Estimate::mean(&values(table, "seconds", OPT_SPEED.name));
+            |rows: &[Profiled]| {
+                let seconds = Estimate::mean(&values(rows, SECONDS, OPT_SPEED));
                 Estimate::from(LARGE_FILE.bytes as f64 * 8.0 / 1e6).over(seconds)
             },
         ),
@@ -203,7 +231,7 @@ fn claims() -> Vec<Claim> {
             "hosts are powerful: datagrams that the receiver loses for want of time",
             Target::AtMost(0.0),
             0.0,
-            |table| largest(table.numbers("dropped", &[])),
+            |rows: &[Profiled]| largest(rows.iter().map(|row| row.dropped as f64)),
         ),
     ]
 }

@@ -2,24 +2,22 @@
 //! experiments, with real bytes, over groups that receivers join and leave.
 
 use super::anticipated::{self, TAKEN};
-use super::profiles::{self, FcastProfile, PROFILES};
-use super::schemes::{self, SCHEMES, Scheme, bursts, remembered};
+use super::profiles::{self, FcastProfile, PROFILES, Profiled};
+use super::schemes::{self, SCHEMES, Scheme, bursts};
 use super::session::{self, LARGE_FILE_CODING, LAYERS, on_bytes};
 use super::transfer::{self, Storage};
 use crate::bytes::{ByteRunner, Pump};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind, Scale};
-use crate::hosts::{
-    self, HostsError, LATE, LOST_HERE, ReceiverHost, SenderHost, nothing_lost_here,
-};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::hosts::{self, HostsError, ReceiverHost, SenderHost, nothing_lost_here};
+use crate::row::Rows;
 use crate::session::{LISTENERS_FIRST, Session};
 use crate::statistics::mean;
-use crate::table::{Table, TableRow, row};
 use fontana_net::thread;
 use fontana_proto::{Driver, Instant};
 use fontana_sim::LossModel;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A reception that is not complete after this time has failed. The slowest one takes half of it.
@@ -112,48 +110,63 @@ fn receive_all(sessions: Vec<Option<Session>>, loss: &LossModel) -> Vec<RealRece
     })
 }
 
-const COLUMNS: &[&str] = &[
-    "scheme",
-    "run",
-    "seconds",
-    "simulated",
-    "received",
-    "duplicates",
-    "bytes",
-    "layers",
-    LOST_HERE,
-    LATE,
-];
+/// A reception of the file of the eight ways to send, and the simulated one of the same seed.
+#[derive(Serialize, Deserialize)]
+struct RealSchemeRow {
+    scheme: String,
+    run: u32,
+    seconds: f64,
+    /// Seconds of the simulated reception.
+    simulated: f64,
+    received: u64,
+    duplicates: u64,
+    bytes: u64,
+    layers: u32,
+    #[serde(rename = "lost here")]
+    lost_here: u64,
+    #[serde(rename = "ms late")]
+    late: f64,
+}
 
-/// Runs by whether there are losses, and by seed.
-type Runs = BTreeMap<(bool, u64), Vec<RealReception>>;
+/// The eight ways to send, at the same time.
+static WITHOUT_LOSSES: SweepOf<RealSchemeRow> = SweepOf {
+    name: "fc.schemes without losses",
+    kind: Kind::Timed,
+    cases: |scale| scale.pick(4, 10),
+    run: |case| run_with(LossModel::None, case),
+};
 
-/// A run of the eight ways to send at the same time, computed once for all figures.
-fn schemes(loss: LossModel, case: &Case) -> Vec<TableRow> {
-    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
-    let seed = Case { experiment: "fc.schemes", ..*case }.stream(0).next_u64();
-    // The lock is held during the run: runs do not overlap.
-    let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = runs.entry((loss != LossModel::None, seed)).or_insert_with(|| {
-        receive_all(SCHEMES.iter().map(|scheme| scheme.session(seed)).collect(), &loss)
-    });
-    let row = |(scheme, found): (&Scheme, &RealReception)| {
-        let RealReception { seconds, received, duplicates, peak_bytes, layers, .. } = *found;
-        let simulated = remembered(*scheme, loss.clone(), seed).map_or(f64::NAN, |it| it.seconds);
-        row![
-            scheme.name,
-            case.index,
-            seconds,
-            simulated,
-            received,
-            duplicates,
-            peak_bytes,
-            layers,
-            found.lost_here,
-            found.late,
-        ]
+/// The same with bursts of losses.
+static WITH_LOSSES: SweepOf<RealSchemeRow> = SweepOf {
+    name: "fc.schemes with losses",
+    kind: Kind::Timed,
+    cases: runs,
+    run: |case| run_with(bursts(), case),
+};
+
+/// A run of the eight ways to send at the same time.
+fn run_with(loss: LossModel, case: &Case) -> Vec<RealSchemeRow> {
+    let seed = schemes::seed(case.index, case);
+    let sessions = SCHEMES.iter().map(|scheme| scheme.session(seed)).collect();
+    let row = |(scheme, found): (&Scheme, RealReception)| RealSchemeRow {
+        scheme: scheme.name.into(),
+        run: case.index,
+        seconds: found.seconds,
+        simulated: scheme.receive(loss.clone(), seed).map_or(f64::NAN, |it| it.seconds),
+        received: found.received,
+        duplicates: found.duplicates,
+        bytes: found.peak_bytes,
+        layers: found.layers,
+        lost_here: found.lost_here,
+        late: found.late,
     };
-    SCHEMES.iter().zip(found.iter()).map(row).collect()
+    SCHEMES.iter().zip(receive_all(sessions, &loss)).map(row).collect()
+}
+
+/// The duration of any reception.
+#[derive(Serialize, Deserialize)]
+struct Lasting {
+    seconds: f64,
 }
 
 /// The claims of a simulated experiment and two more.
@@ -163,9 +176,9 @@ fn claims_of(simulated: &Experiment) -> Vec<Claim> {
         "receptions that did not end with every byte, and the right one",
         Target::AtMost(0.0),
         0.0,
-        |table| match table.numbers("seconds", &[]) {
-            none if none.is_empty() => f64::NAN,
-            seconds => seconds.iter().filter(|seconds| seconds.is_nan()).count() as f64,
+        |rows: &[Lasting]| match rows.len() {
+            0 => f64::NAN,
+            _ => rows.iter().filter(|row| row.seconds.is_nan()).count() as f64,
         },
     );
     (simulated.claims)().into_iter().chain([bytes, nothing_lost_here()]).collect()
@@ -188,11 +201,9 @@ fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> V
         "% by which the simulator is off, mean over all receptions",
         Target::AtMost(simulator_off),
         0.0,
-        |table| {
-            let pairs = table.points("simulated", "seconds", &[]).into_iter();
-            let off: Vec<_> =
-                pairs.map(|(simulated, real)| (real / simulated - 1.0).abs()).collect();
-            100.0 * mean(&off)
+        |rows: &[RealSchemeRow]| {
+            let off = |row: &RealSchemeRow| (row.seconds / row.simulated - 1.0).abs();
+            100.0 * mean(&rows.iter().map(off).collect::<Vec<_>>())
         },
     );
     of_few_runs(simulated, &["rand"], few_runs_off).into_iter().chain([simulator]).collect()
@@ -203,71 +214,54 @@ const fn runs(scale: Scale) -> u32 {
     scale.pick(1, 10)
 }
 
-fn without_loss(case: &Case) -> Vec<TableRow> {
-    schemes(LossModel::None, case)
-}
-
-fn with_loss(case: &Case) -> Vec<TableRow> {
-    schemes(bursts(), case)
-}
-
-/// A figure of the eight ways to send.
-macro_rules! figure {
-    ($name:ident, $cases:expr, $run:expr, $claims:expr, $what:literal) => {
-        pub(crate) const $name: Experiment = Experiment {
-            what: $what,
-            kind: Kind::Timed,
-            columns: COLUMNS,
-            cases: $cases,
-            run: $run,
-            claims: || $claims(&schemes::$name),
-            ..schemes::$name
-        };
-    };
-}
-
-figure!(
-    FIGURE_10,
-    |scale| scale.pick(4, 10),
-    without_loss,
+pub(crate) const FIGURE_10: Experiment = Experiment {
+    what: "The sessions of the simulated experiment between hosts: the eight ways at the same time, \
+           each with hosts of its own, a sender, a switch and a receiver behind a relay. 10 runs of \
+           16 s (quick: 4).",
+    sweep: &WITHOUT_LOSSES,
     // Single simulated runs are 2.5 % from their mean.
-    |simulated| durations(simulated, 5.0, 2.0),
-    "The sessions of the simulated experiment between hosts: the eight ways at the same time, each with \
-     hosts of its own, a sender, a switch and a receiver behind a relay. 10 runs of 16 s (quick: 4)."
-);
-figure!(
-    FIGURE_11,
-    |scale| scale.pick(4, 10),
-    without_loss,
-    claims_of,
-    "The runs of fc.fig10 between hosts."
-);
-figure!(
-    FIGURE_12,
-    |scale| scale.pick(4, 10),
-    without_loss,
-    claims_of,
-    "The runs of fc.fig10 between hosts."
-);
-figure!(
-    FIGURE_13,
-    runs,
-    with_loss,
-    // And here 14 %; when a packet is lost decides on what is heard of a layer for seconds.
-    |simulated| durations(simulated, 20.0, 20.0),
-    "As fc.fig10 between hosts, with relays that lose what the simulated experiment loses. 10 runs of five \
-     minutes (quick: 1)."
-);
-figure!(FIGURE_14, runs, with_loss, claims_of, "The runs of fc.fig13 between hosts.");
-figure!(
-    FIGURE_15,
-    runs,
-    with_loss,
+    claims: || durations(&schemes::FIGURE_10, 5.0, 2.0),
+    ..schemes::FIGURE_10
+};
+
+pub(crate) const FIGURE_11: Experiment = Experiment {
+    what: "The runs of fc.fig10 between hosts.",
+    sweep: &WITHOUT_LOSSES,
+    claims: || claims_of(&schemes::FIGURE_11),
+    ..schemes::FIGURE_11
+};
+
+pub(crate) const FIGURE_12: Experiment = Experiment {
+    what: "The runs of fc.fig10 between hosts.",
+    sweep: &WITHOUT_LOSSES,
+    claims: || claims_of(&schemes::FIGURE_12),
+    ..schemes::FIGURE_12
+};
+
+pub(crate) const FIGURE_13: Experiment = Experiment {
+    what: "As fc.fig10 between hosts, with relays that lose what the simulated experiment loses. 10 \
+           runs of five minutes (quick: 1).",
+    sweep: &WITH_LOSSES,
+    // And here 14 %: the time of a loss decides what a receiver gets of a layer for seconds.
+    claims: || durations(&schemes::FIGURE_13, 20.0, 20.0),
+    ..schemes::FIGURE_13
+};
+
+pub(crate) const FIGURE_14: Experiment = Experiment {
+    what: "The runs of fc.fig13 between hosts.",
+    sweep: &WITH_LOSSES,
+    claims: || claims_of(&schemes::FIGURE_14),
+    ..schemes::FIGURE_14
+};
+
+pub(crate) const FIGURE_15: Experiment = Experiment {
+    what: "The runs of fc.fig13 between hosts.",
+    sweep: &WITH_LOSSES,
     // Single simulated runs save 6 % more or less of the buffer than on average with p_rand, 3 %
     // with rand.
-    |simulated| of_few_runs(simulated, &["p_rand", "rand"], 15.0),
-    "The runs of fc.fig13 between hosts."
-);
+    claims: || of_few_runs(&schemes::FIGURE_15, &["p_rand", "rand"], 15.0),
+    ..schemes::FIGURE_15
+};
 
 /// The time that the sender of the simulated sessions takes before it sends.
 const CODING_SECONDS: f64 = LARGE_FILE_CODING.as_millis() as f64 / 1e3;
@@ -276,38 +270,55 @@ pub(crate) const FIGURE_16: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts, the three profiles at the same time; \
            this host's processor codes and decodes, and \
            the time for which the paper's source computed FEC symbols is added. 10 runs of a minute (quick: 1).",
-    kind: Kind::Timed,
-    cases: runs,
-    run: |case| {
-        let seed = case.stream(0).next_u64();
-        let session = |profile: &_| profiles::large_file(*profile, seed);
-        let found = receive_all(PROFILES.iter().map(session).collect(), &LossModel::None);
-        let row = |(profile, found): (&FcastProfile, RealReception)| {
-            let RealReception { seconds, heard_seconds, peak_bytes, lost_here, late, .. } = found;
-            let [seconds, heard] = [seconds, heard_seconds].map(|it| it + CODING_SECONDS);
-            row![profile.name, case.index, seconds, heard, peak_bytes, lost_here, late]
-        };
-        PROFILES.iter().zip(found).map(row).collect()
-    },
-    columns: &["profile", "run", "seconds", "heard", "bytes", LOST_HERE, LATE],
+    sweep: &SweepOf { name: "fc.fig16", kind: Kind::Timed, cases: runs, run: run_profiles },
     claims: profile_claims,
     ..profiles::FIGURE_16
 };
 
+/// A reception by a profile.
+#[derive(Serialize, Deserialize)]
+struct RealProfiled {
+    profile: String,
+    run: u32,
+    seconds: f64,
+    heard: f64,
+    bytes: u64,
+    #[serde(rename = "lost here")]
+    lost_here: u64,
+    #[serde(rename = "ms late")]
+    late: f64,
+}
+
+/// The three profiles at the same time.
+fn run_profiles(case: &Case) -> Vec<RealProfiled> {
+    let seed = case.stream(0).next_u64();
+    let session = |profile: &_| profiles::large_file(*profile, seed);
+    let found = receive_all(PROFILES.iter().map(session).collect(), &LossModel::None);
+    let row = |(profile, found): (&FcastProfile, RealReception)| RealProfiled {
+        profile: profile.name.into(),
+        run: case.index,
+        seconds: found.seconds + CODING_SECONDS,
+        heard: found.heard_seconds + CODING_SECONDS,
+        bytes: found.peak_bytes,
+        lost_here: found.lost_here,
+        late: found.late,
+    };
+    PROFILES.iter().zip(found).map(row).collect()
+}
+
 /// This host takes milliseconds for what took the paper's seconds, so it is not the whole reception
 /// that shows them, but what comes after the last symbol.
 fn profile_claims() -> Vec<Claim> {
-    let after = |table: &Table, profile: &str| {
-        let of = |column| table.numbers(column, &[("profile", profile.into())]);
-        let pairs = of("seconds").into_iter().zip(of("heard"));
-        mean(&pairs.map(|(seconds, heard)| seconds - heard).collect::<Vec<_>>())
+    let after = |rows: &[Profiled], profile: FcastProfile| {
+        let of = |row: &Profiled| row.profile == profile.name;
+        mean(&rows.numbers(of, |row| row.seconds - row.heard))
     };
     let hidden = Claim::shape(
         "hidden",
         "time from the last symbol to the end with opt_cpu, over that with opt_speed",
         quote("reduces reception duration by spreading processing", "section 6.4.2"),
         Target::AtLeast(1.0),
-        move |table| after(table, profiles::OPT_CPU.name) / after(table, profiles::OPT_SPEED.name),
+        move |rows| after(rows, profiles::OPT_CPU) / after(rows, profiles::OPT_SPEED),
     );
     // Whether hosts are powerful enough, `here` says of all of them.
     let is_of_hosts = |claim: &Claim| !matches!(claim.name.as_str(), "speed" | "powerful");
@@ -317,46 +328,52 @@ fn profile_claims() -> Vec<Claim> {
 pub(crate) const FIGURE_20: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts, with and without anticipation at the \
            same time. The time for which the paper's source computed FEC symbols is added to those without. 10 runs of thirteen minutes (quick: 1).",
-    kind: Kind::Timed,
-    cases: |scale| TAKEN.len() as u32 * runs(scale),
-    run: |case| {
-        let (run, index) = (case.index / TAKEN.len() as u32, case.index as usize % TAKEN.len());
-        let Some(&layers) = TAKEN.get(index) else { return Vec::new() };
-        let seed = Case { index: run, ..*case }.stream(0).next_u64();
-        let sessions = [true, false].map(|ahead| anticipated::session(ahead, layers, seed));
-        let found = receive_all(sessions.into(), &LossModel::None);
-        let row = |(ahead, found): (u32, RealReception)| {
-            let RealReception { seconds, received, duplicates, peak_bytes, .. } = found;
-            let RealReception { lost_here, late, .. } = found;
-            let seconds = if ahead == 0 { seconds + CODING_SECONDS } else { seconds };
-            row![
-                u32::from(layers),
-                ahead,
-                run,
-                seconds,
-                received,
-                duplicates,
-                peak_bytes,
-                lost_here,
-                late
-            ]
-        };
-        [1, 0].into_iter().zip(found).map(row).collect()
+    sweep: &SweepOf {
+        name: "fc.fig20",
+        kind: Kind::Timed,
+        cases: |scale| TAKEN.len() as u32 * runs(scale),
+        run: run_anticipated,
     },
-    columns: &[
-        "layers",
-        "anticipated",
-        "run",
-        "seconds",
-        "received",
-        "duplicates",
-        "bytes",
-        LOST_HERE,
-        LATE,
-    ],
     claims: || claims_of(&anticipated::FIGURE_20),
     ..anticipated::FIGURE_20
 };
+
+/// A reception of the large file.
+#[derive(Serialize, Deserialize)]
+struct RealAnticipation {
+    layers: u32,
+    anticipated: bool,
+    run: u32,
+    seconds: f64,
+    received: u64,
+    duplicates: u64,
+    bytes: u64,
+    #[serde(rename = "lost here")]
+    lost_here: u64,
+    #[serde(rename = "ms late")]
+    late: f64,
+}
+
+/// With and without anticipation, at the same time.
+fn run_anticipated(case: &Case) -> Vec<RealAnticipation> {
+    let (run, index) = (case.index / TAKEN.len() as u32, case.index as usize % TAKEN.len());
+    let Some(&layers) = TAKEN.get(index) else { return Vec::new() };
+    let seed = Case { index: run, ..*case }.stream(0).next_u64();
+    let sessions = [true, false].map(|ahead| anticipated::session(ahead, layers, seed));
+    let found = receive_all(sessions.into(), &LossModel::None);
+    let row = |(anticipated, found): (bool, RealReception)| RealAnticipation {
+        layers: layers.into(),
+        anticipated,
+        run,
+        seconds: if anticipated { found.seconds } else { found.seconds + CODING_SECONDS },
+        received: found.received,
+        duplicates: found.duplicates,
+        bytes: found.peak_bytes,
+        lost_here: found.lost_here,
+        late: found.late,
+    };
+    [true, false].into_iter().zip(found).map(row).collect()
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,22 +1,21 @@
 //! `fc.fig10` to `fc.fig15` and `fc.table2`: the eight ways to send a file of a megabyte (section
 //! 6.3).
 //!
-//! All of them are read off one sweep without losses and one with; run `i` of a way to send has the
-//! same seed in each.
+//! All of them show one sweep without losses or one with.
 
 use super::session::{File, STRETCH};
 use super::transfer::{SimulatedReception, receive};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Quote, Target, quote};
 use crate::estimate::Estimate;
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::session::Session;
-use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
+use crate::statistics::{largest, mean, smallest};
+use crate::table::Table;
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_sim::{LossModel, Probability};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use serde::{Deserialize, Serialize};
 
 /// "A single 1042142 byte (approximately 1 MB) file".
 const FILE: u64 = 1_042_142;
@@ -98,7 +97,7 @@ impl Scheme {
         file.session(BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)
     }
 
-    fn receive(self, loss: LossModel, seed: u64) -> Option<SimulatedReception> {
+    pub(super) fn receive(self, loss: LossModel, seed: u64) -> Option<SimulatedReception> {
         let session = self.session(seed)?;
         let on_each_layer = match self.organization {
             SymbolOrganization::AllOnEach => STRETCH,
@@ -118,62 +117,64 @@ pub(crate) fn bursts() -> LossModel {
     }
 }
 
-const COLUMNS: &[&str] =
-    &["scheme", "run", "seconds", "received", "duplicates", "bytes", "layers", "objects"];
+/// A reception of the file.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SchemeRow {
+    scheme: String,
+    run: u32,
+    seconds: f64,
+    /// Packets.
+    received: f64,
+    duplicates: f64,
+    /// Most bytes in the buffer.
+    bytes: f64,
+    layers: u32,
+    /// Complete objects when the lowest layer has sent its list once. Real runs do not count them.
+    #[serde(default)]
+    objects: u64,
+}
+
+/// Receptions without losses. Run `i` of a way to send has the same seed with losses.
+static WITHOUT_LOSSES: SweepOf<SchemeRow> = SweepOf {
+    name: "fc.schemes without losses",
+    kind: Kind::Counted,
+    cases,
+    run: |case| run_with(LossModel::None, case),
+};
+
+/// Receptions with bursts of losses.
+static WITH_LOSSES: SweepOf<SchemeRow> = SweepOf {
+    name: "fc.schemes with losses",
+    kind: Kind::Counted,
+    cases,
+    run: |case| run_with(bursts(), case),
+};
 
 /// Runs of each way: the paper's 40.
 fn cases(scale: Scale) -> u32 {
     SCHEMES.len() as u32 * scale.pick(10, 40)
 }
 
-/// One reception. Its randomness depends on the run alone, so that every figure shows the same
-/// ones.
-fn run_with(loss: LossModel, case: &Case) -> Vec<TableRow> {
+/// One reception.
+fn run_with(loss: LossModel, case: &Case) -> Vec<SchemeRow> {
     let (run, scheme) = (case.index / SCHEMES.len() as u32, case.index as usize % SCHEMES.len());
     let Some(scheme) = SCHEMES.get(scheme) else { return Vec::new() };
-    let seed = Case { index: run, experiment: "fc.schemes", ..*case }.stream(0).next_u64();
-    let Some(reception) = remembered(*scheme, loss, seed) else { return Vec::new() };
-    let SimulatedReception {
-        seconds,
-        received,
-        duplicates,
-        peak_bytes,
-        layers,
-        objects_in_first_pass,
-    } = reception;
-    vec![row![
-        scheme.name,
+    let Some(reception) = scheme.receive(loss, seed(run, case)) else { return Vec::new() };
+    vec![SchemeRow {
+        scheme: scheme.name.into(),
         run,
-        seconds,
-        received,
-        duplicates,
-        peak_bytes,
-        u32::from(layers),
-        objects_in_first_pass
-    ]]
+        seconds: reception.seconds,
+        received: reception.received as f64,
+        duplicates: reception.duplicates as f64,
+        bytes: reception.peak_bytes as f64,
+        layers: reception.layers.into(),
+        objects: reception.objects_in_first_pass,
+    }]
 }
 
-/// A reception, computed once in a process, because several figures show the same one. It is a
-/// function of the key.
-pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<SimulatedReception> {
-    static RUNS: Mutex<BTreeMap<(&str, bool, u64), SimulatedReception>> =
-        Mutex::new(BTreeMap::new());
-    let key = (scheme.name, loss != LossModel::None, seed);
-    let runs = || RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = runs().get(&key).copied();
-    known.or_else(|| {
-        let reception = scheme.receive(loss, seed)?;
-        runs().insert(key, reception);
-        Some(reception)
-    })
-}
-
-fn without_loss(case: &Case) -> Vec<TableRow> {
-    run_with(LossModel::None, case)
-}
-
-fn with_loss(case: &Case) -> Vec<TableRow> {
-    run_with(bursts(), case)
+/// The seed of a run of all ways, with and without losses, simulated and real.
+pub(super) fn seed(run: u32, case: &Case) -> u64 {
+    Case { index: run, sweep: "fc.schemes", ..*case }.stream(0).next_u64()
 }
 
 /// Quantities of the figures.
@@ -194,29 +195,26 @@ impl Measure {
     }
 
     /// The value of each run.
-    fn values(self, table: &Table, scheme: &str) -> Vec<f64> {
-        let column = |name| table.numbers(name, &[("scheme", scheme.into())]);
-        match self {
-            Self::Seconds => column("seconds"),
-            Self::Bytes => column("bytes"),
-            Self::DuplicateRatio => {
-                let pairs = column("duplicates").into_iter().zip(column("received"));
-                pairs.map(|(duplicates, received)| duplicates / received).collect()
-            }
-        }
+    fn values(self, rows: &[SchemeRow], scheme: &str) -> Vec<f64> {
+        let value = |row: &SchemeRow| match self {
+            Self::Seconds => row.seconds,
+            Self::Bytes => row.bytes,
+            Self::DuplicateRatio => row.duplicates / row.received,
+        };
+        rows.numbers(|row| row.scheme == scheme, value)
     }
 
-    fn mean(self, table: &Table, scheme: &str) -> Estimate {
-        Estimate::mean(&self.values(table, scheme))
+    fn mean(self, rows: &[SchemeRow], scheme: &str) -> Estimate {
+        Estimate::mean(&self.values(rows, scheme))
     }
 
     /// In that of the reference, which has itself no error.
-    fn ratio(self, table: &Table, scheme: &str) -> Estimate {
-        let reference = self.mean(table, REFERENCE);
+    fn ratio(self, rows: &[SchemeRow], scheme: &str) -> Estimate {
+        let reference = self.mean(rows, REFERENCE);
         if scheme == REFERENCE {
             return Estimate { error: 0.0, ..reference.over(reference) };
         }
-        self.mean(table, scheme).over(reference)
+        self.mean(rows, scheme).over(reference)
     }
 
     fn show(self, value: f64) -> String {
@@ -228,9 +226,10 @@ impl Measure {
     }
 
     fn exhibits(self, table: &Table) -> Vec<Exhibit> {
+        let rows: Vec<SchemeRow> = table.read().unwrap_or_default();
         let line = |scheme: &Scheme| {
-            let values = self.values(table, scheme.name);
-            let least = -largest(values.iter().map(|value| -value));
+            let values = self.values(&rows, scheme.name);
+            let least = smallest(values.iter().copied());
             let shown = [least, mean(&values), largest(values)].map(|value| self.show(value));
             std::iter::once(scheme.name.to_owned()).chain(shown).collect()
         };
@@ -251,7 +250,9 @@ fn longer(percent: f64) -> Claim {
         quote("0.7% (no loss) to 1% (with losses) higher average", CONCLUSIONS),
         Target::Equal(percent),
         2.0,
-        |table| Measure::Seconds.ratio(table, "m/rand/org_2").minus(1.0.into()).times(100.0),
+        |rows: &[SchemeRow]| {
+            Measure::Seconds.ratio(rows, "m/rand/org_2").minus(1.0.into()).times(100.0)
+        },
     )
 }
 
@@ -274,8 +275,8 @@ fn saves(name: &'static str, scheme: &'static str, quote: Quote, percent: f64) -
         quote,
         Target::Equal(percent),
         5.0,
-        move |table| {
-            Measure::Bytes.mean(table, scheme).percent_below(Measure::Bytes.mean(table, REFERENCE))
+        move |rows: &[SchemeRow]| {
+            Measure::Bytes.mean(rows, scheme).percent_below(Measure::Bytes.mean(rows, REFERENCE))
         },
     )
 }
@@ -286,11 +287,11 @@ fn duration_claims(percent: f64) -> Vec<Claim> {
         "duration of m/seq/org_1 over that of the slowest that does not send in sequence",
         quote("sending objects in sequence is definitively a bad strategy", CONCLUSIONS),
         Target::AtLeast(1.0),
-        |table| {
+        |rows: &[SchemeRow]| {
             let others = SCHEMES.iter().filter(|scheme| !scheme.is_sequential());
-            let means = others.map(|scheme| Measure::Seconds.mean(table, scheme.name));
+            let means = others.map(|scheme| Measure::Seconds.mean(rows, scheme.name));
             let slowest = means.reduce(|a, b| if a.value >= b.value { a } else { b });
-            let sequential = Measure::Seconds.mean(table, "m/seq/org_1");
+            let sequential = Measure::Seconds.mean(rows, "m/seq/org_1");
             slowest.map_or(f64::NAN.into(), |slowest| sequential.over(slowest))
         },
     );
@@ -304,16 +305,16 @@ fn sequence_without_losses() -> Claim {
         "without losses m/seq/org_2 is as fast as the fastest: its duration over that of single/org_2",
         Target::AtMost(1.1),
         0.0,
-        |table| Measure::Seconds.ratio(table, "m/seq/org_2"),
+        |rows: &[SchemeRow]| Measure::Seconds.ratio(rows, "m/seq/org_2"),
     )
 }
 
 fn duplicate_claims() -> Vec<Claim> {
-    let least = |table: &Table| {
+    let least = |rows: &[SchemeRow]| {
         let differences = SCHEMES.chunks_exact(2).map(|pair| {
             let [one, two] = [0, 1].map(|organization| {
                 let name = pair.get(organization).map_or("", |scheme| scheme.name);
-                Measure::DuplicateRatio.mean(table, name)
+                Measure::DuplicateRatio.mean(rows, name)
             });
             one.minus(two)
         });
@@ -365,11 +366,13 @@ fn table_2_claims() -> Vec<Claim> {
                 quote(format!("{number:.2}"), "table 2"),
                 Target::Equal(number),
                 (tolerance * 1000.0).round() / 1000.0,
-                move |table| measure.ratio(table, scheme),
+                move |rows: &[SchemeRow]| measure.ratio(rows, scheme),
             ));
         }
     }
-    let objects = |table: &Table| table.numbers("objects", &[("scheme", "m/seq/org_2".into())]);
+    let objects = |rows: &[SchemeRow]| {
+        rows.numbers(|row| row.scheme == "m/seq/org_2", |row| row.objects as f64)
+    };
     claims.extend([
         Claim::printed(
             "layers",
@@ -377,7 +380,7 @@ fn table_2_claims() -> Vec<Claim> {
             quote("to subscribe to more than three layers in all cases", "section 6.3.2"),
             Target::AtMost(3.0),
             0.0,
-            |table| largest(table.numbers("layers", &[])),
+            |rows: &[SchemeRow]| largest(rows.iter().map(|row| row.layers.into())),
         ),
         Claim::printed(
             "failed least",
@@ -385,7 +388,7 @@ fn table_2_claims() -> Vec<Claim> {
             quote("between 48 to 61 objects out of 64", "section 6.3.2"),
             Target::Equal(48.0),
             6.0,
-            move |table| -largest(objects(table).into_iter().map(|objects| -objects)),
+            move |rows| smallest(objects(rows)),
         ),
         Claim::printed(
             "failed most",
@@ -393,15 +396,16 @@ fn table_2_claims() -> Vec<Claim> {
             quote("the receiver never managed to complete all objects", "section 6.3.2"),
             Target::AtMost(63.0),
             0.0,
-            move |table| largest(objects(table)),
+            move |rows| largest(objects(rows)),
         ),
     ]);
     claims
 }
 
 fn table_2_exhibits(table: &Table) -> Vec<Exhibit> {
+    let rows: Vec<SchemeRow> = table.read().unwrap_or_default();
     let line = |scheme: &Scheme| {
-        let ratio = |measure: Measure| format!("{:.2}", measure.ratio(table, scheme.name).value);
+        let ratio = |measure: Measure| format!("{:.2}", measure.ratio(&rows, scheme.name).value);
         let measures = [Measure::DuplicateRatio, Measure::Bytes, Measure::Seconds];
         std::iter::once(scheme.name.to_owned()).chain(measures.map(ratio)).collect()
     };
@@ -413,86 +417,69 @@ fn table_2_exhibits(table: &Table) -> Vec<Exhibit> {
     })]
 }
 
-/// A figure, and its quantity.
-macro_rules! figure {
-    ($id:literal, $paper:literal, $what:literal, $run:expr, $claims:expr, $measure:expr) => {
-        Experiment {
-            id: $id,
-            paper: $paper,
-            what: $what,
-            kind: Kind::Counted,
-            columns: COLUMNS,
-            cases,
-            run: $run,
-            claims: $claims,
-            exhibits: |table| $measure.exhibits(table),
-        }
-    };
-}
-
-pub(crate) const FIGURE_10: Experiment = figure!(
-    "fc.fig10",
-    "FCAST, figure 10",
-    "Time to receive 1 042 142 bytes, sent in eight ways, without losses: symbols of 512 bytes, \
-     k = 32, n/k = 4 (Reed-Solomon), objects of 16 384 bytes, six layers of rates 1, 1, 2, 4, 8, 16 \
-     times 32 packets a second (the paper does not give its rate), RLC with the constants of MCL, one \
-     receiver that is there from the beginning; m/p_rand with l = 2. 40 runs of each (quick: 10) of \
-     the real sender and receiver in the simulator, on ids.",
-    without_loss,
-    || {
+pub(crate) const FIGURE_10: Experiment = Experiment {
+    id: "fc.fig10",
+    paper: "FCAST, figure 10",
+    what: "Time to receive 1 042 142 bytes, sent in eight ways, without losses: symbols of 512 bytes, \
+           k = 32, n/k = 4 (Reed-Solomon), objects of 16 384 bytes, six layers of rates 1, 1, 2, 4, 8, 16 \
+           times 32 packets a second (the paper does not give its rate), RLC with the constants of MCL, one \
+           receiver that is there from the beginning; m/p_rand with l = 2. 40 runs of each (quick: 10) of \
+           the real sender and receiver in the simulator, on ids.",
+    sweep: &WITHOUT_LOSSES,
+    claims: || {
         let mut claims = duration_claims(0.7);
         claims.push(sequence_without_losses());
         claims
     },
-    Measure::Seconds
-);
+    exhibits: |table| Measure::Seconds.exhibits(table),
+};
 
-pub(crate) const FIGURE_11: Experiment = figure!(
-    "fc.fig11",
-    "FCAST, figure 11",
-    "The runs of fc.fig10: share of what is received that had been received on another layer, or is of \
-     a block that is complete.",
-    without_loss,
-    duplicate_claims,
-    Measure::DuplicateRatio
-);
+pub(crate) const FIGURE_11: Experiment = Experiment {
+    id: "fc.fig11",
+    paper: "FCAST, figure 11",
+    what: "The runs of fc.fig10: share of what is received that had been received on another layer, or is of \
+           a block that is complete.",
+    sweep: &WITHOUT_LOSSES,
+    claims: duplicate_claims,
+    exhibits: |table| Measure::DuplicateRatio.exhibits(table),
+};
 
-pub(crate) const FIGURE_12: Experiment = figure!(
-    "fc.fig12",
-    "FCAST, figure 12",
-    "The runs of fc.fig10: most bytes of symbols that wait for the rest of their object.",
-    without_loss,
-    || vec![partly_random_saves(42.9), random_saves(14.9)],
-    Measure::Bytes
-);
+pub(crate) const FIGURE_12: Experiment = Experiment {
+    id: "fc.fig12",
+    paper: "FCAST, figure 12",
+    what: "The runs of fc.fig10: most bytes of symbols that wait for the rest of their object.",
+    sweep: &WITHOUT_LOSSES,
+    claims: || vec![partly_random_saves(42.9), random_saves(14.9)],
+    exhibits: |table| Measure::Bytes.exhibits(table),
+};
 
-pub(crate) const FIGURE_13: Experiment = figure!(
-    "fc.fig13",
-    "FCAST, figure 13",
-    "As fc.fig10, with bursts of losses on the receiver's link: a packet is lost with probability 0.01 \
-     after one that arrives, 0.75 after one that is lost.",
-    with_loss,
-    || duration_claims(1.0),
-    Measure::Seconds
-);
+pub(crate) const FIGURE_13: Experiment = Experiment {
+    id: "fc.fig13",
+    paper: "FCAST, figure 13",
+    what: "As fc.fig10, with bursts of losses on the receiver's link: a packet is lost with probability 0.01 \
+           after one that arrives, 0.75 after one that is lost.",
+    sweep: &WITH_LOSSES,
+    claims: || duration_claims(1.0),
+    exhibits: |table| Measure::Seconds.exhibits(table),
+};
 
-pub(crate) const FIGURE_14: Experiment = figure!(
-    "fc.fig14",
-    "FCAST, figure 14",
-    "As fc.fig11, with the losses of fc.fig13.",
-    with_loss,
-    duplicate_claims,
-    Measure::DuplicateRatio
-);
+pub(crate) const FIGURE_14: Experiment = Experiment {
+    id: "fc.fig14",
+    paper: "FCAST, figure 14",
+    what: "As fc.fig11, with the losses of fc.fig13.",
+    sweep: &WITH_LOSSES,
+    claims: duplicate_claims,
+    exhibits: |table| Measure::DuplicateRatio.exhibits(table),
+};
 
-pub(crate) const FIGURE_15: Experiment = figure!(
-    "fc.fig15",
-    "FCAST, figure 15",
-    "As fc.fig12, with the losses of fc.fig13.",
-    with_loss,
-    || vec![partly_random_saves(47.4), random_saves(25.8)],
-    Measure::Bytes
-);
+pub(crate) const FIGURE_15: Experiment = Experiment {
+    id: "fc.fig15",
+    paper: "FCAST, figure 15",
+    what: "As fc.fig12, with the losses of fc.fig13.",
+    sweep: &WITH_LOSSES,
+    claims: || vec![partly_random_saves(47.4), random_saves(25.8)],
+    exhibits: |table| Measure::Bytes.exhibits(table),
+};
 
 pub(crate) const TABLE_2_SUMMARY: Experiment = Experiment {
     id: "fc.table2",
@@ -500,10 +487,7 @@ pub(crate) const TABLE_2_SUMMARY: Experiment = Experiment {
     what: "The runs of fc.fig13 to fc.fig15: averages in those of single/org_2. Printed ratios are \
            compared with a tolerance of 20 % for duplicates and 15 % for the duration, 0.05 for space, \
            as the rates of the paper are not known.",
-    kind: Kind::Counted,
-    columns: COLUMNS,
-    cases,
-    run: with_loss,
+    sweep: &WITH_LOSSES,
     claims: table_2_claims,
     exhibits: table_2_exhibits,
 };

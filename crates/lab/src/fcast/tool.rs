@@ -3,15 +3,16 @@
 //! observed.
 
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::loopback;
-use crate::table::{Table, TableRow, row};
+use crate::row::Rows;
 use fontana::{
     Addressing, CancellationToken, Code, FcastFormat, Format, Ordering, Outcome, Rate,
     ReceiveEvent, ReceiveFormat, Receiver, SendMode, Sender, SimulatedLoss,
 };
 use fontana_net::{Batch, ReceiveConfig, ReceiveSocket, thread};
 use fontana_wire::Packet;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -77,19 +78,37 @@ pub(crate) const REAL: Experiment = Experiment {
            another as FCAST sessions (Reed-Solomon, k = 32, symbols of 512 bytes) by the library over real \
            sockets, to a receiver that loses 10 %; on demand and in push mode, all objects scheduled together and \
            one after the other. Only in this form: some seconds.",
-    kind: Kind::Timed,
-    columns: &["transfer", "exact", "objects", "early", "ended", "packets", "malformed", "changes"],
-    cases: |_| TRANSFERS.len() as u32,
-    run: |case| {
-        let transfer = TRANSFERS.get(case.index as usize);
-        transfer.and_then(|transfer| transfer.run(case).ok()).into_iter().collect()
+    sweep: &SweepOf {
+        name: "fc.tool",
+        kind: Kind::Timed,
+        cases: |_| TRANSFERS.len() as u32,
+        run: |case| {
+            let transfer = TRANSFERS.get(case.index as usize);
+            transfer.and_then(|transfer| transfer.run(case).ok()).into_iter().collect()
+        },
     },
     claims,
     exhibits: |_| Vec::new(),
 };
 
+/// A transfer, as it was observed.
+#[derive(Serialize, Deserialize)]
+struct Transferred {
+    transfer: String,
+    /// Whether the receiver has exactly the files.
+    exact: bool,
+    objects: u32,
+    early: u32,
+    /// Whether the sender ended by itself.
+    ended: bool,
+    packets: u32,
+    malformed: u32,
+    /// Share of packets of another object than the one before.
+    changes: f64,
+}
+
 impl ToolTransfer {
-    fn run(self, case: &Case) -> Result<TableRow, Box<dyn Error>> {
+    fn run(self, case: &Case) -> Result<Transferred, Box<dyn Error>> {
         let (here, there) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let roots = write_files(case, here.path())?;
         let loopback = loopback::interface()?;
@@ -143,16 +162,16 @@ impl ToolTransfer {
         let (sent, heard) = (sent?, heard.map_err(panicked)??);
         let Received { outcome, objects, early } = received?;
         let exact = outcome == Outcome::Complete && is_same(here.path(), there.path())?;
-        Ok(row![
-            self.name,
-            u32::from(exact),
+        Ok(Transferred {
+            transfer: self.name.into(),
+            exact,
             objects,
             early,
-            u32::from(sent.outcome == Outcome::Complete),
-            heard.packets,
-            heard.malformed,
-            f64::from(heard.changes) / f64::from(heard.packets.max(1)),
-        ])
+            ended: sent.outcome == Outcome::Complete,
+            packets: heard.packets,
+            malformed: heard.malformed,
+            changes: f64::from(heard.changes) / f64::from(heard.packets.max(1)),
+        })
     }
 }
 
@@ -245,69 +264,67 @@ fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
 }
 
 fn claims() -> Vec<Claim> {
-    let of = |column: &'static str, transfer: &'static str| {
-        move |table: &Table| table.number(column, &[("transfer", transfer.into())])
+    let of = |number: fn(&Transferred) -> f64, transfer: &'static str| {
+        move |rows: &[Transferred]| rows.number(|row| row.transfer == transfer, number)
     };
     let [on_demand, kept, one_by_one] = TRANSFERS.map(|transfer| transfer.name);
-    let shape = |name: &str, text: &str, quote, bound, measure: Box<dyn Fn(&Table) -> f64>| {
-        Claim::shape(name, text, quote, bound, measure)
-    };
+    let exact = |transfer| of(|row| f64::from(u8::from(row.exact)), transfer);
     vec![
-        shape(
+        Claim::shape(
             "on demand",
             "a receiver that joins late has every file, with its directories and every byte",
             quote("receivers can arrive at any time", "section 1.2"),
             Target::AtLeast(1.0),
-            Box::new(of("exact", on_demand)),
+            exact(on_demand),
         ),
-        shape(
+        Claim::shape(
             "push",
             "the same for a receiver that joined before",
             quote("all the receivers must be ready before the transmission starts", "section 1.2"),
             Target::AtLeast(1.0),
-            Box::new(of("exact", kept)),
+            exact(kept),
         ),
         Claim::own(
             "ends",
             "and the sender ends by itself",
             Target::Equal(1.0),
             0.0,
-            of("ended", kept),
+            of(|row| f64::from(u8::from(row.ended)), kept),
         ),
-        shape(
+        Claim::shape(
             "fragments",
             "objects of the transfer: one for each fragment",
             quote("Each fragment contains all the information required", "section 4.1"),
             Target::AtLeast(FRAGMENTS.into()),
-            Box::new(of("objects", kept)),
+            of(|row| row.objects.into(), kept),
         ),
-        shape(
+        Claim::shape(
             "immediate",
             "objects on the disk before the last symbol had been received",
             quote("can be processed by the application as soon as", "section 4.1"),
             Target::AtLeast(1.0),
-            Box::new(of("early", kept)),
+            of(|row| row.early.into(), kept),
         ),
         Claim::own(
             "packets",
             "packets that are none of ALC",
             Target::Equal(0.0),
             0.0,
-            of("malformed", kept),
+            of(|row| row.malformed.into(), kept),
         ),
-        shape(
+        Claim::shape(
             "keep",
             "share of packets of another object than the one before",
             quote("triggers the scheduling of all the symbols of all the", "section 4.2.3"),
             Target::AtLeast(0.5),
-            Box::new(of("changes", kept)),
+            of(|row| row.changes, kept),
         ),
         Claim::own(
             "push each",
             "objects that are pushed one by one are sent one after the other: the same share",
             Target::AtMost(0.1),
             0.0,
-            of("changes", one_by_one),
+            of(|row| row.changes, one_by_one),
         ),
     ]
 }

@@ -2,13 +2,14 @@
 
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target};
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
-use crate::statistics::{largest, mean};
-use crate::table::{TableRow, row};
+use crate::statistics::{largest, mean, smallest};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::LossModel;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,25 +31,18 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            1 % of independent losses: the real sender and receivers, on ids. Once the receivers get the \
            manifest as everything else, once they have it beforehand. A million of them, with time and \
            memory: cargo bench -p fontana-sim --bench crowd -- star 1000000.",
-    kind: Kind::Counted,
-    columns: &[
-        "receivers",
-        "manifest",
-        "complete",
-        "mean_inefficiency",
-        "worst_inefficiency",
-        "sender_packets",
-        "feedback_packets",
-        "events",
-        "deliveries",
-    ],
-    cases: |scale| 2 * crowds(scale),
-    run: |case| crowd(case).into_iter().collect(),
+    sweep: &SweepOf {
+        name: "fo.crowd",
+        kind: Kind::Counted,
+        cases: |scale| 2 * crowds(scale),
+        run: |case| crowd(case).into_iter().collect(),
+    },
     claims,
     exhibits: |table| {
-        let series = ["beforehand", "in the session"].map(|manifest| {
-            let of = [("manifest", manifest.into())];
-            Series::new(manifest, table.points("receivers", "worst_inefficiency", &of))
+        let rows: Vec<Crowd> = table.read().unwrap_or_default();
+        let series = [BEFOREHAND, IN_THE_SESSION].map(|manifest| {
+            let point = |row: &Crowd| (row.receivers.into(), row.worst_inefficiency);
+            Series::new(manifest, rows.points(|row| row.manifest == manifest, point))
         });
         vec![Exhibit::Chart(Chart {
             name: "",
@@ -64,7 +58,27 @@ fn crowds(scale: Scale) -> u32 {
     scale.pick(QUICK_CROWDS, CROWDS.len() as u32)
 }
 
-fn crowd(case: &Case) -> Option<TableRow> {
+/// When receivers get the manifest.
+const BEFOREHAND: &str = "beforehand";
+const IN_THE_SESSION: &str = "in the session";
+
+/// A session with receivers.
+#[derive(Serialize, Deserialize)]
+struct Crowd {
+    receivers: u32,
+    manifest: String,
+    /// Whether all receivers are.
+    complete: bool,
+    mean_inefficiency: f64,
+    worst_inefficiency: f64,
+    /// Packets that were sent by [`READ_AT`].
+    sender_packets: f64,
+    feedback_packets: u64,
+    events: u64,
+    deliveries: u64,
+}
+
+fn crowd(case: &Case) -> Option<Crowd> {
     let is_known = case.index.is_multiple_of(2);
     let receivers = *CROWDS.get(case.index as usize / 2)?;
     let session = Session::raptorq(BYTES, RATE, case.seed)?;
@@ -83,24 +97,24 @@ fn crowd(case: &Case) -> Option<TableRow> {
     let etas: Vec<f64> = scene.all_stats().iter().map(of).collect();
     let by_sender = scene.sent(0)?;
     let stats = scene.run.stats();
-    Some(row![
+    Some(Crowd {
         receivers,
-        if is_known { "beforehand" } else { "in the session" },
-        u32::from(complete),
-        mean(&etas),
-        largest(etas.iter().copied()),
-        sent,
+        manifest: if is_known { BEFOREHAND } else { IN_THE_SESSION }.into(),
+        complete,
+        mean_inefficiency: mean(&etas),
+        worst_inefficiency: largest(etas),
+        sender_packets: sent as f64,
         // Packets that were not sent by the sender.
-        stats.sent - by_sender,
-        stats.events,
-        stats.deliveries,
-    ])
+        feedback_packets: stats.sent - by_sender,
+        events: stats.events,
+        deliveries: stats.deliveries,
+    })
 }
 
 fn claims() -> Vec<Claim> {
-    let most = |column: &'static str, manifest: &'static str| {
-        move |table: &crate::table::Table| {
-            largest(table.numbers(column, &[("manifest", manifest.into())]))
+    let worst = |manifest: &'static str| {
+        move |rows: &[Crowd]| {
+            largest(rows.numbers(|row| row.manifest == manifest, |row| row.worst_inefficiency))
         }
     };
     vec![
@@ -109,14 +123,14 @@ fn claims() -> Vec<Claim> {
             "every receiver of every crowd completes",
             Target::Equal(1.0),
             0.0,
-            |table| -largest(table.numbers("complete", &[]).into_iter().map(|c| -c)),
+            |rows: &[Crowd]| smallest(rows.iter().map(|row| u8::from(row.complete).into())),
         ),
         Claim::identity(
             "feedback",
             "packets that receivers send: they have no way to send one",
             Target::Equal(0.0),
             0.0,
-            |table| largest(table.numbers("feedback_packets", &[])),
+            |rows: &[Crowd]| largest(rows.iter().map(|row| row.feedback_packets as f64)),
         ),
         Claim::identity(
             "work",
@@ -124,9 +138,9 @@ fn claims() -> Vec<Claim> {
              fewest",
             Target::Equal(1.0),
             0.0,
-            |table| {
-                let sent = table.numbers("sender_packets", &[]);
-                largest(sent.iter().copied()) / -largest(sent.iter().map(|sent| -sent))
+            |rows: &[Crowd]| {
+                let sent = || rows.iter().map(|row| row.sender_packets);
+                largest(sent()) / smallest(sent())
             },
         ),
         Claim::own(
@@ -135,7 +149,7 @@ fn claims() -> Vec<Claim> {
              (1 % for control packets, and 3 % for RaptorQ and uneven luck)",
             Target::AtMost(1.04),
             0.0,
-            most("worst_inefficiency", "beforehand"),
+            worst(BEFOREHAND),
         ),
         Claim::own(
             "heard",
@@ -143,7 +157,7 @@ fn claims() -> Vec<Claim> {
              object has 749 (five manifests lost one after the other)",
             Target::AtMost(2.7),
             0.0,
-            most("worst_inefficiency", "in the session"),
+            worst(IN_THE_SESSION),
         ),
     ]
 }

@@ -4,13 +4,14 @@
 use super::churn::{self, Churn};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target};
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::LossModel;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ const RATE: u64 = 12_500_000;
 const LIMIT: Duration = Duration::from_secs(3_600);
 /// The last case: levels that change permanently.
 const CHURNING: &str = "churn";
+const JOINING: &str = "join";
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "fo.eta",
@@ -35,19 +37,23 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            join at any time within the first 10 s and know the manifest. Last, a session of four layers from \
            four mirrors, one of which starts again, and eight receivers that change their level about ten \
            times a second, one of which starts again.",
-    kind: Kind::Counted,
-    columns: &["setting", "bytes", "loss", "mirrors", "eta", "worst_eta", "worst_eta_d"],
-    cases: |scale| points(scale) + 1,
-    run: |case| {
-        let row = if case.index == points(case.scale) { churning(case) } else { receive(case) };
-        row.into_iter().collect()
+    sweep: &SweepOf {
+        name: "fo.eta",
+        kind: Kind::Counted,
+        cases: |scale| points(scale) + 1,
+        run: |case| {
+            let is_last = case.index == points(case.scale);
+            let row = if is_last { churning(case) } else { receive(case) };
+            row.into_iter().collect()
+        },
     },
     claims,
     exhibits: |table| {
-        let series = table.values("bytes").into_iter().map(|bytes| {
-            let label = format!("{bytes} bytes");
-            let of = [("mirrors", 1_u32.into()), ("bytes", bytes), ("setting", "join".into())];
-            Series::new(label, table.points("loss", "worst_eta", &of))
+        let rows: Vec<Receivers> = table.read().unwrap_or_default();
+        let series = rows.distinct(|row| row.bytes).into_iter().map(|bytes| {
+            let is = |row: &Receivers| row.joins() && row.mirrors == 1 && row.bytes == bytes;
+            let points = rows.points(is, |row| (row.loss.into(), row.worst_eta));
+            Series::new(format!("{bytes} bytes"), points)
         });
         vec![Exhibit::Chart(Chart {
             name: "",
@@ -63,7 +69,26 @@ fn points(scale: Scale) -> u32 {
     scale.pick(QUICK_SIZES, SIZES.len() as u32) * (LOSSES.len() * MIRRORS.len()) as u32
 }
 
-fn receive(case: &Case) -> Option<TableRow> {
+/// The receivers of a session.
+#[derive(Serialize, Deserialize)]
+struct Receivers {
+    setting: String,
+    bytes: u64,
+    /// Per cent.
+    loss: u32,
+    mirrors: u32,
+    eta: f64,
+    worst_eta: f64,
+    worst_eta_d: f64,
+}
+
+impl Receivers {
+    fn joins(&self) -> bool {
+        self.setting == JOINING
+    }
+}
+
+fn receive(case: &Case) -> Option<Receivers> {
     let index = case.index as usize;
     let mirrors = MIRRORS[index % MIRRORS.len()];
     let loss = LOSSES[index / MIRRORS.len() % LOSSES.len()];
@@ -85,22 +110,23 @@ fn receive(case: &Case) -> Option<TableRow> {
     if !scene.until_all_left(LIMIT)? {
         return None;
     }
-    Some(summary(&scene, &session, ("join", bytes, loss, mirrors)))
+    Some(summary(&scene, &session, (JOINING, bytes, loss, mirrors)))
 }
 
 fn summary(
     scene: &Scene,
     session: &Session,
     (setting, bytes, loss, mirrors): (&str, u64, u32, u32),
-) -> TableRow {
+) -> Receivers {
     let of = |stats| Inefficiency::of(stats, session.source_symbols());
     let found: Vec<_> = scene.all_stats().iter().map(of).collect();
     let etas: Vec<f64> = found.iter().map(|found| found.reception).collect();
     let worst_eta_d = largest(found.iter().map(|found| found.distinctness));
-    row![setting, bytes, loss, mirrors, mean(&etas), largest(etas.iter().copied()), worst_eta_d]
+    let (setting, eta, worst_eta) = (setting.into(), mean(&etas), largest(etas));
+    Receivers { setting, bytes, loss, mirrors, eta, worst_eta, worst_eta_d }
 }
 
-fn churning(case: &Case) -> Option<TableRow> {
+fn churning(case: &Case) -> Option<Receivers> {
     let Churn { scene, session } = churn::play(case.seed, case.stream(0).next_u64())?;
     let bytes = session.manifest.transfer_length();
     Some(summary(&scene, &session, (CHURNING, bytes, churn::LOSS_PERCENT, churn::MIRRORS)))
@@ -108,10 +134,9 @@ fn churning(case: &Case) -> Option<TableRow> {
 
 fn claims() -> Vec<Claim> {
     let worst = |bytes: u64, mirrors: u32| {
-        move |table: &Table| {
-            let of =
-                [("bytes", bytes.into()), ("mirrors", mirrors.into()), ("setting", "join".into())];
-            largest(table.numbers("worst_eta", &of))
+        move |rows: &[Receivers]| {
+            let is = |row: &Receivers| row.joins() && row.bytes == bytes && row.mirrors == mirrors;
+            largest(rows.numbers(is, |row| row.worst_eta))
         }
     };
     vec![
@@ -129,10 +154,9 @@ fn claims() -> Vec<Claim> {
              and 72 blocks by 2 %",
             Target::AtMost(1.03),
             0.0,
-            |table| {
-                let of = [("mirrors", 1_u32.into()), ("setting", "join".into())];
-                let points = table.points("bytes", "worst_eta", &of).into_iter();
-                largest(points.filter(|point| point.0 >= SIZES[1] as f64).map(|point| point.1))
+            |rows: &[Receivers]| {
+                let is = |row: &Receivers| row.joins() && row.mirrors == 1 && row.bytes >= SIZES[1];
+                largest(rows.numbers(is, |row| row.worst_eta))
             },
         ),
         Claim::own(
@@ -156,7 +180,7 @@ fn claims() -> Vec<Claim> {
              anywhere among the 2^24 symbols of a block have in common by chance, k/2^25 at most",
             Target::Equal(1.0),
             LONGEST_BLOCK / 2_f64.powi(25),
-            |table| largest(table.numbers("worst_eta_d", &[("setting", "join".into())])),
+            |rows: &[Receivers]| largest(rows.numbers(Receivers::joins, |row| row.worst_eta_d)),
         ),
         Claim::own(
             "churn",
@@ -164,7 +188,7 @@ fn claims() -> Vec<Claim> {
              sender and one of a receiver",
             Target::Equal(1.0),
             0.0005,
-            |table| table.number("worst_eta_d", &[("setting", CHURNING.into())]),
+            |rows: &[Receivers]| rows.number(|row| row.setting == CHURNING, |row| row.worst_eta_d),
         ),
     ]
 }

@@ -2,11 +2,11 @@
 //! To compare, Reno, to which the RFCs of that time are fair, shares it with CUBIC, today's TCP.
 
 use crate::claim::{Claim, Target};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::scene::Peer;
 use crate::session::{HEADER_BYTES, LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::statistics::mean;
-use crate::table::{Table, TableRow, row};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Driver, Instant, SubscriptionLimits, presets};
@@ -15,6 +15,7 @@ use fontana_sim::{
     SimulationConfig, TcpConfig, TcpVariant, Traffic,
 };
 use fontana_wire::{CongestionControl, LayerRates};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// 20 Mbit/s.
@@ -56,19 +57,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            session's throughput over the flow's (none among sessions: 0), Jain's index, the share of the \
            bottleneck that is used, and what it drops; and when the sessions first had half of their fair \
            share over 10 s (never, or no session: the whole run).",
-    kind: Kind::Counted,
-    columns: &[
-        "control",
-        "against",
-        "seconds",
-        "ratio",
-        "jain",
-        "used",
-        "dropped",
-        "convergence_seconds",
-    ],
-    cases: |_| (CONTROLS.len() * RIVALS.len()) as u32 + 1,
-    run: |case| share(case).into_iter().collect(),
+    sweep: &SweepOf {
+        name: "fo.fair",
+        kind: Kind::Counted,
+        cases: |_| (CONTROLS.len() * RIVALS.len()) as u32 + 1,
+        run: |case| share(case).into_iter().collect(),
+    },
     claims,
     exhibits: |_| Vec::new(),
 };
@@ -193,7 +187,21 @@ impl Sharing {
     }
 }
 
-fn share(case: &Case) -> Option<TableRow> {
+/// A bottleneck, and how it was shared.
+#[derive(Serialize, Deserialize)]
+struct Shared {
+    control: String,
+    against: String,
+    seconds: u32,
+    /// Throughput of the session over that of the flow; 0 without a flow.
+    ratio: f64,
+    jain: f64,
+    used: f64,
+    dropped: f64,
+    convergence_seconds: u32,
+}
+
+fn share(case: &Case) -> Option<Shared> {
     let index = case.index as usize;
     let control = CONTROLS.get(index / RIVALS.len()).copied();
     let (control, rival, congestion) = match control {
@@ -208,27 +216,28 @@ fn share(case: &Case) -> Option<TableRow> {
     let link = sharing.run.link(fontana_sim::LinkId(0))?.stats();
     let ratio = if sharing.flows.is_empty() { 0.0 } else { rates.first()? / rates.last()? };
     let square = mean(&rates.iter().map(|rate| rate * rate).collect::<Vec<_>>());
-    Some(row![
-        control,
-        rival.name,
+    Some(Shared {
+        control: control.into(),
+        against: rival.name.into(),
         seconds,
         ratio,
-        mean(&rates).powi(2) / square,
-        rates.iter().sum::<f64>() / BOTTLENECK as f64,
-        link.queue_drops as f64 / link.offered as f64,
-        sharing.convergence(),
-    ])
+        jain: mean(&rates).powi(2) / square,
+        used: rates.iter().sum::<f64>() / BOTTLENECK as f64,
+        dropped: link.queue_drops as f64 / link.offered as f64,
+        convergence_seconds: sharing.convergence(),
+    })
 }
 
 fn claims() -> Vec<Claim> {
-    let of = |column: &'static str, control: &'static str, against: &'static str| {
-        move |table: &Table| {
-            table.number(column, &[("control", control.into()), ("against", against.into())])
+    let of = |number: fn(&Shared) -> f64, control: &'static str, against: &'static str| {
+        move |rows: &[Shared]| {
+            rows.number(|row| row.control == control && row.against == against, number)
         }
     };
+    let ratio_of = move |control, against| of(|row| row.ratio, control, against);
     let mut claims = Vec::new();
     for control in ["webrc", "webrc_fast"] {
-        let ratio = of("ratio", control, "TCP CUBIC");
+        let ratio = ratio_of(control, "TCP CUBIC");
         claims.push(Claim::own(
             format!("{control}@cubic"),
             format!(
@@ -236,13 +245,12 @@ fn claims() -> Vec<Claim> {
             ),
             Target::AtMost(2.0),
             0.0,
-            move |table| {
-                let ratio = ratio(table);
+            move |rows| {
+                let ratio = ratio(rows);
                 ratio.max(1.0 / ratio)
             },
         ));
-        let (ratio, renos) =
-            (of("ratio", control, "TCP Reno"), of("ratio", "TCP Reno", "TCP CUBIC"));
+        let (ratio, renos) = (ratio_of(control, "TCP Reno"), ratio_of("TCP Reno", "TCP CUBIC"));
         claims.push(Claim::own(
             format!("{control}@reno"),
             format!(
@@ -251,21 +259,21 @@ fn claims() -> Vec<Claim> {
             ),
             Target::AtMost(1.0),
             0.0,
-            move |table| ratio(table) * renos(table),
+            move |rows| ratio(rows) * renos(rows),
         ));
         claims.push(Claim::own(
             format!("{control}@jain"),
             format!("Jain's index of eight sessions of {control}"),
             Target::AtLeast(0.9),
             0.0,
-            of("jain", control, "7 of its kind"),
+            of(|row| row.jain, control, "7 of its kind"),
         ));
         claims.push(Claim::own(
             format!("{control}@dropped"),
             format!("what the bottleneck drops, of {control} and one CUBIC flow"),
             Target::AtMost(0.05),
             0.0,
-            of("dropped", control, "TCP CUBIC"),
+            of(|row| row.dropped, control, "TCP CUBIC"),
         ));
     }
     claims

@@ -10,12 +10,13 @@
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target};
 use crate::digital_fountain::loss::LossProcess;
-use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
 use code::WindowCode;
 use fontana_proto::SplitMix64;
 use matrix::Matrix;
+use serde::{Deserialize, Serialize};
 use wave::Wave;
 
 mod bits;
@@ -56,23 +57,20 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            for up to 1.032), beside that of blocks of 10 000 symbols sent round robin. `lag`: of a \
            stream, of which 1.006 k symbols arrive in the order of their windows, how far beyond a \
            symbol the windows were when it was known, in windows (none if they do not suffice).",
-    kind: Kind::Counted,
-    columns: &["part", "k", "window", "loss", "value", "inactive"],
-    cases: |scale| cases(scale).len() as u32,
-    run,
+    sweep: &SweepOf {
+        name: "fo.window",
+        kind: Kind::Counted,
+        cases: |scale| cases(scale).len() as u32,
+        run,
+    },
     claims,
     exhibits: |table| {
+        let rows: Vec<Part> = table.read().unwrap_or_default();
         let line = |&(k, window, loss): &(u32, u32, f64)| {
-            let values = eta(table, k, window, loss);
-            let blocks = eta(table, k, BLOCKS, loss);
+            let values = values(&rows, ETA, k, window, loss);
+            let blocks = self::values(&rows, ETA, k, BLOCKS, loss);
             let lag = |part: &str| {
-                let at = [
-                    ("part", part.into()),
-                    ("window", window.into()),
-                    ("loss", loss.into()),
-                    ("k", k.into()),
-                ];
-                let lag = largest(table.numbers("value", &at));
+                let lag = largest(self::values(&rows, part, k, window, loss));
                 if lag.is_nan() { "–".into() } else { format!("{lag:.1}") }
             };
             let (average, margin) = (mean(&values), margin(&values));
@@ -99,6 +97,21 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
+/// A number of one of the parts of the experiment.
+#[derive(Serialize, Deserialize)]
+struct Part {
+    part: String,
+    k: u32,
+    /// Symbols; [`BLOCKS`] for blocks.
+    window: u32,
+    loss: f64,
+    value: f64,
+    /// Columns that became inactive.
+    inactive: u32,
+}
+
+const ETA: &str = "eta";
+
 /// In place of a window: plain RaptorQ in blocks.
 const BLOCKS: u32 = 0;
 
@@ -121,7 +134,7 @@ const fn pick(scale: Scale, of: [u32; 2]) -> u32 {
     scale.pick(of[0], of[1])
 }
 
-fn run(case: &Case) -> Vec<TableRow> {
+fn run(case: &Case) -> Vec<Part> {
     let Some(&((k, window, loss), trial)) = cases(case.scale).get(case.index as usize) else {
         return Vec::new();
     };
@@ -131,15 +144,23 @@ fn run(case: &Case) -> Vec<TableRow> {
     let steps =
         least(|steps| determined(&line, stream.first(symbols(k, steps)), DELAY_WINDOWS).is_some());
     let value = |steps: u32| f64::from(symbols(k, steps)) / f64::from(k);
-    let mut rows = vec![row!["eta", k, window, loss, value(steps), 0_u32]];
+    let row = |part: &str, window: u32, value: f64, inactive: u32| Part {
+        part: part.into(),
+        k,
+        window,
+        loss,
+        value,
+        inactive,
+    };
+    let mut rows = vec![row(ETA, window, value(steps), 0)];
     if trial == 0 {
         let count = (f64::from(k) * MOST_OVERHEAD) as u32;
         if let Some(lags) = determined(&line, stream.first(count), DELAY_WINDOWS) {
             for (part, share) in [("lag 50 %", 0.5), ("lag 99 %", 0.99)] {
-                rows.push(row![part, k, window, loss, lags.quantile(share), lags.inactive]);
+                rows.push(row(part, window, lags.quantile(share), lags.inactive));
             }
         }
-        rows.push(row!["eta", k, BLOCKS, loss, round_robin(k, loss, &mut random), 0_u32]);
+        rows.push(row(ETA, BLOCKS, round_robin(k, loss, &mut random), 0));
     }
     rows
 }
@@ -244,10 +265,10 @@ fn round_robin(k: u32, loss: f64, random: &mut SplitMix64) -> f64 {
     received as f64 / f64::from(k) / f64::from(TRIALS)
 }
 
-fn eta(table: &Table, k: u32, window: u32, loss: f64) -> Vec<f64> {
-    let at =
-        [("part", "eta".into()), ("k", k.into()), ("window", window.into()), ("loss", loss.into())];
-    table.numbers("value", &at)
+fn values(rows: &[Part], part: &str, k: u32, window: u32, loss: f64) -> Vec<f64> {
+    let is =
+        |row: &Part| row.part == part && row.k == k && row.window == window && row.loss == loss;
+    rows.numbers(is, |row| row.value)
 }
 
 /// Half of the 95 % interval of a mean.
@@ -260,8 +281,8 @@ fn margin(values: &[f64]) -> f64 {
 
 fn claims() -> Vec<Claim> {
     let worst = |part: &'static str| {
-        move |table: &Table| {
-            largest(table.numbers("value", &[("part", part.into()), ("window", 4096_u32.into())]))
+        move |rows: &[Part]| {
+            largest(rows.numbers(|row| row.part == part && row.window == 4096, |row| row.value))
         }
     };
     vec![
@@ -271,9 +292,9 @@ fn claims() -> Vec<Claim> {
              of the trials, largest of all settings",
             Target::AtMost(MOST_OVERHEAD),
             0.0,
-            |table| {
+            |rows: &[Part]| {
                 let of_4096 = settings().into_iter().filter(|&(_, window, _)| window == 4096);
-                let means = of_4096.map(|(k, window, loss)| eta(table, k, window, loss));
+                let means = of_4096.map(|(k, window, loss)| values(rows, ETA, k, window, loss));
                 largest(means.filter(|etas| !etas.is_empty()).map(|etas| mean(&etas)))
             },
         ),
@@ -291,8 +312,8 @@ fn claims() -> Vec<Claim> {
              windows of 2000, for 100 000 symbols",
             Target::AtLeast(2.0),
             0.0,
-            |table| {
-                let excess = |window| mean(&eta(table, 100_000, window, 0.5)) - 1.0;
+            |rows: &[Part]| {
+                let excess = |window| mean(&values(rows, ETA, 100_000, window, 0.5)) - 1.0;
                 excess(BLOCKS) / excess(2000)
             },
         ),

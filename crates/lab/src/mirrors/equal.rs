@@ -5,9 +5,10 @@ use super::reception::{Mean, Mirrors};
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Quote, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::statistics::largest;
-use crate::table::{Table, row};
+use serde::{Deserialize, Serialize};
 
 /// Senders and stretch factors of the cases of `ms.eq2`.
 const PAIRS: [(u32, u32); 8] = [(2, 2), (3, 2), (4, 2), (2, 3), (3, 3), (4, 3), (2, 4), (4, 4)];
@@ -31,18 +32,32 @@ pub(crate) const EQUATION_2: Experiment = Experiment {
     what: "Reception inefficiency of i equal senders at stretch factor c: the formula \
            i c (1 - (1 - eps/c)^(1/i)) and the mean of 10 000 simulated receptions of a file of \
            1000 packets that needs 1055 distinct ones.",
-    kind: Kind::Counted,
-    columns: &["senders", "stretch", "formula", "simulated"],
-    cases: |_| PAIRS.len() as u32,
-    run: |case| {
-        let Some(&(senders, stretch)) = PAIRS.get(case.index as usize) else { return Vec::new() };
-        let formula = equal_senders(senders, f64::from(stretch), EPSILON);
-        let mean = simulate(senders, f64::from(stretch), EXACT_TRIALS, case);
-        vec![row![senders, stretch, formula, mean.packets / f64::from(SOURCE_SYMBOLS)]]
+    sweep: &SweepOf {
+        name: "ms.eq2",
+        kind: Kind::Counted,
+        cases: |_| PAIRS.len() as u32,
+        run: equation_2,
     },
     claims: equation_2_claims,
     exhibits: |_| Vec::new(),
 };
+
+/// The inefficiency of equal senders, by the formula and as simulated.
+#[derive(Serialize, Deserialize)]
+struct Equation2 {
+    senders: u32,
+    stretch: u32,
+    formula: f64,
+    simulated: f64,
+}
+
+fn equation_2(case: &Case) -> Vec<Equation2> {
+    let Some(&(senders, stretch)) = PAIRS.get(case.index as usize) else { return Vec::new() };
+    let formula = equal_senders(senders, f64::from(stretch), EPSILON);
+    let mean = simulate(senders, f64::from(stretch), EXACT_TRIALS, case);
+    let simulated = mean.packets / f64::from(SOURCE_SYMBOLS);
+    vec![Equation2 { senders, stretch, formula, simulated }]
+}
 
 fn overhead() -> Quote {
     quote("with an overhead of approximately 14%", "section V-A.2")
@@ -58,8 +73,8 @@ fn nearest_thousandth() -> Quote {
 
 fn equation_2_claims() -> Vec<Claim> {
     let formula = |senders: u32, stretch: u32| {
-        move |table: &Table| {
-            table.number("formula", &[("senders", senders.into()), ("stretch", stretch.into())])
+        move |rows: &[Equation2]| {
+            rows.number(|row| row.senders == senders && row.stretch == stretch, |row| row.formula)
         }
     };
     vec![
@@ -85,7 +100,7 @@ fn equation_2_claims() -> Vec<Claim> {
             loss_in_efficiency(),
             Target::AtMost(1.04),
             0.0,
-            move |table| formula(4, 4)(table) / formula(2, 4)(table),
+            move |rows| formula(4, 4)(rows) / formula(2, 4)(rows),
         ),
         Claim::printed(
             "simulation",
@@ -93,9 +108,8 @@ fn equation_2_claims() -> Vec<Claim> {
             nearest_thousandth(),
             Target::AtMost(0.001),
             0.0,
-            |table| {
-                let pairs = table.points("formula", "simulated", &[]);
-                largest(pairs.iter().map(|(formula, simulated)| (formula - simulated).abs()))
+            |rows: &[Equation2]| {
+                largest(rows.iter().map(|row| (row.formula - row.simulated).abs()))
             },
         ),
     ]
@@ -106,29 +120,50 @@ pub(crate) const FIGURE_1: Experiment = Experiment {
     paper: "mirror sites, figure 1",
     what: "Reception inefficiency and speed-up over one sender, against the stretch factor, for 1 \
            to 4 senders of equal rates; 1000 receptions for each point.",
-    kind: Kind::Counted,
-    columns: &["senders", "stretch", "inefficiency", "speedup"],
-    cases: |_| QUARTERS.len() as u32 * MOST_SENDERS,
-    run: |case| {
-        let senders = 1 + case.index % MOST_SENDERS;
-        let Some(&quarters) = QUARTERS.get((case.index / MOST_SENDERS) as usize) else {
-            return Vec::new();
-        };
-        let stretch = f64::from(quarters) / 4.0;
-        let mean = simulate(senders, stretch, FIGURE_TRIALS, case);
-        let inefficiency = mean.packets / f64::from(SOURCE_SYMBOLS);
-        vec![row![senders, stretch, inefficiency, f64::from(NEEDED) / mean.first]]
+    sweep: &SweepOf {
+        name: "ms.fig1",
+        kind: Kind::Counted,
+        cases: |_| QUARTERS.len() as u32 * MOST_SENDERS,
+        run: figure_1,
     },
     claims: figure_1_claims,
-    exhibits: |table| vec![curves(table, "inefficiency"), curves(table, "speedup")],
+    exhibits: |table| {
+        let rows: Vec<Point> = table.read().unwrap_or_default();
+        vec![
+            curves(&rows, "inefficiency", |row| row.inefficiency),
+            curves(&rows, "speedup", |row| row.speedup),
+        ]
+    },
 };
 
+/// A point of the figure.
+#[derive(Serialize, Deserialize)]
+struct Point {
+    senders: u32,
+    stretch: f64,
+    inefficiency: f64,
+    speedup: f64,
+}
+
+fn figure_1(case: &Case) -> Vec<Point> {
+    let senders = 1 + case.index % MOST_SENDERS;
+    let Some(&quarters) = QUARTERS.get((case.index / MOST_SENDERS) as usize) else {
+        return Vec::new();
+    };
+    let stretch = f64::from(quarters) / 4.0;
+    let mean = simulate(senders, stretch, FIGURE_TRIALS, case);
+    let inefficiency = mean.packets / f64::from(SOURCE_SYMBOLS);
+    vec![Point { senders, stretch, inefficiency, speedup: f64::from(NEEDED) / mean.first }]
+}
+
 fn figure_1_claims() -> Vec<Claim> {
-    let point = |column: &'static str, senders: u32, stretch: u32| {
-        move |table: &Table| {
-            table.number(column, &[("senders", senders.into()), ("stretch", stretch.into())])
+    let point = |number: fn(&Point) -> f64, senders: u32, stretch: f64| {
+        move |rows: &[Point]| {
+            rows.number(|row| row.senders == senders && row.stretch == stretch, number)
         }
     };
+    let inefficiency = move |senders, stretch| point(|row| row.inefficiency, senders, stretch);
+    let speedup = move |senders| point(|row| row.speedup, senders, 4.0);
     vec![
         Claim::printed(
             "overhead",
@@ -136,21 +171,21 @@ fn figure_1_claims() -> Vec<Claim> {
             overhead(),
             Target::Equal(1.14),
             0.006,
-            point("inefficiency", 2, 4),
+            inefficiency(2, 4.0),
         ),
         Claim::shape(
             "two",
             "speed-up of two senders at c = 4",
             quote("using two senders instead of one almost halves download time", "section V-A.2"),
             Target::AtLeast(1.8),
-            point("speedup", 2, 4),
+            speedup(2),
         ),
         Claim::shape(
             "four",
             "speed-up of four over two",
             quote("instead of two almost halves download time again", "section V-A.2"),
             Target::AtLeast(1.8),
-            move |table| point("speedup", 4, 4)(table) / point("speedup", 2, 4)(table),
+            move |rows| speedup(4)(rows) / speedup(2)(rows),
         ),
         Claim::printed(
             "less",
@@ -158,14 +193,14 @@ fn figure_1_claims() -> Vec<Claim> {
             loss_in_efficiency(),
             Target::AtMost(1.04),
             0.001,
-            move |table| point("inefficiency", 4, 4)(table) / point("inefficiency", 2, 4)(table),
+            move |rows| inefficiency(4, 4.0)(rows) / inefficiency(2, 4.0)(rows),
         ),
         Claim::shape(
             "rest",
             "more stretch gains little: four senders, inefficiency at c = 3 less that at c = 8",
             quote("beyond a moderate stretch factor of c=3", "section V-A.2"),
             Target::AtMost(0.15),
-            move |table| point("inefficiency", 4, 3)(table) - point("inefficiency", 4, 8)(table),
+            move |rows| inefficiency(4, 3.0)(rows) - inefficiency(4, 8.0)(rows),
         ),
         Claim::printed(
             "formula",
@@ -173,30 +208,28 @@ fn figure_1_claims() -> Vec<Claim> {
             nearest_thousandth(),
             Target::AtMost(0.001),
             0.001,
-            |table| {
-                largest((2..=MOST_SENDERS).flat_map(|senders| {
-                    let points =
-                        table.points("stretch", "inefficiency", &[("senders", senders.into())]);
-                    points.into_iter().map(move |(stretch, found)| {
-                        (found - equal_senders(senders, stretch, EPSILON)).abs()
-                    })
+            |rows: &[Point]| {
+                let several = rows.iter().filter(|row| row.senders > 1);
+                largest(several.map(|row| {
+                    (row.inefficiency - equal_senders(row.senders, row.stretch, EPSILON)).abs()
                 }))
             },
         ),
     ]
 }
 
-fn curves(table: &Table, column: &'static str) -> Exhibit {
-    let (title, label) = match column {
+fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhibit {
+    let (title, label) = match name {
         "speedup" => ("Speed-up over one sender", "speed-up"),
         _ => ("Reception inefficiency of equal senders", "reception inefficiency"),
     };
     let series = (1..=MOST_SENDERS).map(|senders| {
-        let points = table.points("stretch", column, &[("senders", senders.into())]);
+        let is = |row: &Point| row.senders == senders;
+        let points = rows.points(is, |row| (row.stretch, number(row)));
         Series::new(format!("{senders} sender{}", if senders == 1 { "" } else { "s" }), points)
     });
     Exhibit::Chart(Chart {
-        name: column,
+        name,
         title: title.into(),
         x: Axis::linear("stretch factor"),
         y: Axis::linear(label),

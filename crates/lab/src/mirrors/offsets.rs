@@ -4,10 +4,11 @@ use super::reception::turn;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
-use crate::statistics::largest;
-use crate::table::{TableRow, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use crate::statistics::{largest, smallest};
 use fontana_proto::SplitMix64;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// How much faster the first sender is than all others.
@@ -43,17 +44,17 @@ pub(crate) const OFFSETS: Experiment = Experiment {
            asking each for its half: offsets only (enhancement 1), start and end offsets and then \
            a random order, ranges that are renegotiated (enhancement 2); the first sender faster \
            than the second by a ratio.",
-    kind: Kind::Counted,
-    columns: &["enhancement", "ratio", "inefficiency", "distinctness"],
-    cases: |_| (ENHANCEMENTS.len() * RATIOS.len()) as u32,
-    run: offsets,
+    sweep: &SweepOf {
+        name: "ms.offsets",
+        kind: Kind::Counted,
+        cases: |_| (ENHANCEMENTS.len() * RATIOS.len()) as u32,
+        run: offsets,
+    },
     claims: || {
         let distinctness = |name: &'static str, ratio: u32| {
-            move |table: &crate::table::Table| {
-                table.number(
-                    "distinctness",
-                    &[("enhancement", name.into()), ("ratio", ratio.into())],
-                )
+            move |rows: &[Enhanced]| {
+                let is = |row: &Enhanced| row.enhancement == name && row.ratio == ratio;
+                rows.number(is, |row| row.distinctness)
             }
         };
         vec![
@@ -76,16 +77,18 @@ pub(crate) const OFFSETS: Experiment = Experiment {
                 "renegotiated ranges, any ratio: most copies of a packet",
                 quote("transmit packets next from a new range", SECTION),
                 Target::AtMost(1.0),
-                |table| {
-                    let condition = [("enhancement", "renegotiated".into())];
-                    largest(table.numbers("distinctness", &condition))
+                |rows: &[Enhanced]| {
+                    let is = |row: &Enhanced| row.enhancement == "renegotiated";
+                    largest(rows.numbers(is, |row| row.distinctness))
                 },
             ),
         ]
     },
     exhibits: |table| {
+        let rows: Vec<Enhanced> = table.read().unwrap_or_default();
         let curve = |&(name, _): &(&str, Enhancement)| {
-            let points = table.points("ratio", "inefficiency", &[("enhancement", name.into())]);
+            let is = |row: &Enhanced| row.enhancement == name;
+            let points = rows.points(is, |row| (row.ratio.into(), row.inefficiency));
             Series::new(name, points)
         };
         vec![Exhibit::Chart(Chart {
@@ -98,7 +101,16 @@ pub(crate) const OFFSETS: Experiment = Experiment {
     },
 };
 
-fn offsets(case: &Case) -> Vec<TableRow> {
+/// Receptions with an enhancement.
+#[derive(Serialize, Deserialize)]
+struct Enhanced {
+    enhancement: String,
+    ratio: u32,
+    inefficiency: f64,
+    distinctness: f64,
+}
+
+fn offsets(case: &Case) -> Vec<Enhanced> {
     let index = case.index as usize;
     let (Some(&(name, enhancement)), Some(&ratio)) =
         (ENHANCEMENTS.get(index / RATIOS.len()), RATIOS.get(index % RATIOS.len()))
@@ -111,7 +123,8 @@ fn offsets(case: &Case) -> Vec<TableRow> {
         .sum();
     let packets = f64::from(packets) / f64::from(TRIALS);
     let inefficiency = packets / f64::from(SOURCE_SYMBOLS);
-    vec![row![name, ratio, inefficiency, packets / f64::from(NEEDED)]]
+    let distinctness = packets / f64::from(NEEDED);
+    vec![Enhanced { enhancement: name.into(), ratio, inefficiency, distinctness }]
 }
 
 /// Stretch factors over `eps s`, in hundredths, and numbers of senders of `ms.slow`.
@@ -124,10 +137,12 @@ pub(crate) const SLOW: Experiment = Experiment {
     what: "The senders share the packets evenly, each with its range, and all but the first are \
            slower by a ratio: duplicates that the receiver gets, at stretch factors just below, at \
            and just above eps s.",
-    kind: Kind::Counted,
-    columns: &["senders", "margin", "ratio", "distinctness"],
-    cases: |_| (SENDERS.len() * MARGINS.len()) as u32,
-    run: slow,
+    sweep: &SweepOf {
+        name: "ms.slow",
+        kind: Kind::Counted,
+        cases: |_| (SENDERS.len() * MARGINS.len()) as u32,
+        run: slow,
+    },
     claims: || {
         vec![
             Claim::shape(
@@ -135,10 +150,8 @@ pub(crate) const SLOW: Experiment = Experiment {
                 "c >= eps s, however slow the others: most copies of a packet",
                 quote("any one sender can supply enough packets", SECTION),
                 Target::AtMost(1.0),
-                |table| {
-                    largest([100_u32, 105].into_iter().flat_map(|margin| {
-                        table.numbers("distinctness", &[("margin", margin.into())])
-                    }))
+                |rows: &[SlowSenders]| {
+                    largest(rows.numbers(|row| row.margin >= 100, |row| row.distinctness))
                 },
             ),
             Claim::own(
@@ -147,9 +160,9 @@ pub(crate) const SLOW: Experiment = Experiment {
                  packet",
                 Target::AtLeast(1.0001),
                 0.0,
-                |table| {
-                    let below = [("margin", 90_u32.into()), ("ratio", 64_u32.into())];
-                    -largest(table.numbers("distinctness", &below).into_iter().map(|d| -d))
+                |rows: &[SlowSenders]| {
+                    let is = |row: &SlowSenders| row.margin == 90 && row.ratio == 64;
+                    smallest(rows.numbers(is, |row| row.distinctness))
                 },
             ),
         ]
@@ -157,7 +170,17 @@ pub(crate) const SLOW: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-fn slow(case: &Case) -> Vec<TableRow> {
+/// Receptions from senders of which all but one are slow.
+#[derive(Serialize, Deserialize)]
+struct SlowSenders {
+    senders: u32,
+    /// Stretch factor over `eps s`, in hundredths.
+    margin: u32,
+    ratio: u32,
+    distinctness: f64,
+}
+
+fn slow(case: &Case) -> Vec<SlowSenders> {
     let index = case.index as usize;
     let (Some(&senders), Some(&margin)) =
         (SENDERS.get(index / MARGINS.len()), MARGINS.get(index % MARGINS.len()))
@@ -177,7 +200,8 @@ fn slow(case: &Case) -> Vec<TableRow> {
                 .map(|_| receive(Enhancement::Range, &rates, share * senders, &mut random))
                 .sum();
             let needed = f64::from(NEEDED * TRIALS);
-            row![senders, margin, ratio, f64::from(packets) / needed]
+            let distinctness = f64::from(packets) / needed;
+            SlowSenders { senders, margin, ratio, distinctness }
         })
         .collect()
 }

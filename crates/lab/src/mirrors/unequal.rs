@@ -5,9 +5,11 @@ use super::reception::{Mirrors, turn};
 use super::{NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
-use crate::statistics::largest;
-use crate::table::{Table, TableRow, Value, row};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
+use crate::statistics::{largest, smallest};
+use crate::table::Table;
+use serde::{Deserialize, Serialize};
 
 /// Relative rates, the fastest sender first, and what they are called.
 type Rates = (&'static str, &'static [u32]);
@@ -46,16 +48,16 @@ pub(crate) const EQUATION_1: Experiment = Experiment {
     what: "Reception inefficiency of senders of different rates: the recursion of equation (1), \
            the mean of 10 000 receptions, and for two senders the exact expectation by the \
            distribution of the packets that both have sent.",
-    kind: Kind::Counted,
-    columns: &["rates", "stretch", "recursion", "simulated", "exact"],
-    cases: |_| ((TWO.len() + THREE.len() - 1) * STRETCHES.len()) as u32,
-    run: equation_1,
+    sweep: &SweepOf {
+        name: "ms.eq1",
+        kind: Kind::Counted,
+        cases: |_| ((TWO.len() + THREE.len() - 1) * STRETCHES.len()) as u32,
+        run: equation_1,
+    },
     claims: || {
-        let farthest = |a: &'static str, b: &'static str| {
-            move |table: &Table| {
-                let pairs = table.points(a, b, &[]);
-                // Three senders have no exact value: 0.
-                let pairs = pairs.into_iter().filter(|pair| pair.1 != 0.0);
+        let farthest = |pair: fn(&Equation1) -> (f64, f64)| {
+            move |rows: &[Equation1]| {
+                let pairs = rows.iter().map(pair).filter(|pair| pair.1 != 0.0);
                 largest(pairs.map(|(a, b)| (a - b).abs()))
             }
         };
@@ -65,28 +67,39 @@ pub(crate) const EQUATION_1: Experiment = Experiment {
                 "largest difference of the recursion from the simulation; the paper's thousandth",
                 quote("this is only an approximation", "section V-A.1"),
                 Target::AtMost(0.001),
-                farthest("recursion", "simulated"),
+                farthest(|row| (row.recursion, row.simulated)),
             ),
             Claim::own(
                 "exact",
                 "largest difference of the recursion from the exact sum for two senders",
                 Target::AtMost(0.001),
                 0.0,
-                farthest("recursion", "exact"),
+                farthest(|row| (row.recursion, row.exact)),
             ),
             Claim::own(
                 "sum",
                 "largest difference of the simulation from the exact sum for two senders",
                 Target::AtMost(0.0005),
                 0.0,
-                farthest("simulated", "exact"),
+                farthest(|row| (row.simulated, row.exact)),
             ),
         ]
     },
     exhibits: |_| Vec::new(),
 };
 
-fn equation_1(case: &Case) -> Vec<TableRow> {
+/// The inefficiency of senders of different rates.
+#[derive(Serialize, Deserialize)]
+struct Equation1 {
+    rates: String,
+    stretch: u32,
+    recursion: f64,
+    simulated: f64,
+    /// 0 for three senders, which have no exact value.
+    exact: f64,
+}
+
+fn equation_1(case: &Case) -> Vec<Equation1> {
     let index = case.index as usize;
     // The first of the three is one of the two.
     let all: Vec<Rates> = TWO.iter().chain(&THREE[1..]).copied().collect();
@@ -105,7 +118,8 @@ fn equation_1(case: &Case) -> Vec<TableRow> {
     } else {
         0.0
     };
-    vec![row![name, stretch, packets.iter().sum::<f64>() / k, simulated, exact]]
+    let recursion = packets.iter().sum::<f64>() / k;
+    vec![Equation1 { rates: name.into(), stretch, recursion, simulated, exact }]
 }
 
 pub(crate) const FIGURE_2: Experiment = Experiment {
@@ -113,10 +127,12 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
     paper: "mirror sites, figure 2",
     what: "Two senders of different rates: reception inefficiency, and speed-up over a receiver of \
            the faster one alone, against the stretch factor; 1000 receptions for each point.",
-    kind: Kind::Counted,
-    columns: &["rates", "stretch", "inefficiency", "speedup"],
-    cases: |_| (TWO.len() * HALVES.len()) as u32,
-    run: |case| figure_point(TWO, case),
+    sweep: &SweepOf {
+        name: "ms.fig2",
+        kind: Kind::Counted,
+        cases: |_| (TWO.len() * HALVES.len()) as u32,
+        run: |case| figure_point(TWO, case),
+    },
     claims: || {
         vec![
             worst_claim("1:1", TWO),
@@ -125,10 +141,9 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
                 "least difference between consecutive speed-ups at c = 4, from 1:1 to 8:1",
                 quote("the speedup is much less significant", SECTION),
                 Target::AtLeast(0.0),
-                |table| {
-                    let speedups: Vec<_> =
-                        TWO.iter().map(|rates| speedup(table, rates.0)).collect();
-                    -largest(speedups.windows(2).map(|pair| pair[1] - pair[0]))
+                |rows: &[Point]| {
+                    let speedups: Vec<_> = TWO.iter().map(|rates| speedup(rows, rates.0)).collect();
+                    smallest(speedups.windows(2).map(|pair| pair[0] - pair[1]))
                 },
             ),
             Claim::shape(
@@ -139,21 +154,23 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
                     SECTION,
                 ),
                 Target::AtLeast(1.15),
-                |table| speedup(table, "4:1"),
+                |rows: &[Point]| speedup(rows, "4:1"),
             ),
         ]
     },
-    exhibits: |table| vec![curves(table, "inefficiency"), curves(table, "speedup")],
+    exhibits,
 };
 
 pub(crate) const FIGURE_3: Experiment = Experiment {
     id: "ms.fig3",
     paper: "mirror sites, figure 3",
     what: "Three senders of different rates, as figure 2.",
-    kind: Kind::Counted,
-    columns: &["rates", "stretch", "inefficiency", "speedup"],
-    cases: |_| (THREE.len() * HALVES.len()) as u32,
-    run: |case| figure_point(THREE, case),
+    sweep: &SweepOf {
+        name: "ms.fig3",
+        kind: Kind::Counted,
+        cases: |_| (THREE.len() * HALVES.len()) as u32,
+        run: |case| figure_point(THREE, case),
+    },
     claims: || {
         vec![
             worst_claim("1:1:1", THREE),
@@ -163,7 +180,7 @@ pub(crate) const FIGURE_3: Experiment = Experiment {
                  1:1 over one",
                 quote("much less significant than the marginal gain of using two", SECTION),
                 Target::AtMost(0.75),
-                |table| third(table) / speedup(table, "1:1"),
+                |rows: &[Point]| third(rows) / speedup(rows, "1:1"),
             ),
             Claim::shape(
                 "significant",
@@ -177,10 +194,19 @@ pub(crate) const FIGURE_3: Experiment = Experiment {
             ),
         ]
     },
-    exhibits: |table| vec![curves(table, "inefficiency"), curves(table, "speedup")],
+    exhibits,
 };
 
-fn figure_point(figures: &[Rates], case: &Case) -> Vec<TableRow> {
+/// A point of the figures.
+#[derive(Serialize, Deserialize)]
+struct Point {
+    rates: String,
+    stretch: f64,
+    inefficiency: f64,
+    speedup: f64,
+}
+
+fn figure_point(figures: &[Rates], case: &Case) -> Vec<Point> {
     let index = case.index as usize;
     let (Some(&(name, rates)), Some(&halves)) =
         (figures.get(index % figures.len()), HALVES.get(index / figures.len()))
@@ -191,16 +217,17 @@ fn figure_point(figures: &[Rates], case: &Case) -> Vec<TableRow> {
     let mut mirrors = Mirrors::new(rates, encoding_symbols, NEEDED);
     let mean = mirrors.mean(FIGURE_TRIALS, &mut case.stream(0));
     let inefficiency = mean.packets / f64::from(SOURCE_SYMBOLS);
-    vec![row![name, f64::from(halves) / 2.0, inefficiency, f64::from(NEEDED) / mean.first]]
+    let (stretch, speedup) = (f64::from(halves) / 2.0, f64::from(NEEDED) / mean.first);
+    vec![Point { rates: name.into(), stretch, inefficiency, speedup }]
 }
 
-fn speedup(table: &Table, rates: &str) -> f64 {
-    table.number("speedup", &[("rates", rates.into()), ("stretch", 4_u32.into())])
+fn speedup(rows: &[Point], rates: &str) -> f64 {
+    rows.number(|row| row.rates == rates && row.stretch == 4.0, |row| row.speedup)
 }
 
 /// What a third sender at half the rate adds to two.
-fn third(table: &Table) -> f64 {
-    speedup(table, "2:2:1") / speedup(table, "1:1")
+fn third(rows: &[Point]) -> f64 {
+    speedup(rows, "2:2:1") / speedup(rows, "1:1")
 }
 
 /// Equal rates give the most duplicates.
@@ -214,8 +241,8 @@ fn worst_claim(equal: &'static str, figures: &'static [Rates]) -> Claim {
             SECTION,
         ),
         Target::AtMost(0.001),
-        move |table| {
-            let of = |rates: &str| table.numbers("inefficiency", &[("rates", rates.into())]);
+        move |rows: &[Point]| {
+            let of = |rates: &str| rows.numbers(|row| row.rates == rates, |row| row.inefficiency);
             let equal_rates = of(equal);
             largest(figures.iter().filter(|rates| rates.0 != equal).flat_map(|rates| {
                 let both = of(rates.0).into_iter().zip(equal_rates.clone());
@@ -225,17 +252,25 @@ fn worst_claim(equal: &'static str, figures: &'static [Rates]) -> Claim {
     )
 }
 
-fn curves(table: &Table, column: &'static str) -> Exhibit {
-    let (title, label) = match column {
+fn exhibits(table: &Table) -> Vec<Exhibit> {
+    let rows: Vec<Point> = table.read().unwrap_or_default();
+    vec![
+        curves(&rows, "inefficiency", |row| row.inefficiency),
+        curves(&rows, "speedup", |row| row.speedup),
+    ]
+}
+
+fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhibit {
+    let (title, label) = match name {
         "speedup" => ("Speed-up over the fastest sender alone", "speed-up"),
         _ => ("Reception inefficiency by the rates of the senders", "reception inefficiency"),
     };
-    let series = table.values("rates").into_iter().map(|rates: Value| {
-        let label = rates.to_string();
-        Series::new(label, table.points("stretch", column, &[("rates", rates)]))
+    let series = rows.distinct(|row| row.rates.clone()).into_iter().map(|rates| {
+        let points = rows.points(|row| row.rates == rates, |row| (row.stretch, number(row)));
+        Series::new(rates, points)
     });
     Exhibit::Chart(Chart {
-        name: column,
+        name,
         title: title.into(),
         x: Axis::linear("stretch factor"),
         y: Axis::linear(label),

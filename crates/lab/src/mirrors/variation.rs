@@ -4,9 +4,10 @@ use super::SOURCE_SYMBOLS;
 use super::reception::Mirrors;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{StraightLine, largest, mean};
-use crate::table::{Table, row};
+use serde::{Deserialize, Serialize};
 
 /// The text does not say which stretch factor figure 4 has: these.
 const STRETCHES: [u32; 3] = [2, 3, 4];
@@ -25,22 +26,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "mirror sites, figure 4",
     what: "Reception inefficiency and speed-up of two equal senders as the decoding inefficiency \
            varies; 10 000 receptions for each point (quick: 3000). The text does not give the stretch factor.",
-    kind: Kind::Counted,
-    columns: &["stretch", "decoding_inefficiency", "inefficiency", "speedup"],
-    cases: |_| (STRETCHES.len() * NEEDED.len()) as u32,
-    run: |case| {
-        let index = case.index as usize;
-        let (Some(&stretch), Some(&needed)) =
-            (STRETCHES.get(index / NEEDED.len()), NEEDED.get(index % NEEDED.len()))
-        else {
-            return Vec::new();
-        };
-        let k = f64::from(SOURCE_SYMBOLS);
-        let mut mirrors = Mirrors::new(&[1, 1], SOURCE_SYMBOLS * stretch, needed);
-        let trials = case.scale.pick(TRIALS[0], TRIALS[1]);
-        let mean = mirrors.mean(trials, &mut case.stream(0));
-        let speedup = f64::from(needed) / mean.first;
-        vec![row![stretch, f64::from(needed) / k, mean.packets / k, speedup]]
+    sweep: &SweepOf {
+        name: "ms.fig4",
+        kind: Kind::Counted,
+        cases: |_| (STRETCHES.len() * NEEDED.len()) as u32,
+        run,
     },
     claims: || {
         let linearly =
@@ -51,41 +41,40 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 "reception inefficiency: farthest point from a straight line",
                 linearly(),
                 Target::AtMost(0.002),
-                |table| bend(table, "inefficiency"),
+                |rows: &[Point]| bend(rows, |row| row.inefficiency),
             ),
             Claim::shape(
                 "speedup",
                 "speed-up: farthest point from a straight line",
                 linearly(),
                 Target::AtMost(0.002),
-                |table| bend(table, "speedup"),
+                |rows: &[Point]| bend(rows, |row| row.speedup),
             ),
             Claim::shape(
                 "average",
                 "mean of the inefficiencies from 1.00 to 1.10 less that at the average, either way",
                 quote("approximately equal to the reception inefficiency at the average", SECTION),
                 Target::AtMost(0.002),
-                |table| {
+                |rows: &[Point]| {
                     largest(STRETCHES.iter().map(|&stretch| {
-                        let of = |condition| {
-                            table.numbers("inefficiency", &[("stretch", stretch.into()), condition])
+                        let points = curve(rows, stretch, |row| row.inefficiency);
+                        let of = |is: fn(f64) -> bool| {
+                            let some = points.iter().filter(|point| is(point.0));
+                            mean(&some.map(|point| point.1).collect::<Vec<_>>())
                         };
-                        let all = table.numbers("inefficiency", &[("stretch", stretch.into())]);
-                        let middle = of(("decoding_inefficiency", 1.05.into()));
-                        (mean(&all) - mean(&middle)).abs()
+                        (of(|_| true) - of(|epsilon| epsilon == 1.05)).abs()
                     }))
                 },
             ),
         ]
     },
     exhibits: |table| {
-        let series = |column: &str| {
-            let curve = |&stretch: &u32| {
-                let condition = [("stretch", stretch.into())];
-                let points = table.points("decoding_inefficiency", column, &condition);
-                Series::new(format!("c = {stretch}"), points)
+        let rows: Vec<Point> = table.read().unwrap_or_default();
+        let series = |number: fn(&Point) -> f64| {
+            let series = |&stretch: &u32| {
+                Series::new(format!("c = {stretch}"), curve(&rows, stretch, number))
             };
-            STRETCHES.iter().map(curve).collect()
+            STRETCHES.iter().map(series).collect()
         };
         let x = Axis::linear("decoding inefficiency");
         vec![
@@ -94,24 +83,56 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 title: "Reception inefficiency of two equal senders".into(),
                 x,
                 y: Axis::linear("reception inefficiency"),
-                series: series("inefficiency"),
+                series: series(|row| row.inefficiency),
             }),
             Exhibit::Chart(Chart {
                 name: "speedup",
                 title: "Speed-up of two equal senders".into(),
                 x,
                 y: Axis::linear("speed-up"),
-                series: series("speedup"),
+                series: series(|row| row.speedup),
             }),
         ]
     },
 };
 
+/// A point of the figure.
+#[derive(Serialize, Deserialize)]
+struct Point {
+    stretch: u32,
+    decoding_inefficiency: f64,
+    inefficiency: f64,
+    speedup: f64,
+}
+
+fn run(case: &Case) -> Vec<Point> {
+    let index = case.index as usize;
+    let (Some(&stretch), Some(&needed)) =
+        (STRETCHES.get(index / NEEDED.len()), NEEDED.get(index % NEEDED.len()))
+    else {
+        return Vec::new();
+    };
+    let k = f64::from(SOURCE_SYMBOLS);
+    let mut mirrors = Mirrors::new(&[1, 1], SOURCE_SYMBOLS * stretch, needed);
+    let trials = case.scale.pick(TRIALS[0], TRIALS[1]);
+    let mean = mirrors.mean(trials, &mut case.stream(0));
+    vec![Point {
+        stretch,
+        decoding_inefficiency: f64::from(needed) / k,
+        inefficiency: mean.packets / k,
+        speedup: f64::from(needed) / mean.first,
+    }]
+}
+
+/// A number against the decoding inefficiency.
+fn curve(rows: &[Point], stretch: u32, number: fn(&Point) -> f64) -> Vec<(f64, f64)> {
+    rows.points(|row| row.stretch == stretch, |row| (row.decoding_inefficiency, number(row)))
+}
+
 /// Largest distance of a point from the straight line through those of its stretch factor.
-fn bend(table: &Table, column: &str) -> f64 {
+fn bend(rows: &[Point], number: fn(&Point) -> f64) -> f64 {
     largest(STRETCHES.iter().map(|&stretch| {
-        let condition = [("stretch", stretch.into())];
-        let points = table.points("decoding_inefficiency", column, &condition);
+        let points = curve(rows, stretch, number);
         StraightLine::through(&points).farthest(&points)
     }))
 }

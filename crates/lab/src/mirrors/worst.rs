@@ -5,9 +5,10 @@ use super::reception::Mirrors;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Target, quote};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::statistics::{largest, mean};
-use crate::table::{Table, TableRow, row};
+use serde::{Deserialize, Serialize};
 
 /// As in the paper.
 const STRETCH: u32 = 3;
@@ -26,10 +27,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "mirror sites, figure 5",
     what: "The worst of 100 to 100 000 receivers of several equal senders at stretch factor 3: its \
            reception inefficiency and speed-up, mean of three trials (quick: to 30 000).",
-    kind: Kind::Counted,
-    columns: &["senders", "trial", "receivers", "inefficiency", "speedup"],
-    cases: |_| SENDERS.len() as u32 * TRIALS,
-    run,
+    sweep: &SweepOf {
+        name: "ms.fig5",
+        kind: Kind::Counted,
+        cases: |_| SENDERS.len() as u32 * TRIALS,
+        run,
+    },
     claims: || {
         vec![Claim::shape(
             "close",
@@ -37,22 +40,23 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
              standard deviation of one receiver puts the worst of 100 000 at 1.04 to 1.05)",
             quote("not markedly different from the average values", "section V-B"),
             Target::AtMost(1.06),
-            |table| {
+            |rows: &[Crowd]| {
                 largest(SENDERS.iter().flat_map(|&senders| {
                     let average = equal_senders(senders, f64::from(STRETCH), EPSILON);
-                    let worst = worst(table, senders, "inefficiency");
+                    let worst = worst(rows, senders, |row| row.inefficiency);
                     worst.into_iter().map(move |(_, worst)| worst / average)
                 }))
             },
         )]
     },
     exhibits: |table| {
-        let chart = |column: &'static str, label: &'static str, title: &str| {
+        let rows: Vec<Crowd> = table.read().unwrap_or_default();
+        let chart = |name, number: fn(&Crowd) -> f64, label: &'static str, title: &str| {
             let curve = |&senders: &u32| {
-                Series::new(format!("{senders} senders"), worst(table, senders, column))
+                Series::new(format!("{senders} senders"), worst(&rows, senders, number))
             };
             Exhibit::Chart(Chart {
-                name: column,
+                name,
                 title: title.into(),
                 x: Axis::logarithmic("receivers"),
                 y: Axis::linear(label),
@@ -60,14 +64,29 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             })
         };
         vec![
-            chart("inefficiency", "reception inefficiency", "The least efficient receiver"),
-            chart("speedup", "speed-up", "The slowest receiver"),
+            chart(
+                "inefficiency",
+                |row| row.inefficiency,
+                "reception inefficiency",
+                "The least efficient receiver",
+            ),
+            chart("speedup", |row| row.speedup, "speed-up", "The slowest receiver"),
         ]
     },
 };
 
+/// The worst of the receivers of a trial.
+#[derive(Serialize, Deserialize)]
+struct Crowd {
+    senders: u32,
+    trial: u32,
+    receivers: u32,
+    inefficiency: f64,
+    speedup: f64,
+}
+
 /// One trial: the first of its receivers are also the smaller crowds.
-fn run(case: &Case) -> Vec<TableRow> {
+fn run(case: &Case) -> Vec<Crowd> {
     let Some(&senders) = SENDERS.get((case.index / TRIALS) as usize) else { return Vec::new() };
     let mut mirrors = Mirrors::new(&vec![1; senders as usize], SOURCE_SYMBOLS * STRETCH, NEEDED);
     let mut random = case.stream(0);
@@ -82,15 +101,16 @@ fn run(case: &Case) -> Vec<TableRow> {
         }
         let inefficiency = f64::from(packets) / f64::from(SOURCE_SYMBOLS);
         let speedup = f64::from(NEEDED) / f64::from(time);
-        rows.push(row![senders, case.index % TRIALS, receivers, inefficiency, speedup]);
+        let trial = case.index % TRIALS;
+        rows.push(Crowd { senders, trial, receivers, inefficiency, speedup });
     }
     rows
 }
 
 /// The mean of the trials against the number of receivers.
-fn worst(table: &Table, senders: u32, column: &str) -> Vec<(f64, f64)> {
+fn worst(rows: &[Crowd], senders: u32, number: fn(&Crowd) -> f64) -> Vec<(f64, f64)> {
     let of = |receivers: u32| {
-        table.numbers(column, &[("senders", senders.into()), ("receivers", receivers.into())])
+        rows.numbers(|row| row.senders == senders && row.receivers == receivers, number)
     };
     let known = RECEIVERS.iter().filter(|&&receivers| !of(receivers).is_empty());
     known.map(|&receivers| (f64::from(receivers), mean(&of(receivers)))).collect()

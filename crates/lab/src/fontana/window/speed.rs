@@ -6,10 +6,11 @@ use super::{DELAY_WINDOWS, MOST_OVERHEAD, Stream, encoder};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target};
 use crate::digital_fountain::times::coder::{Direction, Fountain, SYMBOL_SIZE};
-use crate::experiment::{Case, Experiment, Kind};
+use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::row::Rows;
 use crate::statistics::largest;
-use crate::table::{Table, TableRow, Value, row};
 use crate::timing::{TimedWork, medians};
+use serde::{Deserialize, Serialize};
 
 /// 100 MB: more than a processor's caches hold.
 const SOURCE_SYMBOLS: u32 = 100_000;
@@ -30,23 +31,20 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
            bytes, planning included, from 1.006 k symbols, as many having been lost; beside plain \
            RaptorQ, a block of 10 000 symbols of which half are repair symbols, medians of alternating runs. \
            And how many rows are held at once.",
-    kind: Kind::Timed,
-    columns: &["code", "window", "gigabytes_per_second", "of_blocks", "rows_held", "reads"],
-    cases: |_| WINDOWS.len() as u32,
-    run,
+    sweep: &SweepOf { name: "fo.speed", kind: Kind::Timed, cases: |_| WINDOWS.len() as u32, run },
     claims,
     exhibits: |table| {
-        let line = |code: &Value| {
-            let cell = |column: &str, digits: usize| {
-                let value = table.number(column, &[("code", code.clone())]);
+        let rows: Vec<Speed> = table.read().unwrap_or_default();
+        let line = |row: &Speed| {
+            let cell = |value: f64, digits: usize| {
                 if value.is_nan() { "–".into() } else { format!("{value:.digits$}") }
             };
             vec![
-                code.to_string(),
-                cell("gigabytes_per_second", 2),
-                cell("of_blocks", 2),
-                cell("rows_held", 1),
-                cell("reads", 1),
+                row.code.clone(),
+                cell(row.gigabytes_per_second, 2),
+                cell(row.of_blocks, 2),
+                cell(row.rows_held, 1),
+                cell(row.reads, 1),
             ]
         };
         let columns =
@@ -54,12 +52,26 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
         vec![Exhibit::Grid(Grid {
             title: "Recovery on one core".into(),
             columns: columns.map(String::from).into(),
-            rows: table.values("code").iter().map(line).collect(),
+            rows: rows.iter().map(line).collect(),
         })]
     },
 };
 
-fn run(case: &Case) -> Vec<TableRow> {
+/// The speed of recovery with a code.
+#[derive(Serialize, Deserialize)]
+struct Speed {
+    code: String,
+    window: u32,
+    gigabytes_per_second: f64,
+    /// The speed over that of blocks.
+    of_blocks: f64,
+    /// Rows held at once, in windows.
+    rows_held: f64,
+    /// Rows that are read for a symbol.
+    reads: f64,
+}
+
+fn run(case: &Case) -> Vec<Speed> {
     let Some(&window) = WINDOWS.get(case.index as usize) else { return Vec::new() };
     let mut random = case.stream(0);
     let line = WindowCode::new(SOURCE_SYMBOLS, window, random.next_u64());
@@ -98,20 +110,26 @@ fn run(case: &Case) -> Vec<TableRow> {
     let rate = |symbols: u32, seconds: f64| f64::from(symbols) * SYMBOL_SIZE as f64 / seconds / 1e9;
     let (windowed, blocks) = (rate(SOURCE_SYMBOLS, windowed), rate(BLOCK, blocks));
     let held = recovered.slots as f64 / f64::from(window);
-    let name = |code: &str| format!("{code} {window}");
+    let speed = |code: &str, gigabytes_per_second, rows_held, reads| Speed {
+        code: format!("{code} {window}"),
+        window,
+        gigabytes_per_second,
+        of_blocks: gigabytes_per_second / blocks,
+        rows_held,
+        reads,
+    };
     vec![
-        row![&*name("windows of"), window, windowed, windowed / blocks, held, recovered.reads],
-        row![&*name("blocks beside"), window, blocks, 1.0, f64::NAN, f64::NAN],
+        speed("windows of", windowed, held, recovered.reads),
+        speed("blocks beside", blocks, f64::NAN, f64::NAN),
     ]
 }
 
 fn claims() -> Vec<Claim> {
-    let best = |column: &'static str| {
-        move |table: &Table| {
-            let windows = WINDOWS.map(|w| {
-                table.number(column, &[("code", format!("windows of {w}").as_str().into())])
-            });
-            largest(windows)
+    let best = |number: fn(&Speed) -> f64| {
+        move |rows: &[Speed]| {
+            largest(
+                WINDOWS.map(|w| rows.number(|row| row.code == format!("windows of {w}"), number)),
+            )
         }
     };
     vec![
@@ -120,14 +138,14 @@ fn claims() -> Vec<Claim> {
             "on the wire only if an object is recovered at 2 GB/s by one core: faster of the windows",
             Target::AtLeast(2.0),
             0.0,
-            best("gigabytes_per_second"),
+            best(|row| row.gigabytes_per_second),
         ),
         Claim::own(
             "memory",
             "in the memory of about 4 windows: rows held at once, larger of the windows",
             Target::AtMost(4.0),
             1.0,
-            best("rows_held"),
+            best(|row| row.rows_held),
         ),
     ]
 }
