@@ -79,6 +79,11 @@ const HINTS: &[(ErrorKind, &str)] = &[
         "free some space, or choose a place on another disk, then receive again; files that have \
          their names are complete, and of others the same command goes on with what was received",
     ),
+    (
+        ErrorKind::DeviceFull,
+        "free some space, or name a file on another disk, then receive again; if the file exists \
+         now, the same command and --overwrite go on with what was received",
+    ),
     (ErrorKind::TargetExists, "choose another directory, or allow overwriting: --overwrite"),
     (ErrorKind::TargetIsDirectory, "choose another directory"),
     (ErrorKind::TargetBlocked, "remove it, or choose another directory"),

@@ -114,7 +114,8 @@ impl Device {
     /// its previous length, and a file that [`Device::open`] has created is removed.
     ///
     /// # Errors
-    /// [`StagingError::DiskFull`] with what is missing and what is free; [`StagingError::System`].
+    /// [`StagingError::DeviceFull`] with what is missing and what is free;
+    /// [`StagingError::System`].
     pub fn reserve(&self, length: u64, holes: &[Range<u64>]) -> Result<(), StagingError> {
         if self.capacity.is_some() {
             return Ok(());
@@ -142,16 +143,19 @@ impl Device {
             match errno {
                 Errno::NOSPC | Errno::DQUOT => {
                     let room = Room { wanted, available };
-                    StagingError::DiskFull { path: self.path.clone(), room }
+                    StagingError::DeviceFull { path: self.path.clone(), room }
                 }
                 errno => failed(&self.path, "reserve")(errno),
             }
         })
     }
 
-    /// Free bytes of the file's disk for this user; `None` if the system does not tell, or a disk
-    /// in memory has no limit.
-    fn available(&self) -> Option<u64> {
+    /// Free bytes of the file's disk for this user; `None` for a device, if the system does not
+    /// tell, or if a disk in memory has no limit.
+    pub(crate) fn available(&self) -> Option<u64> {
+        if self.capacity.is_some() {
+            return None;
+        }
         let stat = rustix::fs::fstatvfs(&self.file).ok().filter(|stat| stat.f_blocks > 0)?;
         Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }

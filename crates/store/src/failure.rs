@@ -49,6 +49,14 @@ pub enum StagingError {
         /// The missing space, if known.
         room: Room,
     },
+    /// The disk of a file that is written in place is full.
+    #[error("disk full: no room for {path:?}{room}")]
+    DeviceFull {
+        /// The file.
+        path: PathBuf,
+        /// The missing space.
+        room: Room,
+    },
     /// The final name is taken.
     #[error("{path:?} exists already")]
     Exists {
@@ -141,7 +149,7 @@ impl StagingError {
     pub fn category(&self) -> Category {
         match self {
             Self::System { errno, .. } => category_of(*errno),
-            Self::DiskFull { .. } => Category::DiskFull,
+            Self::DiskFull { .. } | Self::DeviceFull { .. } => Category::DiskFull,
             Self::Exists { .. }
             | Self::IsDirectory { .. }
             | Self::NotADirectory { .. }

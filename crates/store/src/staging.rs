@@ -585,10 +585,16 @@ impl Staging {
         wanted: u64,
     ) -> impl FnOnce(Errno) -> StagingError + 'a {
         move |errno| match errno {
-            Errno::NOSPC | Errno::DQUOT => {
-                let room = Room { wanted, available: self.available() };
-                StagingError::DiskFull { path: self.path_of(file), room }
-            }
+            Errno::NOSPC | Errno::DQUOT => match &file.device {
+                Some(device) => StagingError::DeviceFull {
+                    path: device.path().to_owned(),
+                    room: Room { wanted, available: device.available() },
+                },
+                None => StagingError::DiskFull {
+                    path: self.path_of(file),
+                    room: Room { wanted, available: self.available() },
+                },
+            },
             errno => failed(&self.path_of(file), doing)(errno),
         }
     }

@@ -10,6 +10,7 @@ use fontana::{
     Verified,
 };
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the messages depend on besides the outcome.
@@ -22,6 +23,8 @@ pub(super) struct Circumstances {
     pub(super) format: SessionFormat,
     /// At least one session was on offer.
     pub(super) offered: bool,
+    /// A file is written in place: without `--overwrite` the next run refuses it.
+    pub(super) in_place: bool,
 }
 
 /// The failure of an object that was given up.
@@ -92,6 +95,7 @@ impl Circumstances {
             max_size: arguments.max_size,
             format: arguments.format(),
             offered,
+            in_place: arguments.to.as_deref().is_some_and(Path::is_file),
         }
     }
 
@@ -134,6 +138,9 @@ impl Circumstances {
             );
         }
         match summary.verified {
+            Some(Verified::Digest | Verified::Signed) if self.in_place => {
+                "what was received is kept: the same command and --overwrite go on with it"
+            }
             Some(Verified::Digest | Verified::Signed) => {
                 "what was received is kept: the same command goes on with it"
             }

@@ -119,6 +119,48 @@ fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
     session.end();
 }
 
+/// Another program fills the disk while a file is written in place to it: tmpfs does not reserve
+/// what it has room for. The same command and `--overwrite` go on when there is room.
+#[test]
+fn a_disk_that_becomes_full_during_a_reception_in_place_is_5_and_costs_nothing() {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("image.raw", 8 << 20);
+    let small = scene.path("small");
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Mounted::tmpfs(&small, "12m");
+    let session = scene.send(0, "--rate 20M", &file);
+    let (to, staging) = (small.join("copy"), scene.path("staging"));
+    let receive = |option: &str| {
+        let (ticket, staging) = (&session.ticket, staging.display());
+        let words = format!("recv --json {ticket} --timeout 60 --staging {staging} {option} --to");
+        let words = words.split_whitespace().map(OsString::from).chain([to.clone().into()]);
+        scene.bench.start(1, &words.collect::<Vec<_>>())
+    };
+    let mut full = receive("");
+    let blocks = || to.metadata().map_or(0, |metadata| metadata.blocks());
+    while blocks() < (1 << 20) / 512 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ballast = small.join("ballast");
+    assert!(std::fs::write(&ballast, vec![1; 12 << 20]).is_err(), "the disk is full");
+    let (code, errors) = full.finish(Duration::from_secs(60));
+    println!("{errors}");
+    assert_eq!(code, Some(5), "{errors}");
+    assert!(errors.contains("disk full: no room for") && errors.contains(" bytes wanted, 0 free)"));
+    assert!(errors.contains("--overwrite") && !errors.contains("are complete"), "{errors}");
+    assert_eq!(full.last("summary").unwrap()["bytes"], 0);
+
+    std::fs::remove_file(&ballast).unwrap();
+    let mut again = receive("--overwrite");
+    let (code, errors) = again.finish(Duration::from_secs(60));
+    assert_eq!(code, Some(0), "{errors}");
+    let resumed = again.last("resumed").unwrap()["symbols"].as_u64().unwrap();
+    assert!(resumed > 500, "{resumed} symbols of {}", (8 << 20) / 1344);
+    assert!(same_file(&file, &to));
+    session.end();
+    drop(mounted);
+}
+
 /// An attacker floods the group with malformed datagrams of every kind while a file is received.
 #[test]
 fn a_flood_of_broken_datagrams_costs_the_honest_transfer_nothing() {

@@ -90,6 +90,8 @@ pub enum ErrorKind {
     TargetDisk,
     /// The target's disk is full.
     DiskFull,
+    /// The disk of a file that is written in place is full.
+    DeviceFull,
     /// A file of this name exists.
     TargetExists,
     /// A directory has the file's name.
@@ -192,6 +194,7 @@ impl ErrorKind {
         Self::TargetRefused,
         Self::TargetDisk,
         Self::DiskFull,
+        Self::DeviceFull,
         Self::TargetExists,
         Self::TargetIsDirectory,
         Self::TargetBlocked,
@@ -275,6 +278,7 @@ impl ErrorKind {
             Self::SourceDisk
             | Self::TargetDisk
             | Self::DiskFull
+            | Self::DeviceFull
             | Self::Network
             | Self::NothingSent
             | Self::NoNeighbor
@@ -396,6 +400,7 @@ fn staging(error: &StagingError) -> ErrorKind {
         }
         StagingError::System { .. } => ErrorKind::TargetDisk,
         StagingError::DiskFull { .. } => ErrorKind::DiskFull,
+        StagingError::DeviceFull { .. } => ErrorKind::DeviceFull,
         StagingError::Exists { .. } => ErrorKind::TargetExists,
         StagingError::IsDirectory { .. } => ErrorKind::TargetIsDirectory,
         StagingError::NotADirectory { .. } | StagingError::NotOurs { .. } => {
