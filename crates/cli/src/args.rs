@@ -4,8 +4,8 @@ mod lab;
 mod send;
 
 pub(crate) use lab::{
-    LabArguments, LabCommand, LabMergeArguments, LabRelayArguments, LabRunArguments,
-    LabSwarmArguments,
+    LabArguments, LabCommand, LabMergeArguments, LabPlanArguments, LabRelayArguments,
+    LabRunArguments, LabSwarmArguments,
 };
 pub(crate) use send::{CongestionScheme, Fec, SendArguments};
 

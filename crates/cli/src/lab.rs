@@ -1,22 +1,26 @@
 //! `fontana lab`: runs experiments, prints the verdicts on their claims, and writes pages and rows.
 
+mod merge;
+mod plan;
 mod relay;
 mod swarm;
 
-use crate::args::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
+use crate::args::{LabArguments, LabCommand, LabRunArguments};
 use crate::console::Console;
 use crate::events::{LabEvent as Line, seconds};
 use crate::exit;
 use crate::failure::Failure;
 use crate::progress;
+use crate::units::Count;
 use fontana::net::{FrameError, NamespaceError};
 use fontana::{CancellationToken, Outcome};
 use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
-    Experiment, Finding, HostsError, MergeError, RunPlan, Scale, SweepSlice, Target, Verdict,
-    digest, judge, merge,
+    CaseStore, Experiment, ExperimentOutcome, Finding, HostsError, RunError, RunIdentity, RunPlan,
+    RunProgress, Scale, Target, Verdict, digest, judge,
 };
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// The commit that this program was built from (set by `build.rs`).
@@ -32,8 +36,9 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     match &arguments.command {
         LabCommand::List(_) => Ok(list(console)),
+        LabCommand::Plan(arguments) => plan::run(arguments, console),
         LabCommand::Run(arguments) => run_experiments(arguments, console),
-        LabCommand::Merge(arguments) => join(arguments, console),
+        LabCommand::Merge(arguments) => merge::run(arguments, console),
         LabCommand::Swarm(arguments) => swarm::run(arguments, console),
         LabCommand::Relay(arguments) => relay::run(arguments, console, stop),
     }
@@ -71,28 +76,45 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Out
     let experiments = if arguments.real { real(&arguments.ids)? } else { chosen(&arguments.ids)? };
     let mut plan = RunPlan::new(experiments, scale);
     plan.seed = arguments.seed;
-    if let (Some(case), Some(of)) = (arguments.case, arguments.of) {
-        plan.slice = SweepSlice::new(case, of).ok_or_else(|| {
-            let message = format!("there is no slice {case} of {of}");
-            Failure::new(
-                Outcome::Usage,
-                message,
-                format!("--case is from 0 to {}", of.saturating_sub(1)),
-            )
-        })?;
-    }
+    let slice = arguments.of.map(|of| plan::slice(arguments.case, of)).transpose()?;
     // Fails before hours of work, not after them.
     if let Some(out) = &arguments.out {
         std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     }
+    let is_whole = slice.is_none() && !arguments.missing;
+    if let Some(out) = arguments.out.as_deref().filter(|_| !is_whole) {
+        let identity = RunIdentity { seed: plan.seed, scale, commit: COMMIT.into() };
+        let store = CaseStore::create(out, identity, plan.experiments.clone());
+        plan.store = Some(store.map_err(|error| merge::not_stored(&error))?);
+    }
+    if let Some(slice) = slice {
+        plan = plan.sliced(slice);
+    }
+    if arguments.missing {
+        plan = plan.without_stored();
+    }
     let began = Instant::now();
     let bar = console.bar(progress::cases());
+    let done: Mutex<Vec<RunProgress>> = Mutex::default();
     let outcomes = fontana_lab::run(&plan, &|progress| {
         bar.set_length(progress.cases as u64);
         bar.set_position(progress.done as u64);
-    })?;
+        done.lock().unwrap_or_else(PoisonError::into_inner).push(progress);
+    });
     bar.finish_and_clear();
-    leave(&outcomes, arguments.real, arguments.out.as_deref(), began, console)
+    for case in done.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let RunProgress { sweep, index, seconds, .. } = case;
+        console.event(&Line::Case { id: sweep.into(), case: index, seconds, slice: None });
+    }
+    let outcomes = outcomes.map_err(|error| match error {
+        RunError::Thread(error) => error.into(),
+        RunError::Store(error) => merge::not_stored(&error),
+    })?;
+    if is_whole {
+        return leave(&outcomes, arguments.real, arguments.out.as_deref(), began, console);
+    }
+    leave_cases(&plan, &outcomes, began, console);
+    Ok(Outcome::Complete)
 }
 
 /// The experiments that the words name, each once, in the order of the registry.
@@ -167,26 +189,9 @@ fn means(word: &str, id: &str) -> bool {
     word == "all" || word == id || id.split_once('.').is_some_and(|(paper, _)| paper == word)
 }
 
-fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Outcome, Failure> {
-    let began = Instant::now();
-    let outcomes = merge(&arguments.directories).map_err(|error| {
-        let (outcome, hint) = match &error {
-            MergeError::Read { .. } => {
-                (Outcome::Io, "is it what --out of `fontana lab run` named?")
-            }
-            MergeError::Missing { .. } | MergeError::Twice { .. } => {
-                (Outcome::Usage, "name the directory of each slice of one run, once")
-            }
-            _ => (Outcome::Usage, "run that slice again, with the same version and options"),
-        };
-        Failure::new(outcome, error.to_string(), hint)
-    })?;
-    leave(&outcomes, false, arguments.out.as_deref(), began, console)
-}
-
 /// Writes the pages, then prints the findings.
 fn leave(
-    outcomes: &[fontana_lab::ExperimentOutcome],
+    outcomes: &[ExperimentOutcome],
     real: bool,
     out: Option<&Path>,
     began: Instant,
@@ -196,58 +201,95 @@ fn leave(
         let written = fontana_lab::write_to(out, outcomes, &command(outcomes, real));
         written.map_err(|error| not_written(out, &error))?;
     }
-    let whole = outcomes.iter().all(|outcome| outcome.slice == SweepSlice::WHOLE);
     let mut findings = Vec::new();
-    if whole {
-        for outcome in outcomes {
-            let found = judge(outcome);
-            found.iter().for_each(|finding| show(finding, outcome.seed, console));
-            findings.extend(found);
-        }
+    for outcome in outcomes {
+        let found = judge(outcome);
+        found.iter().for_each(|finding| show(finding, outcome.seed, console));
+        findings.extend(found);
     }
-    let unexpected = findings.iter().filter(|finding| !finding.as_expected).count();
-    let with = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
-    let (differing, undecided) = (with(Verdict::Differs), with(Verdict::Undecided));
-    let rows: usize = outcomes.iter().map(|outcome| outcome.table.rows.len()).sum();
-    let outcome = if unexpected == 0 { Outcome::Complete } else { Outcome::VerificationFailed };
-    let digest = digest(outcomes);
-    console.event(&Line::Summary {
-        experiments: outcomes.len() as u64,
-        rows: rows as u64,
-        claims: findings.len() as u64,
-        differing: differing as u64,
-        undecided: undecided as u64,
-        unexpected: unexpected as u64,
-        digest: digest.clone(),
-        seed: outcomes.first().map_or(0, |outcome| outcome.seed),
-        quick: outcomes.first().is_some_and(|outcome| outcome.scale == Scale::Quick),
-        version: env!("CARGO_PKG_VERSION").into(),
-        commit: COMMIT.into(),
-        seconds: seconds(began.elapsed()),
-        code: exit::code(outcome),
-    });
-    if whole {
-        let claims = findings.len();
-        console.result(format_args!(
-            "{claims} claims, {differing} differ, {undecided} undecided, {unexpected} other than expected; {}; \
-             digest {digest}",
-            provenance(outcomes),
-        ));
-    } else {
-        console.result(format_args!("{rows} rows; join the slices: fontana lab merge DIR..."));
-    }
-    if unexpected > 0 {
+    let summary = Summary::of(outcomes, &findings);
+    summary.emit(began, console);
+    console.result(format_args!(
+        "{} claims, {} differ, {} undecided, {} other than expected; {}; digest {}",
+        findings.len(),
+        summary.differing,
+        summary.undecided,
+        summary.unexpected,
+        provenance(outcomes),
+        summary.digest,
+    ));
+    if summary.unexpected > 0 {
         return Err(Failure::new(
-            outcome,
-            format!("{unexpected} claims came out other than expected"),
+            summary.outcome(),
+            format!("{} claims came out other than expected", summary.unexpected),
             "those marked with !; known differences are in docs/errata.md",
         ));
     }
-    Ok(outcome)
+    Ok(summary.outcome())
+}
+
+/// Prints what a run has computed that judges nothing.
+fn leave_cases(plan: &RunPlan, outcomes: &[ExperimentOutcome], began: Instant, console: &Console) {
+    let summary = Summary::of(outcomes, &[]);
+    summary.emit(began, console);
+    console.result(format_args!(
+        "{}, {}; join them with the others: fontana lab merge DIR --out DIR",
+        Count(plan.cases.len() as u64, "case"),
+        Count(summary.rows as u64, "row"),
+    ));
+}
+
+/// The numbers of a run.
+struct Summary<'a> {
+    outcomes: &'a [ExperimentOutcome],
+    rows: usize,
+    claims: usize,
+    differing: usize,
+    undecided: usize,
+    unexpected: usize,
+    digest: String,
+}
+
+impl<'a> Summary<'a> {
+    fn of(outcomes: &'a [ExperimentOutcome], findings: &[Finding]) -> Self {
+        let with = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
+        Self {
+            outcomes,
+            rows: outcomes.iter().map(|outcome| outcome.table.rows.len()).sum(),
+            claims: findings.len(),
+            differing: with(Verdict::Differs),
+            undecided: with(Verdict::Undecided),
+            unexpected: findings.iter().filter(|finding| !finding.as_expected).count(),
+            digest: digest(outcomes),
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        if self.unexpected == 0 { Outcome::Complete } else { Outcome::VerificationFailed }
+    }
+
+    fn emit(&self, began: Instant, console: &Console) {
+        let first = self.outcomes.first();
+        console.event(&Line::Summary {
+            experiments: self.outcomes.len() as u64,
+            rows: self.rows as u64,
+            claims: self.claims as u64,
+            differing: self.differing as u64,
+            undecided: self.undecided as u64,
+            unexpected: self.unexpected as u64,
+            digest: self.digest.clone(),
+            seed: first.map_or(0, |outcome| outcome.seed),
+            quick: first.is_some_and(|outcome| outcome.scale == Scale::Quick),
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: COMMIT.into(),
+            seconds: seconds(began.elapsed()),
+            code: exit::code(self.outcome()),
+        });
+    }
 }
 
 /// The command that makes a page again.
-fn command(outcomes: &[fontana_lab::ExperimentOutcome], real: bool) -> String {
+fn command(outcomes: &[ExperimentOutcome], real: bool) -> String {
     let mut words = vec!["fontana lab run".to_owned()];
     let all = if real { registry::REAL.len() } else { registry::EXPERIMENTS.len() };
     if outcomes.len() == all {
@@ -303,7 +345,7 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
 }
 
 /// The inputs that determine the digest: seed, scale and commit.
-fn provenance(outcomes: &[fontana_lab::ExperimentOutcome]) -> String {
+fn provenance(outcomes: &[ExperimentOutcome]) -> String {
     let (seed, quick) = outcomes
         .first()
         .map_or((0, false), |outcome| (outcome.seed, outcome.scale == Scale::Quick));

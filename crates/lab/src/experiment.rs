@@ -144,35 +144,3 @@ impl Case {
         SplitMix64::new(self.seed, u64::from_le_bytes(stream))
     }
 }
-
-/// Every `count`-th case of a sweep, beginning with the one numbered `index`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SweepSlice {
-    index: u32,
-    count: u32,
-}
-
-impl SweepSlice {
-    /// All cases.
-    pub const WHOLE: Self = Self { index: 0, count: 1 };
-
-    /// Slice `index` of `count`; `None` unless `index < count`.
-    pub const fn new(index: u32, count: u32) -> Option<Self> {
-        if index < count { Some(Self { index, count }) } else { None }
-    }
-
-    /// Its number, from 0.
-    pub const fn index(self) -> u32 {
-        self.index
-    }
-
-    /// Number of slices.
-    pub const fn count(self) -> u32 {
-        self.count
-    }
-
-    /// Whether a case belongs to the slice.
-    pub const fn contains(self, case: u32) -> bool {
-        case % self.count == self.index
-    }
-}

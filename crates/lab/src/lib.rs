@@ -14,7 +14,7 @@
 //! ```
 //! use fontana_lab::{RunPlan, Scale, judge, registry, run};
 //!
-//! # fn main() -> Result<(), fontana_net::ThreadError> {
+//! # fn main() -> Result<(), fontana_lab::RunError> {
 //! let experiment = registry::find("ms.series").expect("a registered id");
 //! let plan = RunPlan::new(vec![experiment], Scale::Quick);
 //! for outcome in run(&plan, &|_| ())? {
@@ -27,11 +27,12 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`registry`] | all experiments, and their claims that are known to differ |
-//! | `experiment`, `claim`, `row`, `table`, `chart` | what an experiment is: sweep, claims, rows, figures |
+//! | `experiment`, `claim`, `row`, `table`, `chart` | what an experiment is: sweep, claims, rows |
 //! | `estimate` | numbers of trials, with their standard errors |
-//! | `run`, `slices`, `csv` | runs of a plan, slices of a run and their files |
+//! | `plan`, `run` | cases with their expected duration, slices; runs of a plan |
+//! | `cases`, `slices`, `csv`, `identity` | files of rows, and how those of slices are joined |
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
-//! | `digital_fountain`, `mirrors`, `fcast` | experiments of the papers: digital fountain, mirror sites, FCAST |
+//! | `digital_fountain`, `mirrors`, `fcast` | experiments of the papers |
 //! | `fontana` | experiments beyond the papers |
 //! | `session`, `scene`, `bytes`, `taken` | simulated sessions: endpoints, networks, content, layers |
 //! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
@@ -39,6 +40,7 @@
 //! | `statistics`, `timing` | means, quantiles, fits; processor time |
 
 mod bytes;
+mod cases;
 mod chart;
 mod claim;
 mod csv;
@@ -46,9 +48,11 @@ mod estimate;
 mod experiment;
 mod finding;
 mod hosts;
+mod identity;
 mod loopback;
 mod outcome;
 mod page;
+mod plan;
 mod plot;
 pub mod registry;
 pub mod relay;
@@ -68,15 +72,18 @@ mod fcast;
 mod fontana;
 mod mirrors;
 
+pub use cases::{CaseStore, StoreError};
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};
 pub use claim::{Claim, ClaimKind, Quote, Target};
 pub use estimate::Estimate;
-pub use experiment::{Case, Experiment, Kind, Scale, Sweep, SweepSlice};
+pub use experiment::{Case, Experiment, Kind, Scale, Sweep};
 pub use finding::{Finding, Verdict, judge};
 pub use hosts::HostsError;
+pub use identity::RunIdentity;
 pub use loopback::LoopbackError;
 pub use outcome::{ExperimentOutcome, digest};
 pub use page::{contents, write_to};
-pub use run::{DEFAULT_SEED, RunPlan, RunProgress, run};
-pub use slices::{MergeError, merge};
+pub use plan::{PlannedCase, SweepSlice, dealt, planned_cases};
+pub use run::{DEFAULT_SEED, RunError, RunPlan, RunProgress, run};
+pub use slices::{Holes, MergeError, merge};
 pub use table::{CaseRow, Table, TableRow, Value};

@@ -1,7 +1,7 @@
 //! The rows of an experiment that has run, and the digest of a run.
 
 use crate::csv::{self, Heading};
-use crate::experiment::{Experiment, Kind, Scale, SweepSlice};
+use crate::experiment::{Experiment, Kind, Scale};
 use crate::table::Table;
 
 /// The rows of one experiment.
@@ -13,21 +13,15 @@ pub struct ExperimentOutcome {
     pub scale: Scale,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// The cases that have run. Claims need the rows of all cases.
-    pub slice: SweepSlice,
-    /// The rows, in the order of the cases.
+    /// The rows, in the order of the cases. Claims need those of all cases.
     pub table: Table,
 }
 
 impl ExperimentOutcome {
     pub(crate) fn csv(&self) -> String {
-        let heading = Heading {
-            id: self.experiment.id,
-            seed: self.seed,
-            scale: self.scale,
-            slice: self.slice,
-        };
-        csv::write(&heading, &self.table)
+        let Self { experiment, scale, seed, table } = self;
+        let heading = Heading { id: experiment.id, seed: *seed, scale: *scale };
+        csv::write(&heading, table.columns, &table.rows)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::ClaimKind;
-use crate::experiment::SweepSlice;
 use crate::finding::{Finding, Verdict, judge};
 use crate::outcome::{ExperimentOutcome, digest};
 use crate::{plot, registry};
@@ -10,7 +9,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-/// Writes `lab/ID.csv` into a directory for each experiment, and, if all cases have run, the page
+/// Writes the rows of all cases into a directory: `lab/ID.csv` for each experiment, the page
 /// `lab.md` and its figures `lab/ID.svg`. `command` is what the page says it was made with.
 ///
 /// # Errors
@@ -20,9 +19,6 @@ pub fn write_to(directory: &Path, outcomes: &[ExperimentOutcome], command: &str)
     std::fs::create_dir_all(&lab)?;
     for outcome in outcomes {
         std::fs::write(lab.join(format!("{}.csv", outcome.experiment.id)), outcome.csv())?;
-    }
-    if outcomes.iter().any(|outcome| outcome.slice != SweepSlice::WHOLE) {
-        return Ok(());
     }
     for outcome in outcomes {
         for exhibit in (outcome.experiment.exhibits)(&outcome.table) {

@@ -1,13 +1,16 @@
 //! Runs of sweeps, or of a slice of them, on several threads.
 
-use crate::experiment::{Case, Experiment, Kind, Scale, Sweep, SweepSlice};
+use crate::cases::{CaseStore, StoreError};
+use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::outcome::ExperimentOutcome;
-use crate::table::{CaseRow, Table, TableRow};
+use crate::plan::{PlannedCase, SweepSlice, planned_cases};
+use crate::table::{CaseRow, Table};
+use crate::timing;
 use fontana_net::{ThreadError, thread};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The default seed: the year of the first paper about a digital fountain.
 pub const DEFAULT_SEED: u64 = 1998;
@@ -21,8 +24,10 @@ pub struct RunPlan {
     pub scale: Scale,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Cases of each experiment.
-    pub slice: SweepSlice,
+    /// The cases to run, in this order: first those that are counted, then those that are timed.
+    pub cases: Vec<PlannedCase>,
+    /// Where the rows of each case are written when it is done.
+    pub store: Option<CaseStore>,
     /// Number of threads. The rows do not depend on it.
     pub threads: NonZeroUsize,
 }
@@ -31,57 +36,68 @@ impl RunPlan {
     /// All cases, on all cores, with the default seed.
     pub fn new(experiments: Vec<&'static Experiment>, scale: Scale) -> Self {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { experiments, scale, seed: DEFAULT_SEED, slice: SweepSlice::WHOLE, threads }
+        let cases = planned_cases(&experiments, scale);
+        Self { experiments, scale, seed: DEFAULT_SEED, cases, store: None, threads }
+    }
+
+    /// The plan with the cases of one slice.
+    pub fn sliced(self, slice: SweepSlice) -> Self {
+        Self { cases: slice.of(&self.cases), ..self }
+    }
+
+    /// The plan without the cases whose rows its store has.
+    pub fn without_stored(mut self) -> Self {
+        if let Some(store) = &self.store {
+            self.cases.retain(|case| !store.has(case));
+        }
+        self
     }
 }
 
-/// Progress of a run.
+/// A case that is done.
 #[derive(Clone, Copy, Debug)]
 pub struct RunProgress {
-    /// The sweep whose case is done.
+    /// Its sweep.
     pub sweep: &'static str,
+    /// Its index in the sweep.
+    pub index: u32,
+    /// Processor time that it took.
+    pub seconds: f64,
     /// Cases done so far, of all sweeps.
     pub done: usize,
     /// Cases of all sweeps.
     pub cases: usize,
 }
 
-/// Runs the plan. `progress` is called after each case, from any thread.
+/// Why a run ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The system has no thread left.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The rows of a case cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Runs the plan. `progress` is called after each case, from any thread. Returns the rows of the
+/// plan's cases.
 ///
 /// # Errors
-/// The system has no thread left.
+/// [`RunError`].
 pub fn run(
     plan: &RunPlan,
     progress: &(dyn Fn(RunProgress) + Sync),
-) -> Result<Vec<ExperimentOutcome>, ThreadError> {
-    let sweeps = sweeps(&plan.experiments);
-    let cases = |kind| {
-        let sweeps = sweeps.iter().enumerate().filter(move |(_, sweep)| sweep.kind() == kind);
-        sweeps.flat_map(|(position, &sweep)| {
-            let all = 0..sweep.cases(plan.scale);
-            all.filter(|&index| plan.slice.contains(index)).map(move |index| {
-                let RunPlan { scale, seed, .. } = *plan;
-                (position, sweep, Case { index, scale, seed, sweep: sweep.name() })
-            })
-        })
-    };
-    let counted: Vec<_> = cases(Kind::Counted).collect();
-    let timed: Vec<_> = cases(Kind::Timed).collect();
-    let total = counted.len() + timed.len();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let rows: Mutex<BTreeMap<(usize, u32), Vec<TableRow>>> = Mutex::default();
-    let work = |&(position, sweep, case): &(usize, &'static dyn Sweep, Case)| {
-        let found = sweep.run(&case);
-        // The rows of other threads stay valid if one of them panics.
-        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-        rows.insert((position, case.index), found);
-        drop(rows);
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress(RunProgress { sweep: sweep.name(), done, cases: total });
-    };
+) -> Result<Vec<ExperimentOutcome>, RunError> {
+    let of_kind = |kind| plan.cases.iter().filter(move |case| case.sweep.kind() == kind);
+    let counted: Vec<&PlannedCase> = of_kind(Kind::Counted).collect();
+    let run = Running { plan, progress, done: AtomicUsize::new(0), results: Mutex::default() };
+    let next = AtomicUsize::new(0);
     let work_on_all = || {
         while let Some(case) = counted.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(case);
+            if !run.work(case) {
+                return;
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -95,40 +111,73 @@ pub fn run(
         Ok(())
     })?;
     // Timed cases run alone: no other case may slow them down.
-    timed.iter().for_each(work);
-    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(collect(plan, &sweeps, &rows))
+    let _ = of_kind(Kind::Timed).all(|case| run.work(case));
+    let Results { rows, error } = run.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match error {
+        Some(error) => Err(error.into()),
+        None => Ok(collect(plan, &rows)),
+    }
 }
 
-/// The sweeps that the experiments show, each once.
-fn sweeps(experiments: &[&'static Experiment]) -> Vec<&'static dyn Sweep> {
-    let mut sweeps: Vec<&'static dyn Sweep> = Vec::new();
-    for experiment in experiments {
-        if !sweeps.iter().any(|known| known.name() == experiment.sweep.name()) {
-            sweeps.push(experiment.sweep);
-        }
+/// A run while its threads work.
+struct Running<'a> {
+    plan: &'a RunPlan,
+    progress: &'a (dyn Fn(RunProgress) + Sync),
+    done: AtomicUsize,
+    results: Mutex<Results>,
+}
+
+/// Rows by sweep and case, and the first error.
+#[derive(Default)]
+struct Results {
+    rows: BTreeMap<(&'static str, u32), Vec<CaseRow>>,
+    error: Option<StoreError>,
+}
+
+impl Running<'_> {
+    fn results(&self) -> MutexGuard<'_, Results> {
+        // The rows of other threads stay valid if one of them panics.
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    sweeps
+
+    /// Runs a case. False if the run has failed.
+    fn work(&self, planned: &PlannedCase) -> bool {
+        let &PlannedCase { sweep, index, .. } = planned;
+        let RunPlan { scale, seed, .. } = *self.plan;
+        let case = Case { index, scale, seed, sweep: sweep.name() };
+        let mut rows = Vec::new();
+        let seconds = timing::seconds(|| rows = sweep.run(&case));
+        let rows: Vec<CaseRow> =
+            rows.into_iter().map(|values| CaseRow { case: index, values }).collect();
+        let stored = self.plan.store.as_ref().map_or(Ok(()), |store| store.write(planned, &rows));
+        let mut results = self.results();
+        results.rows.insert((sweep.name(), index), rows);
+        if let Err(error) = stored {
+            results.error.get_or_insert(error);
+        }
+        let is_well = results.error.is_none();
+        drop(results);
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let cases = self.plan.cases.len();
+        let sweep = sweep.name();
+        (self.progress)(RunProgress { sweep, index, seconds, done, cases });
+        is_well
+    }
 }
 
 /// The rows of each experiment's sweep.
 fn collect(
     plan: &RunPlan,
-    sweeps: &[&'static dyn Sweep],
-    rows: &BTreeMap<(usize, u32), Vec<TableRow>>,
+    rows: &BTreeMap<(&'static str, u32), Vec<CaseRow>>,
 ) -> Vec<ExperimentOutcome> {
-    let RunPlan { scale, seed, slice, .. } = *plan;
+    let RunPlan { scale, seed, .. } = *plan;
     let outcome = |&experiment: &&'static Experiment| {
-        let Experiment { sweep, .. } = *experiment;
-        let is_shown = |at: &usize| sweeps.get(*at).is_some_and(|s| s.name() == sweep.name());
-        let of_sweep = rows.iter().filter(|((position, _), _)| is_shown(position));
-        let of_case = |(&(_, case), rows): (&(usize, u32), &Vec<TableRow>)| {
-            let row = move |values: &TableRow| CaseRow { case, values: values.clone() };
-            rows.iter().map(row).collect::<Vec<_>>()
-        };
+        let sweep = experiment.sweep;
         let mut table = Table::new(sweep.columns());
-        table.rows = of_sweep.flat_map(of_case).collect();
-        ExperimentOutcome { experiment, scale, seed, slice, table }
+        for case in 0..sweep.cases(scale) {
+            table.rows.extend(rows.get(&(sweep.name(), case)).into_iter().flatten().cloned());
+        }
+        ExperimentOutcome { experiment, scale, seed, table }
     };
     plan.experiments.iter().map(outcome).collect()
 }

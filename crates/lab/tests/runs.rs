@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana_lab::{
-    Experiment, ExperimentOutcome, MergeError, RunPlan, Scale, SweepSlice, contents, digest, judge,
-    merge, registry, run, write_to,
+    CaseStore, Experiment, ExperimentOutcome, MergeError, RunIdentity, RunPlan, Scale, StoreError,
+    SweepSlice, contents, digest, judge, merge, registry, run, write_to,
 };
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -23,18 +23,23 @@ fn run_plan(plan: &RunPlan) -> Vec<ExperimentOutcome> {
     run(plan, &|_| ()).unwrap()
 }
 
-fn slice(index: u32, count: u32) -> Vec<ExperimentOutcome> {
-    run_plan(&RunPlan { slice: SweepSlice::new(index, count).unwrap(), ..plan() })
+fn identity() -> RunIdentity {
+    RunIdentity { seed: plan().seed, scale: Scale::Quick, commit: "4cb68031ec22".into() }
 }
 
-/// Slices as a job array would leave them.
-fn slices(directory: &Path, count: u32) -> Vec<PathBuf> {
-    let write = |index| {
-        let out = directory.join(format!("slice{index}"));
-        write_to(&out, &slice(index, count), "test").unwrap();
-        out
-    };
-    (0..count).map(write).collect()
+/// The plan of a process of a job array whose tasks have one directory.
+fn stored(directory: &Path) -> RunPlan {
+    let store = CaseStore::create(directory, identity(), experiments()).unwrap();
+    RunPlan { store: Some(store), ..plan() }
+}
+
+fn run_slice(directory: &Path, index: u32, count: u32) {
+    run_plan(&stored(directory).sliced(SweepSlice::new(index, count).unwrap()));
+}
+
+/// The file with the rows of a case.
+fn case_file(directory: &Path, name: &str) -> PathBuf {
+    directory.join("cases").join(name)
 }
 
 #[test]
@@ -65,9 +70,12 @@ fn times_are_no_part_of_the_digest() {
 fn slices_joined_are_one_run() {
     let whole = run_plan(&plan());
     let directory = tempfile::tempdir().unwrap();
-    let mut parts = slices(directory.path(), 3);
-    parts.reverse();
-    let joined = merge(&parts).unwrap();
+    let places: Vec<PathBuf> =
+        ["one", "other"].iter().map(|name| directory.path().join(name)).collect();
+    for index in 0..3 {
+        run_slice(&places[usize::from(index == 1)], index, 3);
+    }
+    let joined = merge(&places).unwrap();
     assert_eq!(digest(&joined), digest(&whole));
     assert_eq!(
         joined.iter().map(judge).collect::<Vec<_>>(),
@@ -80,59 +88,110 @@ fn slices_joined_are_one_run() {
     for file in ["lab.md", "lab/ms.offsets.csv", "lab/ms.series.svg"] {
         assert_eq!(std::fs::read(a.join(file)).unwrap(), std::fs::read(b.join(file)).unwrap());
     }
+    // The rows of whole experiments are joined too.
+    assert_eq!(digest(&merge(&[b]).unwrap()), digest(&whole));
 }
 
 #[test]
-fn a_slice_alone_makes_no_page() {
+fn missing_cases_are_named_and_only_they_are_computed_again() {
     let directory = tempfile::tempdir().unwrap();
-    let parts = slices(directory.path(), 2);
-    assert!(parts[0].join("lab/ms.offsets.csv").exists());
-    assert!(!parts[0].join("lab.md").exists());
+    let place = directory.path();
+    (0..3).for_each(|index| run_slice(place, index, 3));
+    let all = merge(&[place.to_owned()]).unwrap();
+    for name in ["ms.series.0.csv", "ms.offsets.0.csv", "ms.offsets.1.csv"] {
+        std::fs::remove_file(case_file(place, name)).unwrap();
+    }
+    // A process that was killed while it wrote has left no more than this.
+    std::fs::write(case_file(place, ".new.123"), "# fontana").unwrap();
+    let error = merge(&[place.to_owned()]).unwrap_err();
+    let message = "the rows of 3 cases: ms.offsets 0-1; ms.series 0 are missing";
+    assert_eq!(error.to_string(), message);
+    let plan = stored(place).without_stored();
+    assert_eq!(plan.cases.len(), 3);
+    run_plan(&plan);
+    assert_eq!(digest(&merge(&[place.to_owned()]).unwrap()), digest(&all));
+    assert!(stored(place).without_stored().cases.is_empty());
 }
 
 #[test]
-fn what_cannot_be_joined_is_refused_by_name() {
+fn rows_of_two_runs_are_not_joined() {
     let directory = tempfile::tempdir().unwrap();
-    let parts = slices(directory.path(), 2);
-    let file = parts[1].join("lab/ms.offsets.csv");
+    let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+    run_slice(&one, 0, 1);
+    let refused = |error: StoreError| assert!(matches!(error, StoreError::OtherRun { .. }));
+    let commit = RunIdentity { commit: "000000000000".into(), ..identity() };
+    let seed = RunIdentity { seed: 2, ..identity() };
+    for identity in [&commit, &seed] {
+        refused(CaseStore::create(&one, identity.clone(), experiments()).unwrap_err());
+    }
+    refused(CaseStore::create(&one, identity(), experiments()[1..].to_vec()).unwrap_err());
+    // In one directory each.
+    CaseStore::create(&other, commit.clone(), experiments()).unwrap();
+    let error = merge(&[one.clone(), other]).unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("000000000000), not of a run of 3 experiments"), "{message}");
+    // A file that was copied there.
+    let file = case_file(&one, "ms.series.0.csv");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (old, new) in [("commit=4cb68031ec22", "commit=000000000000"), ("seed=1998", "seed=2")] {
+        std::fs::write(&file, text.replace(old, new)).unwrap();
+        let error = merge(std::slice::from_ref(&one)).unwrap_err();
+        assert!(matches!(error, MergeError::Store(StoreError::OtherRun { .. })), "{error}");
+    }
+}
+
+#[test]
+fn files_that_no_run_has_written_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_owned();
+    run_slice(&place, 0, 1);
+    let file = case_file(&place, "ms.offsets.1.csv");
     let original = std::fs::read_to_string(&file).unwrap();
-    let after = |text: &str| {
+    let line_of = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        merge(&parts).unwrap_err()
+        match merge(std::slice::from_ref(&place)).unwrap_err() {
+            MergeError::Store(StoreError::Malformed { line, path }) => {
+                assert_eq!(path, file);
+                line
+            }
+            other => panic!("{other}"),
+        }
     };
     let first_row = original.lines().nth(2).unwrap();
-    assert!(matches!(after(""), MergeError::Malformed { line: 1, .. }));
-    assert!(matches!(after("\0\u{fffd},,,"), MergeError::Malformed { line: 1, .. }));
+    assert_eq!(line_of(""), 1);
+    assert_eq!(line_of("\0\u{fffd},,,"), 1);
+    assert_eq!(line_of(&original.replace("case=1", "case=2")), 1);
+    assert_eq!(line_of(&original.replace("case=1", "case=1 of=3")), 1);
+    assert_eq!(line_of(&original.replace("lab ms.offsets", "lab ms.eq9")), 1);
+    assert_eq!(line_of(&original.replace("enhancement,", "")), 2);
+    assert_eq!(line_of(&original.replace(first_row, "1,2")), 3);
+    assert_eq!(line_of(&original.replace(first_row, &first_row.replacen("1,", "2,", 1))), 3);
+    let run = case_file(&place, "run");
+    std::fs::write(&run, "# fontana lab run seed=1998").unwrap();
+    let error = CaseStore::open(&place).unwrap_err();
+    assert!(matches!(error, StoreError::Malformed { line: 1, .. }), "{error}");
+}
+
+#[test]
+fn whole_experiments_that_cannot_be_joined_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let (place, other) = (directory.path().join("one"), directory.path().join("other"));
+    write_to(&place, &run_plan(&plan()), "test").unwrap();
+    let refused = |places: &[PathBuf]| merge(places).unwrap_err();
     assert!(matches!(
-        after(&original.replace("of=2", "of=0")),
-        MergeError::Malformed { line: 1, .. }
+        refused(&[place.clone(), place.clone()]),
+        MergeError::Twice { id: "ms.offsets", .. }
     ));
-    assert!(matches!(
-        after(&original.replace("enhancement,", "")),
-        MergeError::Malformed { line: 2, .. }
-    ));
-    assert!(matches!(
-        after(&original.replace(first_row, "1,2")),
-        MergeError::Malformed { line: 3, .. }
-    ));
-    assert!(matches!(
-        after(&original.replace("lab ms.offsets", "lab ms.eq9")),
-        MergeError::Unknown { .. }
-    ));
-    assert!(matches!(after(&original.replace("seed=1998", "seed=1")), MergeError::Foreign { .. }));
-    assert!(matches!(
-        after(&original.replace("case=1", "case=0")),
-        MergeError::Case { case: 1, .. }
-    ));
-    let emptied =
-        original.lines().take(2).collect::<Vec<_>>().join("\n").replace("case=1", "case=0");
-    assert!(matches!(after(&emptied), MergeError::Twice { index: 0, count: 2, .. }));
-    std::fs::remove_file(&file).unwrap();
-    assert!(matches!(merge(&parts), Err(MergeError::Missing { index: 1, count: 2, .. })));
+    let seed = RunPlan { seed: 2, ..plan() };
+    write_to(&other, &run_plan(&seed), "test").unwrap();
+    assert!(matches!(refused(&[place.clone(), other.clone()]), MergeError::Foreign { .. }));
+    run_slice(&other, 0, 1);
+    assert!(matches!(refused(&[place, other]), MergeError::Mixed(_)));
     let empty = directory.path().join("empty");
-    assert!(matches!(merge(std::slice::from_ref(&empty)), Err(MergeError::Read { .. })));
+    let missing = refused(std::slice::from_ref(&empty));
+    assert!(matches!(missing, MergeError::Store(StoreError::Read { .. })));
     std::fs::create_dir_all(empty.join("lab")).unwrap();
-    assert!(matches!(merge(&[empty]), Err(MergeError::Empty(_))));
+    assert!(matches!(refused(&[empty]), MergeError::Empty(_)));
 }
 
 #[test]

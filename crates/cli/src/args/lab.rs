@@ -4,6 +4,7 @@ use super::Talk;
 use crate::units::{parse_duration, parse_rate, parse_share};
 use clap::{Args, Subcommand, ValueHint};
 use fontana::net::InterfaceSelector;
+use fontana_lab::SweepSlice;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,8 +18,9 @@ use std::time::Duration;
   fontana lab run all --quick
   fontana lab run fc.fig10 --quick --real       between hosts of this machine, in real time
   fontana lab run all --out results             a page, figures, and rows as CSV
-  fontana lab run all --case 3 --of 16 --out part3      one of 16 jobs; then:
-  fontana lab merge part* --out results
+  fontana lab plan all --of 16                  the cases, and how long 16 slices of them take
+  fontana lab run all --case 3 --of 16 --out results    one of 16 jobs; after all of them:
+  fontana lab merge results --out results
   fontana lab swarm --seeds 500                 random worlds, and what must hold in all of them")]
 pub(crate) struct LabArguments {
     #[command(subcommand)]
@@ -28,6 +30,7 @@ pub(crate) struct LabArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     List(LabListArguments),
+    Plan(LabPlanArguments),
     Run(LabRunArguments),
     Merge(LabMergeArguments),
     Swarm(LabSwarmArguments),
@@ -37,6 +40,25 @@ pub(crate) enum LabCommand {
 /// List the experiments
 #[derive(Debug, Args)]
 pub(crate) struct LabListArguments {
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// List the cases of a run, the longest first, with their expected processor time
+///
+/// Without a run: the times are those of a host on which they were measured.
+#[derive(Debug, Args)]
+pub(crate) struct LabPlanArguments {
+    /// Experiments: an id, the part of an id before the dot, or all
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// Plan a run with --quick
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Divide the cases into M slices, as `fontana lab run --of M` does
+    #[arg(long, value_name = "M", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SweepSlice::MOST)))]
+    pub(crate) of: u32,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
@@ -59,7 +81,7 @@ pub(crate) struct LabRunArguments {
     /// time, and its figures depend on the machine and its other load. Needs Linux, iproute2 and
     /// root, or instead of root: unshare --map-root-user --net fontana lab run ID --real. `fontana
     /// lab list` marks the experiments that have a real form; all means all of these.
-    #[arg(long, conflicts_with = "case")]
+    #[arg(long, conflicts_with_all = ["of", "missing"])]
     pub(crate) real: bool,
     /// Write a page, figures, and rows as CSV to this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -67,12 +89,24 @@ pub(crate) struct LabRunArguments {
     /// Draw all random numbers from this seed
     #[arg(long, value_name = "S", default_value_t = fontana_lab::DEFAULT_SEED)]
     pub(crate) seed: u64,
-    /// Compute only slice N (from 0) of M, and judge nothing
-    #[arg(long, value_name = "N", requires = "of", requires = "out")]
+    /// Compute slice N (from 0) of --of
+    ///
+    /// The default is the task's number: SLURM_ARRAY_TASK_ID, or JOB_COMPLETION_INDEX of an Indexed
+    /// Job of Kubernetes.
+    #[arg(long, value_name = "N", requires = "of")]
     pub(crate) case: Option<u32>,
-    /// Cut the run into M slices
-    #[arg(long, value_name = "M", requires = "case")]
+    /// Divide the run into M slices that take about equally long, compute one, and judge nothing
+    ///
+    /// The rows of each case go to a file below cases in the directory of --out when it is done.
+    /// All slices may have the same directory. `fontana lab merge DIR` joins them.
+    #[arg(long, value_name = "M", requires = "out",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SweepSlice::MOST)))]
     pub(crate) of: Option<u32>,
+    /// Compute only the cases that the directory of --out lacks
+    ///
+    /// Without --of: of all slices. The cases of a run that was killed are not computed again.
+    #[arg(long, requires = "out")]
+    pub(crate) missing: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
@@ -80,7 +114,7 @@ pub(crate) struct LabRunArguments {
 /// Join the slices of one run, and judge the claims
 #[derive(Debug, Args)]
 pub(crate) struct LabMergeArguments {
-    /// Directories that the runs of the slices have written
+    /// Directories of --out of the runs of the slices
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directories: Vec<PathBuf>,
     /// Write a page, figures, and rows as CSV to this directory
@@ -164,6 +198,7 @@ impl LabArguments {
     pub(crate) fn talk(&self) -> Talk {
         match &self.command {
             LabCommand::List(arguments) => arguments.talk,
+            LabCommand::Plan(arguments) => arguments.talk,
             LabCommand::Run(arguments) => arguments.talk,
             LabCommand::Merge(arguments) => arguments.talk,
             LabCommand::Swarm(arguments) => arguments.talk,

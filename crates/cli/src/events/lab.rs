@@ -13,6 +13,20 @@ pub(crate) enum LabEvent {
         what: String,
         claims: Vec<String>,
     },
+    /// A case of a plan, with its slice and its expected seconds; or of a run, with its seconds.
+    Case {
+        id: String,
+        case: u32,
+        seconds: f64,
+        slice: Option<u32>,
+    },
+    /// The end of a plan.
+    Plan {
+        cases: u64,
+        seconds: f64,
+        slices: u32,
+        longest_seconds: f64,
+    },
     Verdict {
         id: String,
         claim: String,

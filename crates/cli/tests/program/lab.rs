@@ -1,6 +1,6 @@
 //! `fontana lab`.
 
-use crate::support::{arguments, documented, fields, run};
+use crate::support::{Run, arguments, documented, fields, finish, fontana, run};
 
 #[test]
 fn experiments_are_listed_run_and_judged() {
@@ -50,7 +50,10 @@ fn slices_of_a_run_are_joined_to_the_same_page() {
         let words = format!("lab run ms.slow ms.series --quick --case {case} --of 2 --out");
         let part = run(&arguments(&words, &[&place(&format!("part{case}"))])).expect(0);
         assert!(part.stdout.contains("lab merge"), "{}", part.stdout);
+        assert!(!place(&format!("part{case}/lab.md")).exists());
     }
+    let part = run(&arguments("lab merge", &[&place("part1")])).expect(2);
+    assert!(part.stderr.contains("are missing") && part.stderr.contains("--missing --out DIR"));
     let joined =
         arguments("lab merge --json --out", &[&place("joined"), &place("part1"), &place("part0")]);
     let joined = run(&joined).expect(0);
@@ -58,6 +61,47 @@ fn slices_of_a_run_are_joined_to_the_same_page() {
     let page = |name: &str| std::fs::read_to_string(place(name).join("lab.md")).unwrap();
     assert_eq!(page("joined"), page("whole"));
     assert!(place("whole/lab/ms.series.svg").exists());
+}
+
+#[test]
+fn tasks_of_a_job_number_their_slices() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = "lab run ms.slow ms.series --quick --json --of 2 --missing --out";
+    let task = |variables: &[(&str, &str)]| {
+        let mut command = fontana();
+        command.args(arguments(words, &[directory.path()]));
+        command.env_remove("SLURM_ARRAY_TASK_ID").env_remove("JOB_COMPLETION_INDEX");
+        command.envs(variables.iter().copied());
+        finish(&mut command)
+    };
+    let slurm = task(&[("SLURM_ARRAY_TASK_ID", "0"), ("JOB_COMPLETION_INDEX", "7")]).expect(0);
+    let kubernetes = task(&[("JOB_COMPLETION_INDEX", "1")]).expect(0);
+    let cases = |ran: &Run| ran.events().iter().filter(|event| event["event"] == "case").count();
+    let planned = run(&["lab", "plan", "ms.slow", "ms.series", "--quick", "--of", "2", "--json"]);
+    let planned = planned.expect(0);
+    let documented = documented("fontana lab");
+    for event in planned.events() {
+        assert_eq!(fields(&event), documented[event["event"].as_str().unwrap()]);
+    }
+    let of_slice = |slice: u64| planned.events().iter().filter(|e| e["slice"] == slice).count();
+    assert_eq!([cases(&slurm), cases(&kubernetes)], [of_slice(0), of_slice(1)]);
+    assert_eq!(planned.event("plan")["cases"].as_u64(), Some((of_slice(0) + of_slice(1)) as u64));
+    // A task that is started again finds the rows of its slice.
+    assert_eq!(cases(&task(&[("JOB_COMPLETION_INDEX", "1")]).expect(0)), 0);
+    run(&arguments("lab merge", &[directory.path()])).expect(0);
+
+    for (variables, expected) in [
+        (&[][..], "SLURM_ARRAY_TASK_ID and JOB_COMPLETION_INDEX are not set"),
+        (&[("SLURM_ARRAY_TASK_ID", "x")], "not a number"),
+        (&[("SLURM_ARRAY_TASK_ID", "2")], "SLURM_ARRAY_TASK_ID is from 0 to 1"),
+    ] {
+        let refused = task(variables).expect(2);
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    }
+    // Another seed is another run.
+    let words = "lab run ms.slow ms.series --quick --seed 2 --missing --out";
+    let refused = run(&arguments(words, &[directory.path()])).expect(2);
+    assert!(refused.stderr.contains("seed 1998") && refused.stderr.contains("seed 2"));
 }
 
 #[test]

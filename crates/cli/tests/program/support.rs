@@ -45,7 +45,12 @@ impl Run {
 
 /// Runs the program to its end.
 pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Run {
-    let output = fontana().args(arguments).output().unwrap();
+    finish(fontana().args(arguments))
+}
+
+/// Runs a command to its end.
+pub(crate) fn finish(command: &mut Command) -> Run {
+    let output = command.output().unwrap();
     Run {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
