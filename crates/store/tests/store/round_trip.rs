@@ -248,15 +248,17 @@ fn wide_symbols_of_many_sub_blocks_are_recovered_in_narrow_passes() {
     }
 }
 
-/// Blocks of many short symbols, and of one long symbol, whose solution has 27 rows.
+/// Blocks of many short symbols, of which few are lost, and of one long symbol, which has 27 rows
+/// of intermediate symbols.
 #[test]
 fn memory_of_blocks_of_other_shapes_does_not_add_up() {
     let budget = 1 << 20;
     let memory = &mut RecoveryMemory::new(budget);
-    for (transfer_length, symbol_size) in [(400_000, 1_000), (22_000, 22_000), (400_000, 1_000)] {
+    let (many, one) = ((700_000, 1_000, 3), (22_000, 22_000, 100));
+    for (transfer_length, symbol_size, loss) in [many, one, many] {
         let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
         let oti = Oti { transfer_length, symbol_size, scheme };
-        run_in(memory, &Transfer { oti, loss: 50, files: 1, budget, seed: 4 });
+        run_in(memory, &Transfer { oti, loss, files: 1, budget, seed: 4 });
         println!("{} bytes are retained", memory.bytes());
         assert!(memory.bytes() > budget / 2, "one shape is retained");
     }
