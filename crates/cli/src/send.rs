@@ -93,6 +93,7 @@ pub(crate) fn run(
         shortfall: outline.shortfall(arguments),
         gate: Gate::each_second(),
         failures_shown: 0,
+        nothing_left: false,
         time_is_up: false,
     };
     let sender = prepared.start()?;
@@ -378,6 +379,8 @@ struct Watch<'a> {
     shortfall: Option<Shortfall>,
     gate: Gate,
     failures_shown: usize,
+    /// An error said that no packet left this host.
+    nothing_left: bool,
     time_is_up: bool,
 }
 
@@ -387,9 +390,10 @@ impl Watch<'_> {
             Event::Failed(error) => {
                 self.failures_shown += 1;
                 let mut failure = Failure::from(&**error);
-                let is_of_network =
-                    matches!(error.kind(), ErrorKind::NothingSent | ErrorKind::NoNeighbor);
-                if self.failures_shown < self.objects && !is_of_network {
+                let has_left =
+                    !matches!(error.kind(), ErrorKind::NothingSent | ErrorKind::NoNeighbor);
+                self.nothing_left |= !has_left;
+                if self.failures_shown < self.objects && has_left {
                     failure.hint.push_str("\nthe other files go on");
                 }
                 self.console.failure(&failure);
@@ -427,14 +431,18 @@ impl Watch<'_> {
         let stats = &summary.stats;
         let passes = passes(stats, source_symbols);
         let sent = Sent::new(stats, summary.lost, self.copies);
-        let line = format!(
-            "sent {passes:.2} passes in {}: {} on the wire in {} ({} source and {} repair symbols)",
-            Time(summary.elapsed),
-            Bytes(sent.wire_bytes),
-            Count(sent.packets, "packet"),
-            sent.source_symbols,
-            sent.repair_symbols,
-        );
+        let (elapsed, packets) = (Time(summary.elapsed), Count(sent.packets, "packet"));
+        let line = if self.nothing_left {
+            format!("sent nothing in {elapsed}: none of {packets} left this host")
+        } else {
+            format!(
+                "sent {passes:.2} passes in {elapsed}: {} on the wire in {packets} ({} source and \
+                 {} repair symbols)",
+                Bytes(sent.wire_bytes),
+                sent.source_symbols,
+                sent.repair_symbols,
+            )
+        };
         self.console.say(line);
         warnings::show_lost(summary.lost, self.console);
         if summary.scratch_bytes > 0 {

@@ -64,6 +64,7 @@ pub(super) fn run(
                     shortfall: None,
                     gate: Gate::each_second(),
                     failures_shown: 0,
+                    nothing_left: false,
                     time_is_up: false,
                 });
             }

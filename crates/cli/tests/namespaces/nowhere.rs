@@ -49,6 +49,10 @@ fn a_unicast_host_that_does_not_answer_is_an_error_with_the_command_that_helps()
         assert!(errors.contains("no packet left this host"), "{errors}");
         assert!(!errors.contains("the other files"), "{errors}");
         assert_eq!(sender.last("summary").unwrap()["verdict"], "io");
+        let words = format!("send --to {host}:7701 --rate 1M --duration 1500ms");
+        let (code, said) = start(&scene, 0, &words, &file).finish(PATIENCE);
+        assert_eq!(code, Some(5), "{said}");
+        assert!(said.contains("sent nothing in") && !said.contains("on the wire"), "{said}");
 
         let lladdr = "lladdr 02:00:00:00:00:99 dev eth0 nud permanent";
         run(&scene, 0, &format!("ip neigh replace {bare} {lladdr}"));
