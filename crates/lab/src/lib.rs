@@ -2,12 +2,12 @@
 //!
 //! A [`Sweep`] is a number of cases, each a function that returns rows. An [`Experiment`] shows the
 //! rows of a sweep in figures and tables, and makes [`Claim`]s about them: a number, whether the
-//! paper prints it ([`ClaimKind`]), how to compute ours from the rows, and how far apart the two may
-//! be. Several experiments may show one sweep, which then runs once.
+//! paper prints it ([`ClaimKind`]), how to compute ours from the rows, and how far apart the two
+//! may be. Several experiments may show one sweep, which then runs once.
 //!
 //! Pages, figures and verdicts are made from the rows alone, so rows computed in slices on many
-//! computers and joined afterwards ([`merge`]) give the same page as one run. Rows are a function of
-//! the sweep, the scale and the seed, whatever the number of threads or slices, except those of
+//! computers and joined afterwards ([`merge`]) give the same page as one run. Rows are a function
+//! of the sweep, the scale and the seed, whatever the number of threads or slices, except those of
 //! sweeps that measure time ([`Kind::Timed`]). What the papers measured on real hosts has a second
 //! form ([`registry::REAL`]), which runs the same sessions over real sockets in real time.
 //!

@@ -100,8 +100,8 @@ pub fn dealt(cases: &[PlannedCase], count: u32) -> Vec<Vec<PlannedCase>> {
     slices
 }
 
-/// Measured processor time of cases: `SWEEP SCALE SECONDS...`, in the order of the cases. `N*S` is N
-/// cases of S seconds each. `docs/experiments.md` has the command that makes it.
+/// Measured processor time of cases: `SWEEP SCALE SECONDS...`, in the order of the cases. `N*S` is
+/// N cases of S seconds each. `docs/experiments.md` has the command that makes it.
 const MEASURED: &str = include_str!("plan/seconds.txt");
 
 /// The measured seconds by experiment and scale. A line that does not parse is ignored, and fails a
