@@ -73,7 +73,7 @@ mod fontana;
 mod mirrors;
 
 pub use cases::{CaseStore, StoreError};
-pub use chart::{Axis, Chart, Exhibit, Grid, Series};
+pub use chart::{Axis, Bar, Bars, Chart, Exhibit, Grid, Marks, Panel, Point, Series};
 pub use claim::{Claim, ClaimKind, Quote, Target};
 pub use estimate::Estimate;
 pub use experiment::{Case, Experiment, Kind, Scale, Sweep};

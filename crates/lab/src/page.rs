@@ -22,10 +22,12 @@ pub fn write_to(directory: &Path, outcomes: &[ExperimentOutcome], command: &str)
     }
     for outcome in outcomes {
         for exhibit in (outcome.experiment.exhibits)(&outcome.table) {
-            if let Exhibit::Chart(chart) = exhibit {
-                let svg = plot::svg(&chart).map_err(io::Error::other)?;
-                std::fs::write(directory.join(figure(outcome, chart.name)), svg)?;
-            }
+            let (name, svg) = match &exhibit {
+                Exhibit::Chart(chart) => (chart.name, plot::chart(chart)),
+                Exhibit::Bars(bars) => (bars.name, plot::bars(bars)),
+                Exhibit::Grid(_) => continue,
+            };
+            std::fs::write(directory.join(figure(outcome, name)), svg)?;
         }
     }
     std::fs::write(directory.join("lab.md"), page(outcomes, command))
@@ -109,13 +111,16 @@ fn section(text: &mut String, outcome: &ExperimentOutcome, findings: &[Finding])
     }
     findings.iter().for_each(|finding| line(text, finding));
     for exhibit in (experiment.exhibits)(&outcome.table) {
-        match exhibit {
-            Exhibit::Chart(chart) => {
-                let path = figure(outcome, chart.name);
-                let _ = write!(text, "\n![{}]({path})\n", chart.title);
+        let (name, title) = match exhibit {
+            Exhibit::Chart(chart) => (chart.name, chart.title),
+            Exhibit::Bars(bars) => (bars.name, bars.title),
+            Exhibit::Grid(grid) => {
+                write_grid(text, &grid);
+                continue;
             }
-            Exhibit::Grid(grid) => write_grid(text, &grid),
-        }
+        };
+        let path = figure(outcome, name);
+        let _ = write!(text, "\n![{title}]({path})\n");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::interleaved::Interleaved;
 use super::loss::LossProcess;
-use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::chart::{Axis, Chart, Exhibit, Grid, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -201,12 +201,16 @@ fn curves(rows: &[BlockCount]) -> Exhibit {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series::new(format!("loss {loss}"), points)
     };
+    let printed = |&loss: &f64| {
+        let point = |line: &(u32, f64, [f64; 5])| (f64::from(line.0), printed_blocks(line.0, loss));
+        Series::printed("paper", PRINTED.iter().map(point)).in_color_of(format!("loss {loss}"))
+    };
     Exhibit::Chart(Chart {
         name: "",
         title: "Most blocks with an inefficiency below 1.076 in 99 %".into(),
-        x: Axis::logarithmic("packets of the file"),
+        x: Axis::logarithmic("packets of 1 KB in the file"),
         y: Axis::logarithmic("blocks"),
-        series: LOSSES.iter().map(curve).collect(),
+        panels: Panel::only(LOSSES.iter().map(curve).chain(LOSSES.iter().map(printed)).collect()),
     })
 }
 

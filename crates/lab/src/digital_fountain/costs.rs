@@ -1,7 +1,7 @@
 //! `df.table1` and `df.table2`: growth of costs, counted instead of timed.
 
 use super::tornado::graph;
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -64,7 +64,7 @@ pub(crate) const TABLE_1: Experiment = Experiment {
             title: "Exclusive-ors of packets to encode a file at stretch 2".into(),
             x: Axis::logarithmic("source packets"),
             y: Axis::logarithmic("exclusive-ors"),
-            series: vec![curve("Reed-Solomon"), curve("Tornado")],
+            panels: Panel::only(vec![curve("Reed-Solomon"), curve("Tornado")]),
         })]
     },
 };
@@ -140,7 +140,12 @@ pub(crate) const TABLE_2: Experiment = Experiment {
             title: "Mean degree of LT codes".into(),
             x: Axis::logarithmic("source symbols"),
             y: Axis::linear("exclusive-ors of an encoding symbol"),
-            series: vec![curve("fast"), curve("strict")],
+            panels: Panel::only(vec![
+                curve("fast"),
+                curve("strict"),
+                // "For hundreds of thousands of symbols".
+                Series::printed_curve("paper: around 20", [(2e5, 20.0), (9e5, 20.0)]),
+            ]),
         })]
     },
 };

@@ -1,7 +1,7 @@
 //! `df.fig6`: the prototype's file over the real protocol, on one layer and on four.
 
 use crate::bytes::{ByteRunner, Originals, Pump};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::hosts::{self, ReceiverHost, SenderHost, nothing_lost_here};
@@ -349,25 +349,33 @@ fn claims() -> Vec<Claim> {
 
 fn exhibits(table: &Table) -> Vec<Exhibit> {
     let rows: Vec<PointRow> = table.read().unwrap_or_default();
-    let chart = |name, number: fn(&PointRow) -> f64, title: &str| {
+    let chart = |name, number: fn(&PointRow) -> f64, title: &str, printed: Vec<Series>| {
         let series = [1, 4].into_iter().flat_map(|layers| {
             let rows = &rows;
             CODES.map(|code| {
                 let is = |row: &PointRow| row.layers == layers && row.code == code;
                 let points = rows.points(is, |row| (row.loss.into(), number(row)));
-                Series::new(format!("{code}, {layers}"), points)
+                let plural = if layers == 1 { "" } else { "s" };
+                Series::new(format!("{code}, {layers} layer{plural}"), points)
             })
         });
         Exhibit::Chart(Chart {
             name,
-            title: format!("{title}, by code and number of layers"),
-            x: Axis::linear("loss, per cent"),
-            y: Axis::linear("inefficiency"),
-            series: series.collect(),
+            title: format!("{title} by code and number of layers"),
+            x: Axis::linear("loss (%)"),
+            y: Axis::linear("inefficiency (mean of the receivers)"),
+            panels: Panel::only(series.chain(printed).collect()),
         })
     };
+    let reception = vec![
+        Series::printed_curve("paper, 1 layer: roughly 1.07", [(0.0, 1.07), (40.0, 1.07)]),
+        Series::printed("paper, 1 layer: below 1.4", [(50.0, 1.4)]),
+    ];
+    let almost_always = [(0.0, 1.0), (40.0, 1.0)];
+    let distinctness =
+        vec![Series::printed_curve("paper, 1 layer: almost always 1", almost_always)];
     vec![
-        chart("eta", |row| row.eta, "Reception inefficiency"),
-        chart("distinctness", |row| row.eta_d, "Distinctness inefficiency"),
+        chart("eta", |row| row.eta, "Reception inefficiency", reception),
+        chart("distinctness", |row| row.eta_d, "Distinctness inefficiency", distinctness),
     ]
 }

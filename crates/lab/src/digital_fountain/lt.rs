@@ -1,6 +1,6 @@
 //! `df.lt`: LT codes, and what the text says of the commercial ones.
 
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
@@ -44,15 +44,19 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
         let curve = |&(k, _, _): &(u32, [u32; 2], [u32; 2])| {
             let pool = pool(&rows, k);
             let thousandths = (1000..=1300).step_by(5).map(|t| f64::from(t) / 1000.0);
-            let share = |eta: f64| (eta, 100.0 * pool.share_above(eta * f64::from(k)));
-            Series::new(format!("k = {k}"), thousandths.map(share).collect())
+            let share = |eta: f64| {
+                let share = Estimate::share_above(&pool, eta * f64::from(k));
+                Point::percent(eta, share)
+            };
+            Series::new(format!("k = {} 000", k / 1000), thousandths.map(share))
         };
+        let printed = Series::printed("paper: below 10⁻⁶ %", [(LIMIT, 0.0)]);
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "LT (fast): receivers that are not done yet".into(),
             x: Axis::linear("decoding inefficiency"),
-            y: Axis::linear("% of the trials"),
-            series: TRIALS.iter().map(curve).collect(),
+            y: Axis::linear("trials (%)"),
+            panels: Panel::only(TRIALS.iter().map(curve).chain([printed]).collect()),
         })]
     },
 };

@@ -2,7 +2,7 @@
 
 use super::carousel::CarouselCode;
 use super::loss::LossProcess;
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
@@ -54,14 +54,14 @@ pub(crate) const FIGURE_4: Experiment = Experiment {
             // A pool does not determine the worst of a larger crowd.
             let crowds = RECEIVERS.iter().filter(|&&crowd| u64::from(crowd) <= pool.count());
             let points = crowds.map(|&receivers| (f64::from(receivers), worst(receivers)));
-            Series::new(label(code, loss), points.collect())
+            Series::new(label(code, loss), points)
         };
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "The worst receiver of a 1 MB file".into(),
             x: Axis::logarithmic("receivers"),
             y: Axis::linear("decoding inefficiency"),
-            series: CURVES.iter().map(curve).collect(),
+            panels: Panel::only(CURVES.iter().map(curve).collect()),
         })]
     },
 };
@@ -196,9 +196,9 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
             Exhibit::Chart(Chart {
                 name,
                 title: title.into(),
-                x: Axis::logarithmic("packets of the file"),
+                x: Axis::logarithmic("packets of 1 KB in the file"),
                 y: Axis::linear("decoding inefficiency"),
-                series: CURVES.iter().map(curve).collect(),
+                panels: Panel::only(CURVES.iter().map(curve).collect()),
             })
         };
         vec![

@@ -7,7 +7,7 @@
 //! short block is in the caches.
 
 use super::tornado;
-use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::chart::{Axis, Chart, Exhibit, Grid, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -248,15 +248,22 @@ fn exhibits(table: &Table, direction: Direction) -> Vec<Exhibit> {
         let points = rows.points(|row| row.code == *code, |row| (row.k.into(), row.seconds));
         Series::new(code.clone(), points)
     };
+    let printed = [CAUCHY, TORNADO].into_iter().enumerate().map(|(column, code)| {
+        let point = |&(k, encode, decode): &(u32, [f64; 2], [f64; 2])| {
+            let seconds = if direction == Direction::Encode { encode } else { decode };
+            (f64::from(k), seconds[column])
+        };
+        Series::printed_curve("paper, on its host", PRINTED.iter().map(point)).in_color_of(code)
+    });
     let chart = Chart {
         name: "",
         title: match direction {
             Direction::Encode => "Encoding at stretch 2".into(),
             Direction::Decode => "Decoding, half of the packets redundant".into(),
         },
-        x: Axis::logarithmic("packets of the file"),
+        x: Axis::logarithmic("packets of 1 KB in the file"),
         y: Axis::logarithmic("seconds of processor time"),
-        series: codes.iter().map(curve).collect(),
+        panels: Panel::only(codes.iter().map(curve).chain(printed).collect()),
     };
     let others: Vec<String> = codes.iter().filter(|code| *code != TORNADO).cloned().collect();
     let cell = |code: &String, k: u32| {

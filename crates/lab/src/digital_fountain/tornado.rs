@@ -1,6 +1,6 @@
 //! `df.graph` and `df.fig2`: the code Tornado Z itself.
 
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
@@ -174,15 +174,18 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
             let pool = pool(&rows, name);
             // A point at each thousandth: 16 packets.
             let points = (1020..=1105).map(|thousandth| f64::from(thousandth) / 1000.0);
-            let percent = |eta: f64| (eta, 100.0 * pool.share_above(eta * k));
-            Series::new(name, points.map(percent).collect())
+            let percent = |eta: f64| Point::percent(eta, Estimate::share_above(&pool, eta * k));
+            Series::new(name, points.map(percent))
         };
+        // The largest is one of 10 000 trials.
+        let printed = [(1.06, 10.0), (1.064, 10.0), (1.076, 1.0), (1.1, 0.01)];
+        let printed = Series::printed("paper (text)", printed);
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "Tornado Z: receivers that are not done yet".into(),
             x: Axis::linear("decoding inefficiency"),
-            y: Axis::linear("% of the trials"),
-            series: DECODERS.iter().map(curve).collect(),
+            y: Axis::linear("trials (%)"),
+            panels: Panel::only(DECODERS.iter().map(curve).chain([printed]).collect()),
         })]
     },
 };

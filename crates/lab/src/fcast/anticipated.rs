@@ -3,7 +3,7 @@
 use super::schemes::bursts;
 use super::session::{LARGE_FILE, LARGE_FILE_CODING, LARGE_FILE_PACKETS, STRETCH};
 use super::transfer::{SimulatedReception, receive};
-use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::chart::{Axis, Chart, Exhibit, Grid, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
@@ -137,20 +137,48 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
     claims: figure_20_claims,
     exhibits: |table| {
         let rows: Vec<Anticipation> = table.read().unwrap_or_default();
-        let curve = |measure, anticipated: bool| {
-            let label = if anticipated { "source symbols ahead" } else { "without" };
-            let point =
-                |&layers: &u8| (layers.into(), average(&rows, measure, layers, anticipated).value);
-            Series::new(label, TAKEN.iter().map(point).collect())
+        let estimate = |measure, unit: f64, layers, anticipated| {
+            average(&rows, measure, layers, anticipated).times(1.0 / unit)
         };
-        let chart = |name, title: &str, y, measure| {
-            let series = vec![curve(measure, true), curve(measure, false)];
+        let chart = |name, title: &str, y, (measure, unit), printed: Vec<Series>| {
+            let curve = |anticipated: bool| {
+                let label = if anticipated { "source symbols ahead" } else { "without" };
+                let point = |&layers: &u8| {
+                    Point::estimate(layers.into(), estimate(measure, unit, layers, anticipated))
+                };
+                Series::new(label, TAKEN.iter().map(point))
+            };
+            let series = [curve(true), curve(false)].into_iter().chain(printed).collect();
             let x = Axis::linear("layers that a receiver takes");
-            Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
+            let panels = Panel::only(series);
+            Exhibit::Chart(Chart { name, title: title.into(), x, y, panels })
         };
+        let less = |measure, unit, layers: u8, percent: f64| {
+            let without = estimate(measure, unit, layers, false).value;
+            (layers.into(), without * (1.0 - percent / 100.0))
+        };
+        let shorter = [less(SECONDS, 1.0, 5, 48.4), less(SECONDS, 1.0, 6, 33.6)];
+        let smaller = [less(BYTES, 1e6, 6, 88.5)];
+        let ahead = |series: Series| series.in_color_of("source symbols ahead");
         vec![
-            chart("time", "Reception of 30 MB", Axis::linear("seconds"), SECONDS),
-            chart("space", "Most that waits in the buffer", Axis::linear("bytes"), BYTES),
+            chart(
+                "time",
+                "Reception of 30 MB",
+                Axis::linear("seconds"),
+                (SECONDS, 1.0),
+                vec![ahead(Series::printed("paper", shorter))],
+            ),
+            chart(
+                "space",
+                "Most that waits in the buffer",
+                Axis::linear("MB"),
+                (BYTES, 1e6),
+                vec![
+                    ahead(Series::printed("paper", smaller)),
+                    ahead(Series::printed("paper", [(5.0, 0.757)])),
+                    Series::printed("paper", [(5.0, 21.8)]).in_color_of("without"),
+                ],
+            ),
         ]
     },
 };

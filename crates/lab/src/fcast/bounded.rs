@@ -3,12 +3,12 @@
 use super::profiles::{FcastProfile, OPT_CPU, OPT_SPEED};
 use super::session::File;
 use super::transfer::HostReception;
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
 use crate::row::Rows;
-use crate::statistics::{largest, mean};
+use crate::statistics::{largest, mean, smallest};
 use fontana_sim::{MachineConfig, MachineStats};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -115,28 +115,52 @@ fn by_run(
     rows.numbers(is, number)
 }
 
-fn curves(rows: &[Step], title: &str, of: &[(FcastProfile, &'static str)]) -> Vec<Exhibit> {
-    let curve = |(profile, host): (FcastProfile, &'static str), (name, number): Curve| {
-        let is = |row: &Step| row.profile == profile.name && row.host == host && row.run == 0;
-        let which = if host == UNTOLD { String::new() } else { format!(", {host}") };
-        let label = format!("{}{which}: {name}", profile.name);
-        Series::new(label, rows.points(is, |row| (row.at.into(), number(row))))
+/// A quantity over time, and its name.
+type Curve = (&'static str, fn(&Step) -> f64);
+
+/// Curves of the means of all runs, with a band of all of them: a panel for each host. `printed` is
+/// of the paper's host.
+fn curves(
+    rows: &[Step],
+    title: &str,
+    of: &[(FcastProfile, &'static str)],
+    printed: &dyn Fn() -> Vec<Series>,
+) -> Vec<Exhibit> {
+    let curve = |(profile, host): (FcastProfile, &str), (name, number): Curve| {
+        let of_host = |row: &Step| row.profile == profile.name && row.host == host;
+        let point = |at: u32| {
+            let runs = rows.numbers(|row| of_host(row) && row.at == at, number);
+            let (low, high) = (smallest(runs.iter().copied()), largest(runs.iter().copied()));
+            Point { x: f64::from(at + STEP / 2), y: mean(&runs), low, high }
+        };
+        let steps = rows.iter().filter(|row| of_host(row)).map(|row| row.at).max().unwrap_or(0);
+        Series::new(name, (0..=steps).step_by(STEP as usize).map(point))
     };
-    let chart = |name, y, curves: &[Curve]| {
-        let series = of.iter().flat_map(|&of| curves.iter().map(move |curve| (of, *curve)));
-        let series = series.map(|(of, column)| curve(of, column)).collect();
-        let x = Axis::linear("seconds");
-        Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
+    let chart = |name, y, quantities: &[Curve]| {
+        let panel = |&(profile, host): &(FcastProfile, &'static str)| {
+            let series = quantities.iter().map(|quantity| curve((profile, host), *quantity));
+            let printed = if host == UNTOLD { printed() } else { Vec::new() };
+            Panel { title: described(host).into(), series: series.chain(printed).collect() }
+        };
+        let panels = of.iter().map(panel).collect();
+        Exhibit::Chart(Chart { name, title: title.into(), x: Axis::linear("seconds"), y, panels })
     };
     let rates: [Curve; 2] = [("received", |row| row.received), ("dropped", |row| row.dropped)];
+    let load: [Curve; 1] = [("load", |row| 100.0 * row.load)];
     vec![
         chart("rate", Axis::linear("packets per second"), &rates),
-        chart("load", Axis::linear("share of the processor"), &[("load", |row| row.load)]),
+        chart("load", Axis::linear("load of the processor (%)"), &load),
     ]
 }
 
-/// A quantity over time, and its name.
-type Curve = (&'static str, fn(&Step) -> f64);
+/// A host, for people.
+fn described(host: &str) -> &'static str {
+    match host {
+        TOLD => "The same, and the receiver is told what the host drops",
+        ROOMY => "The same with a socket buffer of 64 KB",
+        _ => "The paper's host, with a socket buffer of 8 KB",
+    }
+}
 
 pub(crate) const FIGURE_17: Experiment = Experiment {
     id: "fc.fig17",
@@ -213,7 +237,13 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
     },
     exhibits: |table| {
         let rows: Vec<Step> = table.read().unwrap_or_default();
-        curves(&rows, "opt_speed on a slow host", &HOSTS.map(|(host, _)| (OPT_SPEED, host)))
+        let hosts = HOSTS.map(|(host, _)| (OPT_SPEED, host));
+        curves(&rows, "opt_speed on a slow host", &hosts, &|| {
+            vec![
+                Series::printed_curve("paper: high losses", [(60.0, 0.0), (180.0, 0.0)]),
+                Series::printed("paper: end", [(357.5, 0.0)]),
+            ]
+        })
     },
 };
 
@@ -309,7 +339,9 @@ pub(crate) const FIGURE_18: Experiment = Experiment {
     },
     exhibits: |table| {
         let rows: Vec<Step> = table.read().unwrap_or_default();
-        curves(&rows, "opt_cpu on a slow host", &[(OPT_CPU, UNTOLD)])
+        curves(&rows, "opt_cpu on a slow host", &[(OPT_CPU, UNTOLD)], &|| {
+            vec![Series::printed("paper: last symbol, end", [(231.0, 0.0), (272.5, 0.0)])]
+        })
     },
 };
 

@@ -6,7 +6,7 @@
 //! reach k. Time is counted in symbols that the base layer has sent of the block (t r_0 / b), which
 //! makes the number of blocks drop out.
 
-use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::chart::{Axis, Chart, Exhibit, Grid, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -108,6 +108,8 @@ fn first_time(received: impl Fn(f64) -> f64) -> f64 {
 /// A result of the recursions.
 type Measure = fn(&Organizations) -> f64;
 
+const END_1: Measure = |row| row.end1;
+const END_2: Measure = |row| row.end2;
 const FASTER: Measure = |row| row.faster;
 const DUPLICATES_1: Measure = |row| row.duplicates1;
 const DUPLICATES_2: Measure = |row| row.duplicates2;
@@ -196,9 +198,10 @@ fn exhibits(table: &Table) -> Vec<Exhibit> {
             Series::new(format!("{name}, n/k = {stretch}"), points)
         })
     };
-    let chart = |name, title: &str, label, series: Vec<Series>| {
-        let (x, y) = (Axis::linear("layers"), Axis::linear(label));
-        Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
+    let chart = |name, title: &str, y: Axis, series: Vec<Series>| {
+        let x = Axis::linear("layers");
+        let panels = Panel::only(series);
+        Exhibit::Chart(Chart { name, title: title.into(), x, y, panels })
     };
     let line = |&(stretch, cycles): &(u32, u32)| {
         let cell = |measure| format!("{:.2}", at(&rows, measure, stretch, cycles));
@@ -215,12 +218,36 @@ fn exhibits(table: &Table) -> Vec<Exhibit> {
             columns: columns.map(String::from).into(),
             rows: all.iter().map(line).collect(),
         }),
-        chart("ratio", "Organization 2 is faster", "% of the time", curve(FASTER, "faster").into()),
+        chart(
+            "end",
+            "End of reception of a block (the paper's figure 4)",
+            Axis::logarithmic("symbols of the lowest layer"),
+            curve(END_1, "organization 1")
+                .into_iter()
+                .chain(curve(END_2, "organization 2"))
+                .collect(),
+        ),
+        chart(
+            "ratio",
+            "Organization 2 is faster",
+            Axis::linear("shorter by (%)"),
+            curve(FASTER, "ours")
+                .into_iter()
+                .chain([6.8, 14.7].map(|percent| {
+                    let bound = [(2.0, percent), (12.0, percent)];
+                    Series::printed_curve("paper: 6.8 to 14.7 %", bound)
+                }))
+                .collect(),
+        ),
         chart(
             "duplicates",
             "Duplicates",
-            "% of what is received",
-            [curve(DUPLICATES_1, "1"), curve(DUPLICATES_2, "2")].concat(),
+            Axis::linear("duplicates (% of what is received)"),
+            curve(DUPLICATES_1, "organization 1")
+                .into_iter()
+                .chain(curve(DUPLICATES_2, "organization 2"))
+                .chain([Series::printed("paper: one cycle", [(2.0, 14.6), (4.0, 8.6)])])
+                .collect(),
         ),
     ]
 }

@@ -5,7 +5,7 @@
 
 use super::session::{File, STRETCH};
 use super::transfer::{SimulatedReception, receive};
-use crate::chart::{Exhibit, Grid};
+use crate::chart::{Axis, Bar, Bars, Exhibit, Grid};
 use crate::claim::{Claim, Quote, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
@@ -225,7 +225,46 @@ impl Measure {
         }
     }
 
-    fn exhibits(self, table: &Table) -> Vec<Exhibit> {
+    /// The axis of bars, and what it divides values by.
+    const fn axis(self) -> (Axis, f64) {
+        match self {
+            Self::Seconds => (Axis::linear("seconds"), 1.0),
+            Self::DuplicateRatio => (Axis::linear("duplicates (% of what is received)"), 0.01),
+            Self::Bytes => (Axis::linear("most that waits in the buffer (kB)"), 1e3),
+        }
+    }
+
+    /// The figure, with the paper's values, which are in those of the reference.
+    fn bars(self, rows: &[SchemeRow], printed: &[(&str, f64)]) -> Exhibit {
+        let (axis, unit) = self.axis();
+        let reference = self.mean(rows, REFERENCE).value / unit;
+        let bar = |scheme: &Scheme| {
+            let values: Vec<f64> =
+                self.values(rows, scheme.name).iter().map(|value| value / unit).collect();
+            let printed = printed.iter().find(|printed| printed.0 == scheme.name);
+            Bar::of(scheme.name, &values, printed.map(|printed| printed.1 * reference))
+        };
+        let printed_label = "paper, in our mean of single/org_2";
+        Exhibit::Bars(Bars {
+            name: "",
+            title: format!("The eight ways to send: {}", self.name()),
+            axis,
+            printed: (!printed.is_empty()).then_some(printed_label),
+            bars: SCHEMES.iter().map(bar).collect(),
+        })
+    }
+
+    /// What table 2 prints.
+    fn table_2(self) -> Vec<(&'static str, f64)> {
+        let column = match self {
+            Self::DuplicateRatio => 0,
+            Self::Bytes => 1,
+            Self::Seconds => 2,
+        };
+        TABLE_2.iter().map(|(scheme, ratios)| (*scheme, ratios[column])).collect()
+    }
+
+    fn exhibits(self, table: &Table, printed: &[(&str, f64)]) -> Vec<Exhibit> {
         let rows: Vec<SchemeRow> = table.read().unwrap_or_default();
         let line = |scheme: &Scheme| {
             let values = self.values(&rows, scheme.name);
@@ -234,11 +273,12 @@ impl Measure {
             std::iter::once(scheme.name.to_owned()).chain(shown).collect()
         };
         let columns = ["scheme", "least", "average", "most"];
-        vec![Exhibit::Grid(Grid {
+        let grid = Exhibit::Grid(Grid {
             title: format!("The eight ways to send: {}", self.name()),
             columns: columns.map(String::from).into(),
             rows: SCHEMES.iter().map(line).collect(),
-        })]
+        });
+        vec![grid, self.bars(&rows, printed)]
     }
 }
 
@@ -431,7 +471,7 @@ pub(crate) const FIGURE_10: Experiment = Experiment {
         claims.push(sequence_without_losses());
         claims
     },
-    exhibits: |table| Measure::Seconds.exhibits(table),
+    exhibits: |table| Measure::Seconds.exhibits(table, &[("m/rand/org_2", 1.007)]),
 };
 
 pub(crate) const FIGURE_11: Experiment = Experiment {
@@ -441,7 +481,7 @@ pub(crate) const FIGURE_11: Experiment = Experiment {
            a block that is complete.",
     sweep: &WITHOUT_LOSSES,
     claims: duplicate_claims,
-    exhibits: |table| Measure::DuplicateRatio.exhibits(table),
+    exhibits: |table| Measure::DuplicateRatio.exhibits(table, &[]),
 };
 
 pub(crate) const FIGURE_12: Experiment = Experiment {
@@ -450,7 +490,9 @@ pub(crate) const FIGURE_12: Experiment = Experiment {
     what: "The runs of fc.fig10: most bytes of symbols that wait for the rest of their object.",
     sweep: &WITHOUT_LOSSES,
     claims: || vec![partly_random_saves(42.9), random_saves(14.9)],
-    exhibits: |table| Measure::Bytes.exhibits(table),
+    exhibits: |table| {
+        Measure::Bytes.exhibits(table, &[("m/p_rand/org_2", 0.571), ("m/rand/org_2", 0.851)])
+    },
 };
 
 pub(crate) const FIGURE_13: Experiment = Experiment {
@@ -460,7 +502,7 @@ pub(crate) const FIGURE_13: Experiment = Experiment {
            after one that arrives, 0.75 after one that is lost.",
     sweep: &WITH_LOSSES,
     claims: || duration_claims(1.0),
-    exhibits: |table| Measure::Seconds.exhibits(table),
+    exhibits: |table| Measure::Seconds.exhibits(table, &Measure::Seconds.table_2()),
 };
 
 pub(crate) const FIGURE_14: Experiment = Experiment {
@@ -469,7 +511,7 @@ pub(crate) const FIGURE_14: Experiment = Experiment {
     what: "As fc.fig11, with the losses of fc.fig13.",
     sweep: &WITH_LOSSES,
     claims: duplicate_claims,
-    exhibits: |table| Measure::DuplicateRatio.exhibits(table),
+    exhibits: |table| Measure::DuplicateRatio.exhibits(table, &Measure::DuplicateRatio.table_2()),
 };
 
 pub(crate) const FIGURE_15: Experiment = Experiment {
@@ -478,7 +520,7 @@ pub(crate) const FIGURE_15: Experiment = Experiment {
     what: "As fc.fig12, with the losses of fc.fig13.",
     sweep: &WITH_LOSSES,
     claims: || vec![partly_random_saves(47.4), random_saves(25.8)],
-    exhibits: |table| Measure::Bytes.exhibits(table),
+    exhibits: |table| Measure::Bytes.exhibits(table, &Measure::Bytes.table_2()),
 };
 
 pub(crate) const TABLE_2_SUMMARY: Experiment = Experiment {

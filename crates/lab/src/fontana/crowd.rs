@@ -1,6 +1,6 @@
 //! `fo.crowd`: one sender, and from 1 to 100 000 receivers.
 
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
 use crate::row::Rows;
@@ -42,14 +42,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
         let rows: Vec<Crowd> = table.read().unwrap_or_default();
         let series = [BEFOREHAND, IN_THE_SESSION].map(|manifest| {
             let point = |row: &Crowd| (row.receivers.into(), row.worst_inefficiency);
-            Series::new(manifest, rows.points(|row| row.manifest == manifest, point))
+            Series::new(
+                format!("manifest {manifest}"),
+                rows.points(|row| row.manifest == manifest, point),
+            )
         });
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "The worst receiver of a crowd".into(),
             x: Axis::logarithmic("receivers"),
             y: Axis::linear("reception inefficiency"),
-            series: series.into(),
+            panels: Panel::only(series.into()),
         })]
     },
 };

@@ -2,7 +2,7 @@
 //! joining, and whether a symbol arrives twice.
 
 use super::churn::{self, Churn};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
 use crate::row::Rows;
@@ -53,14 +53,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
         let series = rows.distinct(|row| row.bytes).into_iter().map(|bytes| {
             let is = |row: &Receivers| row.joins() && row.mirrors == 1 && row.bytes == bytes;
             let points = rows.points(is, |row| (row.loss.into(), row.worst_eta));
-            Series::new(format!("{bytes} bytes"), points)
+            Series::new(format!("{} MB", bytes / 1_000_000), points)
         });
         vec![Exhibit::Chart(Chart {
             name: "",
             title: "The worst of four receivers of one sender".into(),
-            x: Axis::linear("loss, per cent"),
+            x: Axis::linear("loss (%)"),
             y: Axis::linear("reception inefficiency"),
-            series: series.filter(|series| !series.points.is_empty()).collect(),
+            panels: Panel::only(series.filter(|series| !series.points.is_empty()).collect()),
         })]
     },
 };

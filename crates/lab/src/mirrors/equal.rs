@@ -3,7 +3,7 @@
 use super::model::equal_senders;
 use super::reception::{Mean, Mirrors};
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Quote, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -219,9 +219,13 @@ fn figure_1_claims() -> Vec<Claim> {
 }
 
 fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhibit {
-    let (title, label) = match name {
-        "speedup" => ("Speed-up over one sender", "speed-up"),
-        _ => ("Reception inefficiency of equal senders", "reception inefficiency"),
+    let (title, label, printed) = match name {
+        "speedup" => ("Speed-up over one sender", "speed-up", None),
+        _ => (
+            "Reception inefficiency of equal senders",
+            "reception inefficiency",
+            Some(Series::printed("paper (text)", [(2.0, 1.368), (4.0, 1.14)])),
+        ),
     };
     let series = (1..=MOST_SENDERS).map(|senders| {
         let is = |row: &Point| row.senders == senders;
@@ -233,7 +237,7 @@ fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhi
         title: title.into(),
         x: Axis::linear("stretch factor"),
         y: Axis::linear(label),
-        series: series.collect(),
+        panels: Panel::only(series.chain(printed).collect()),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::reception::turn;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -96,7 +96,7 @@ pub(crate) const OFFSETS: Experiment = Experiment {
             title: "Two senders that share one order of the packets, c = 2".into(),
             x: Axis::logarithmic("rate of the first sender over the second"),
             y: Axis::linear("reception inefficiency"),
-            series: ENHANCEMENTS.iter().map(curve).collect(),
+            panels: Panel::only(ENHANCEMENTS.iter().map(curve).collect()),
         })]
     },
 };

@@ -2,7 +2,7 @@
 
 use super::EPSILON;
 use super::model::{equal_senders, two_senders_series};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -47,10 +47,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             title: "Two senders: equation (2) and its series".into(),
             x: Axis::logarithmic("stretch factor"),
             y: Axis::linear("reception inefficiency"),
-            series: vec![
+            panels: Panel::only(vec![
                 Series::new("equation (2)", against_stretch(&rows, |row| row.formula)),
                 Series::new("series", against_stretch(&rows, |row| row.series)),
-            ],
+            ]),
         })]
     },
 };

@@ -3,7 +3,7 @@
 use super::model::{recursion, two_senders_exact};
 use super::reception::{Mirrors, turn};
 use super::{NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -274,6 +274,6 @@ fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhi
         title: title.into(),
         x: Axis::linear("stretch factor"),
         y: Axis::linear(label),
-        series: series.collect(),
+        panels: Panel::only(series.collect()),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::SOURCE_SYMBOLS;
 use super::reception::Mirrors;
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -83,14 +83,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 title: "Reception inefficiency of two equal senders".into(),
                 x,
                 y: Axis::linear("reception inefficiency"),
-                series: series(|row| row.inefficiency),
+                panels: Panel::only(series(|row| row.inefficiency)),
             }),
             Exhibit::Chart(Chart {
                 name: "speedup",
                 title: "Speed-up of two equal senders".into(),
                 x,
                 y: Axis::linear("speed-up"),
-                series: series(|row| row.speedup),
+                panels: Panel::only(series(|row| row.speedup)),
             }),
         ]
     },

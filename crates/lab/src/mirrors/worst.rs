@@ -3,11 +3,11 @@
 use super::model::equal_senders;
 use super::reception::Mirrors;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
-use crate::statistics::{largest, mean};
+use crate::statistics::{largest, mean, smallest};
 use serde::{Deserialize, Serialize};
 
 /// As in the paper.
@@ -44,7 +44,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 largest(SENDERS.iter().flat_map(|&senders| {
                     let average = equal_senders(senders, f64::from(STRETCH), EPSILON);
                     let worst = worst(rows, senders, |row| row.inefficiency);
-                    worst.into_iter().map(move |(_, worst)| worst / average)
+                    worst.into_iter().map(move |worst| worst.y / average)
                 }))
             },
         )]
@@ -60,7 +60,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 title: title.into(),
                 x: Axis::logarithmic("receivers"),
                 y: Axis::linear(label),
-                series: SENDERS.iter().map(curve).collect(),
+                panels: Panel::only(SENDERS.iter().map(curve).collect()),
             })
         };
         vec![
@@ -107,11 +107,17 @@ fn run(case: &Case) -> Vec<Crowd> {
     rows
 }
 
-/// The mean of the trials against the number of receivers.
-fn worst(rows: &[Crowd], senders: u32, number: fn(&Crowd) -> f64) -> Vec<(f64, f64)> {
-    let of = |receivers: u32| {
-        rows.numbers(|row| row.senders == senders && row.receivers == receivers, number)
+/// The mean of the trials, and a band of all of them, against the number of receivers.
+fn worst(rows: &[Crowd], senders: u32, number: fn(&Crowd) -> f64) -> Vec<Point> {
+    let point = |&receivers: &u32| {
+        let trials =
+            rows.numbers(|row| row.senders == senders && row.receivers == receivers, number);
+        (!trials.is_empty()).then(|| Point {
+            x: receivers.into(),
+            y: mean(&trials),
+            low: smallest(trials.iter().copied()),
+            high: largest(trials.iter().copied()),
+        })
     };
-    let known = RECEIVERS.iter().filter(|&&receivers| !of(receivers).is_empty());
-    known.map(|&receivers| (f64::from(receivers), mean(&of(receivers)))).collect()
+    RECEIVERS.iter().filter_map(point).collect()
 }
