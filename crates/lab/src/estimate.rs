@@ -48,6 +48,19 @@ impl Estimate {
         Self { value, error: value * relative }
     }
 
+    /// The expected largest of `count` trials like those of a pool, with the error of the
+    /// jackknife: what it is without each of the trials.
+    pub(crate) fn worst_of(pool: &Histogram, count: u32) -> Self {
+        let trials = pool.count() as f64;
+        let without =
+            |(value, n): (u32, u64)| (pool.without_one(value).expected_worst(count), n as f64);
+        let all: Vec<(f64, f64)> = pool.entries().map(without).collect();
+        let mean = all.iter().map(|(worst, n)| worst * n).sum::<f64>() / trials;
+        let squares: f64 = all.iter().map(|(worst, n)| (worst - mean).powi(2) * n).sum();
+        let error = (squares * (trials - 1.0) / trials).sqrt();
+        Self { value: pool.expected_worst(count), error }
+    }
+
     /// The share of a pool of independent trials above `limit`.
     ///
     /// The error is that of one more trial on either side of the limit, so that a share of 0 or 1
@@ -56,6 +69,12 @@ impl Estimate {
         let (value, count) = (pool.share_above(limit), pool.count() as f64);
         let share = value.mul_add(count, 1.0) / (count + 2.0);
         Self { value, error: (share * (1.0 - share) / (count + 2.0)).sqrt() }
+    }
+
+    /// The largest of estimates, with its error; unknown if there is none, or if one is.
+    pub(crate) fn largest(all: impl IntoIterator<Item = Self>) -> Self {
+        let larger = |a: Self, b: Self| if a.value >= b.value || a.value.is_nan() { a } else { b };
+        all.into_iter().reduce(larger).unwrap_or(f64::NAN.into())
     }
 
     /// This number over an independent one.
@@ -103,6 +122,23 @@ mod tests {
         let one = Estimate::mean(&[1.0]);
         assert!(one.value == 1.0 && one.error.is_nan());
         assert!(Estimate::mean(&[]).value.is_nan());
+    }
+
+    #[test]
+    fn the_largest_estimate_keeps_its_error() {
+        let all = [estimate(1.0, 0.5), estimate(3.0, 0.25), estimate(2.0, 0.0)];
+        assert_eq!(Estimate::largest(all), estimate(3.0, 0.25));
+        assert!(Estimate::largest([]).value.is_nan());
+        assert!(Estimate::largest([estimate(f64::NAN, 0.0), all[0]]).value.is_nan());
+    }
+
+    #[test]
+    fn the_worst_of_one_is_the_mean_with_its_error() {
+        let mut pool = Histogram::default();
+        [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|value| pool.add(value));
+        let (worst, mean) = (Estimate::worst_of(&pool, 1), Estimate::mean_of(&pool));
+        assert!((worst.value - mean.value).abs() < 1e-12);
+        assert!((worst.error - mean.error).abs() < 1e-12, "{worst:?} {mean:?}");
     }
 
     #[test]

@@ -16,6 +16,15 @@ impl Histogram {
         *self.0.entry(value).or_default() += count;
     }
 
+    /// The same without one of these values.
+    pub(crate) fn without_one(&self, value: u32) -> Self {
+        let mut rest = self.clone();
+        if let Some(count) = rest.0.get_mut(&value) {
+            *count = count.saturating_sub(1);
+        }
+        rest
+    }
+
     /// Values and how often they occurred, in increasing order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (u32, u64)> {
         self.0.iter().map(|(&value, &count)| (value, count))
@@ -93,9 +102,9 @@ impl StraightLine {
         Self { slope, intercept: mean_y - slope * mean_x }
     }
 
-    /// Largest distance of a point from the line.
-    pub(crate) fn farthest(&self, points: &[(f64, f64)]) -> f64 {
-        largest(points.iter().map(|(x, y)| (y - self.slope * x - self.intercept).abs()))
+    /// The value at `x`.
+    pub(crate) fn at(&self, x: f64) -> f64 {
+        self.slope.mul_add(x, self.intercept)
     }
 }
 
@@ -138,7 +147,7 @@ mod tests {
         assert!((exponent(&cubic) - 3.0).abs() < 1e-12);
         let line = StraightLine::through(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]);
         assert!((line.slope - 2.0).abs() < 1e-12 && (line.intercept - 1.0).abs() < 1e-12);
-        assert!((line.farthest(&[(1.0, 3.5)]) - 0.5).abs() < 1e-12);
+        assert!((line.at(4.0) - 9.0).abs() < 1e-12);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::carousel::CarouselCode;
 use super::loss::LossProcess;
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
-use crate::row::Rows;
 use serde::{Deserialize, Serialize};
 
 /// 16 MB in packets of 1 KB.
@@ -38,7 +38,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     claims: || {
         let reception = |code: CarouselCode| {
             move |rows: &[Download]| {
-                rows.number(|row| row.code == code.name(), |row| row.reception_seconds)
+                let of_code = rows.iter().find(|row| row.code == code.name());
+                of_code.map_or(f64::NAN.into(), Download::reception)
             }
         };
         let text = "seconds until enough packets have arrived; 16 000 take 256 s";
@@ -78,6 +79,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 struct Download {
     code: String,
     reception_seconds: f64,
+    /// Its standard error.
+    error: f64,
+}
+
+impl Download {
+    fn reception(&self) -> Estimate {
+        Estimate { value: self.reception_seconds, error: self.error }
+    }
 }
 
 fn run(case: &Case) -> Vec<Download> {
@@ -85,9 +94,9 @@ fn run(case: &Case) -> Vec<Download> {
     let mut random = case.stream(0);
     let mut carousel = code.carousel(SOURCE_SYMBOLS, &mut random);
     let receivers = case.scale.pick(100, 400);
-    let sent: f64 = (0..receivers)
-        .map(|_| f64::from(carousel.receive(&LossProcess::random(LOSS), &mut random).sent))
-        .sum();
-    let reception_seconds = sent / f64::from(receivers) / PACKETS_PER_SECOND;
-    vec![Download { code: code.name(), reception_seconds }]
+    let sent: Vec<f64> = (0..receivers)
+        .map(|_| carousel.receive(&LossProcess::random(LOSS), &mut random).sent.into())
+        .collect();
+    let Estimate { value, error } = Estimate::mean(&sent).times(1.0 / PACKETS_PER_SECOND);
+    vec![Download { code: code.name(), reception_seconds: value, error }]
 }

@@ -1,11 +1,11 @@
 //! `df.fig6`: the prototype's file over the real protocol, on one layer and on four.
 
 use crate::bytes::{ByteRunner, Originals, Pump};
-use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point as ChartPoint, Series};
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::hosts::{self, ReceiverHost, SenderHost, nothing_lost_here};
-use crate::row::Rows;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
@@ -66,6 +66,21 @@ struct PointRow {
     eta_c: f64,
     eta_d: f64,
     worst_eta_d: f64,
+    /// The standard errors of `eta` and `eta_d`.
+    #[serde(default)]
+    eta_error: f64,
+    #[serde(default)]
+    eta_d_error: f64,
+}
+
+impl PointRow {
+    fn reception(&self) -> Estimate {
+        Estimate { value: self.eta, error: self.eta_error }
+    }
+
+    fn distinctness(&self) -> Estimate {
+        Estimate { value: self.eta_d, error: self.eta_d_error }
+    }
 }
 
 /// The same of a real run.
@@ -187,14 +202,18 @@ fn row(point: Point, stats: &[ReceiverStats], source_symbols: u64) -> PointRow {
     let found: Vec<_> = stats.iter().map(|stats| Inefficiency::of(stats, source_symbols)).collect();
     let of = |which: fn(&Inefficiency) -> f64| found.iter().map(which).collect::<Vec<_>>();
     let distinctness = of(|found| found.distinctness);
+    let (eta, eta_d) =
+        (Estimate::mean(&of(|found| found.reception)), Estimate::mean(&distinctness));
     PointRow {
         layers: point.layers.into(),
         code: point.code.into(),
         loss: point.loss,
-        eta: mean(&of(|found| found.reception)),
+        eta: eta.value,
         eta_c: mean(&of(|found| found.decoding)),
-        eta_d: mean(&distinctness),
+        eta_d: eta_d.value,
         worst_eta_d: largest(distinctness),
+        eta_error: eta.error,
+        eta_d_error: eta_d.error,
     }
 }
 
@@ -259,7 +278,7 @@ fn receive_really(case: &Case, point: Point) -> Option<RealPointRow> {
     let late = received.iter().map(|host| host.late).max().unwrap_or_default();
     let late = late.as_secs_f64() * 1e3;
     let found = row(point, &stats, session.source_symbols());
-    let PointRow { layers, code, loss, eta, eta_c, eta_d, worst_eta_d } = found;
+    let PointRow { layers, code, loss, eta, eta_c, eta_d, worst_eta_d, .. } = found;
     is_complete.then_some(RealPointRow {
         layers,
         code,
@@ -273,8 +292,22 @@ fn receive_really(case: &Case, point: Point) -> Option<RealPointRow> {
     })
 }
 
-fn at(rows: &[PointRow], number: fn(&PointRow) -> f64, layers: u32, code: &str, loss: u32) -> f64 {
-    rows.number(|row| row.layers == layers && row.code == code && row.loss == loss, number)
+fn at<T: From<f64>>(
+    rows: &[PointRow],
+    number: fn(&PointRow) -> T,
+    layers: u32,
+    code: &str,
+    loss: u32,
+) -> T {
+    let is = |row: &&PointRow| row.layers == layers && row.code == code && row.loss == loss;
+    rows.iter().find(is).map_or(f64::NAN.into(), number)
+}
+
+/// The mean of independent estimates.
+fn mean_of(all: &[Estimate]) -> Estimate {
+    let squares: f64 = all.iter().map(|each| each.error.powi(2)).sum();
+    let value = mean(&all.iter().map(|each| each.value).collect::<Vec<_>>());
+    Estimate { value, error: squares.sqrt() / all.len() as f64 }
 }
 
 fn claims() -> Vec<Claim> {
@@ -293,7 +326,8 @@ fn claims() -> Vec<Claim> {
             Target::Equal(1.0),
             0.02,
             move |rows: &[PointRow]| {
-                largest(below_50().map(|loss| at(rows, |row| row.eta_d, 1, "tornado", loss)))
+                let of = |loss| at(rows, PointRow::distinctness, 1, "tornado", loss);
+                Estimate::largest(below_50().map(of))
             },
         ),
         Claim::printed(
@@ -303,8 +337,8 @@ fn claims() -> Vec<Claim> {
             Target::Equal(1.07),
             0.03,
             move |rows: &[PointRow]| {
-                let eta = |loss| at(rows, |row| row.eta, 1, "tornado", loss);
-                mean(&below_50().map(eta).collect::<Vec<_>>())
+                let eta = |loss| at(rows, PointRow::reception, 1, "tornado", loss);
+                mean_of(&below_50().map(eta).collect::<Vec<_>>())
             },
         ),
         Claim::printed(
@@ -313,7 +347,7 @@ fn claims() -> Vec<Claim> {
             quote("the reception inefficiency is generally below 1.4", SECTION),
             Target::AtMost(1.4),
             0.0,
-            |rows: &[PointRow]| at(rows, |row| row.eta, 1, "tornado", 50),
+            |rows: &[PointRow]| at(rows, PointRow::reception, 1, "tornado", 50),
         ),
         Claim::shape(
             "layers",
@@ -324,10 +358,11 @@ fn claims() -> Vec<Claim> {
             ),
             Target::AtLeast(0.005),
             move |rows: &[PointRow]| {
-                let eta_d = |layers, loss| at(rows, |row| row.eta_d, layers, "tornado", loss);
+                let eta_d =
+                    |layers, loss| at(rows, PointRow::distinctness, layers, "tornado", loss);
                 let added: Vec<_> =
-                    below_50().map(|loss| eta_d(4, loss) - eta_d(1, loss)).collect();
-                mean(&added)
+                    below_50().map(|loss| eta_d(4, loss).minus(eta_d(1, loss))).collect();
+                mean_of(&added)
             },
         ),
         Claim::shape(
@@ -349,12 +384,13 @@ fn claims() -> Vec<Claim> {
 
 fn exhibits(table: &Table) -> Vec<Exhibit> {
     let rows: Vec<PointRow> = table.read().unwrap_or_default();
-    let chart = |name, number: fn(&PointRow) -> f64, title: &str, printed: Vec<Series>| {
+    let chart = |name, number: fn(&PointRow) -> Estimate, title: &str, printed: Vec<Series>| {
         let series = [1, 4].into_iter().flat_map(|layers| {
             let rows = &rows;
             CODES.map(|code| {
-                let is = |row: &PointRow| row.layers == layers && row.code == code;
-                let points = rows.points(is, |row| (row.loss.into(), number(row)));
+                let is = |row: &&PointRow| row.layers == layers && row.code == code;
+                let point = |row: &PointRow| ChartPoint::estimate(row.loss.into(), number(row));
+                let points: Vec<_> = rows.iter().filter(is).map(point).collect();
                 let plural = if layers == 1 { "" } else { "s" };
                 Series::new(format!("{code}, {layers} layer{plural}"), points)
             })
@@ -375,7 +411,7 @@ fn exhibits(table: &Table) -> Vec<Exhibit> {
     let distinctness =
         vec![Series::printed_curve("paper, 1 layer: almost always 1", almost_always)];
     vec![
-        chart("eta", |row| row.eta, "Reception inefficiency", reception),
-        chart("distinctness", |row| row.eta_d, "Distinctness inefficiency", distinctness),
+        chart("eta", PointRow::reception, "Reception inefficiency", reception),
+        chart("distinctness", PointRow::distinctness, "Distinctness inefficiency", distinctness),
     ]
 }

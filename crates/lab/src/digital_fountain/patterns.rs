@@ -4,9 +4,9 @@ use super::carousel::CarouselCode;
 use super::loss::LossProcess;
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
-use crate::row::Rows;
-use crate::statistics::{Histogram, largest, smallest};
+use crate::statistics::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// A file of 1 MB.
@@ -41,7 +41,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     exhibits: |table| {
         let rows: Vec<Pattern> = table.read().unwrap_or_default();
         let cell = |code: CarouselCode, (loss, burst): (f64, u32)| {
-            format!("{:.4}", average(&rows, code, loss, burst))
+            format!("{:.4}", average(&rows, code, loss, burst).value)
         };
         let names = CODES.iter().map(|code| code.name());
         vec![Exhibit::Grid(Grid {
@@ -68,6 +68,14 @@ struct Pattern {
     burst: u32,
     average: f64,
     deviation: f64,
+    /// The standard error of `average`.
+    error: f64,
+}
+
+impl Pattern {
+    fn average(&self) -> Estimate {
+        Estimate { value: self.average, error: self.error }
+    }
 }
 
 fn run(case: &Case) -> Vec<Pattern> {
@@ -90,25 +98,25 @@ fn run(case: &Case) -> Vec<Pattern> {
     }
     let k = f64::from(SOURCE_SYMBOLS);
     let deviation = pool.standard_deviation() / k;
-    let (code, average) = (code.name(), pool.mean() / k);
-    vec![Pattern { code, loss: share, burst, average, deviation }]
+    let Estimate { value: average, error } = Estimate::mean_of(&pool).times(1.0 / k);
+    vec![Pattern { code: code.name(), loss: share, burst, average, deviation, error }]
 }
 
 fn claims() -> Vec<Claim> {
     let bursts = |code: CarouselCode, burst: u32| {
-        move |rows: &[Pattern]| average(rows, code, 0.1, burst) - average(rows, code, 0.1, 0)
+        move |rows: &[Pattern]| average(rows, code, 0.1, burst).minus(average(rows, code, 0.1, 0))
     };
     vec![
         Claim::shape(
             "tornado",
-            "largest difference of averages between patterns of any length or share (the standard \
-             error of a difference is 0.0005)",
+            "largest difference of averages between patterns of any length or share",
             quote("only the overall loss rate is important", "section VI"),
             Target::AtMost(0.004),
             |rows: &[Pattern]| {
                 let name = CarouselCode::Tornado.name();
-                let all = rows.numbers(|row| row.code == name, |row| row.average);
-                largest(all.iter().copied()) - smallest(all)
+                let all = || rows.iter().filter(|row| row.code == name).map(Pattern::average);
+                let least = Estimate::largest(all().map(|average| average.times(-1.0)));
+                Estimate::largest(all()).minus(least.times(-1.0))
             },
         ),
         Claim::shape(
@@ -120,9 +128,8 @@ fn claims() -> Vec<Claim> {
             ),
             Target::AtMost(0.05),
             |rows: &[Pattern]| {
-                let difference = average(rows, CarouselCode::Tornado, 0.01, 0)
-                    - average(rows, CarouselCode::Interleaved(50), 0.01, 0);
-                difference.abs()
+                let interleaved = average(rows, CarouselCode::Interleaved(50), 0.01, 0);
+                average(rows, CarouselCode::Tornado, 0.01, 0).minus(interleaved).size()
             },
         ),
         Claim::shape(
@@ -137,13 +144,13 @@ fn claims() -> Vec<Claim> {
             "on the paper's traces; here with bursts of 4: difference, either way",
             quote("between random and bursty losses is small", "section VI"),
             Target::AtMost(0.05),
-            move |rows| bursts(CarouselCode::Interleaved(50), 4)(rows).abs(),
+            move |rows| bursts(CarouselCode::Interleaved(50), 4)(rows).size(),
         ),
     ]
 }
 
-fn average(rows: &[Pattern], code: CarouselCode, loss: f64, burst: u32) -> f64 {
+fn average(rows: &[Pattern], code: CarouselCode, loss: f64, burst: u32) -> Estimate {
     let name = code.name();
-    let is = |row: &Pattern| row.code == name && row.loss == loss && row.burst == burst;
-    rows.number(is, |row| row.average)
+    let is = |row: &&Pattern| row.code == name && row.loss == loss && row.burst == burst;
+    rows.iter().find(is).map_or(f64::NAN.into(), Pattern::average)
 }

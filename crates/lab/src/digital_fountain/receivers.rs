@@ -2,11 +2,10 @@
 
 use super::carousel::CarouselCode;
 use super::loss::LossProcess;
-use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
 use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
-use crate::row::Rows;
 use crate::statistics::{Histogram, exponent, smallest};
 use serde::{Deserialize, Serialize};
 
@@ -189,9 +188,11 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
     claims: figure_5_claims,
     exhibits: |table| {
         let rows: Vec<OfSize> = table.read().unwrap_or_default();
-        let chart = |name: &'static str, number: fn(&OfSize) -> f64, title: &str| {
+        let chart = |name: &'static str, number: fn(&OfSize) -> Estimate, title: &str| {
             let curve = |&(code, loss): &(CarouselCode, f64)| {
-                Series::new(label(code, loss), sizes(&rows, number, code, loss))
+                let sizes = sizes(&rows, number, code, loss).into_iter();
+                let points = sizes.map(|(k, eta)| Point::estimate(k, eta));
+                Series::new(label(code, loss), points)
             };
             Exhibit::Chart(Chart {
                 name,
@@ -202,8 +203,8 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
             })
         };
         vec![
-            chart("average", |row| row.average, "The average receiver"),
-            chart("worst", |row| row.worst, "The worst of 500 receivers"),
+            chart("average", OfSize::average, "The average receiver"),
+            chart("worst", OfSize::worst, "The worst of 500 receivers"),
         ]
     },
 };
@@ -216,6 +217,19 @@ struct OfSize {
     loss: f64,
     average: f64,
     worst: f64,
+    /// The standard errors of both.
+    average_error: f64,
+    worst_error: f64,
+}
+
+impl OfSize {
+    fn average(&self) -> Estimate {
+        Estimate { value: self.average, error: self.average_error }
+    }
+
+    fn worst(&self) -> Estimate {
+        Estimate { value: self.worst, error: self.worst_error }
+    }
 }
 
 fn figure_5(case: &Case) -> Vec<OfSize> {
@@ -228,8 +242,17 @@ fn figure_5(case: &Case) -> Vec<OfSize> {
     let [quick, full] = if code == CarouselCode::Tornado { [500, 5000] } else { [1000, 20_000] };
     let pool = receive(code, loss, packets, case.scale.pick(quick, full), case);
     let k = f64::from(packets);
-    let (average, worst) = (pool.mean() / k, pool.expected_worst(WORST_OF) / k);
-    vec![OfSize { packets, code: code.name(), loss, average, worst }]
+    let average = Estimate::mean_of(&pool).times(1.0 / k);
+    let worst = Estimate::worst_of(&pool, WORST_OF).times(1.0 / k);
+    vec![OfSize {
+        packets,
+        code: code.name(),
+        loss,
+        average: average.value,
+        worst: worst.value,
+        average_error: average.error,
+        worst_error: worst.error,
+    }]
 }
 
 fn figure_5_claims() -> Vec<Claim> {
@@ -242,14 +265,14 @@ fn figure_5_claims() -> Vec<Claim> {
                 "section VI-C",
             ),
             Target::AtMost(1.002),
-            |rows: &[OfSize]| growth(rows, |row| row.average),
+            |rows: &[OfSize]| growth(rows, OfSize::average),
         ),
         Claim::shape(
             "worst",
-            "and its worst, known to about 0.005 from a pool of 500",
+            "and its worst of 500",
             quote("This effect is completely avoided by using Tornado codes", "section VI-C"),
             Target::AtMost(1.01),
-            |rows: &[OfSize]| growth(rows, |row| row.worst),
+            |rows: &[OfSize]| growth(rows, OfSize::worst),
         ),
         Claim::shape(
             "coupons",
@@ -257,13 +280,15 @@ fn figure_5_claims() -> Vec<Claim> {
             quote("grows super-linearly in the size of the source data", "section VI-C"),
             Target::AtLeast(1.001),
             |rows: &[OfSize]| {
-                let numbers: [fn(&OfSize) -> f64; 2] = [|row| row.average, |row| row.worst];
+                let numbers = [OfSize::average, OfSize::worst];
                 let interleaved =
                     CURVES.iter().filter(|curve| matches!(curve.0, CarouselCode::Interleaved(_)));
                 let exponents = interleaved.flat_map(|&(code, loss)| {
                     numbers.map(|number| {
                         let points = sizes(rows, number, code, loss);
-                        exponent(&points.iter().map(|(k, eta)| (*k, k * eta)).collect::<Vec<_>>())
+                        exponent(
+                            &points.iter().map(|(k, eta)| (*k, k * eta.value)).collect::<Vec<_>>(),
+                        )
                     })
                 });
                 smallest(exponents)
@@ -273,24 +298,25 @@ fn figure_5_claims() -> Vec<Claim> {
 }
 
 /// Ratio of the inefficiencies of Tornado Z for files of 16 000 and of 1000 packets.
-fn growth(rows: &[OfSize], number: fn(&OfSize) -> f64) -> f64 {
+fn growth(rows: &[OfSize], number: fn(&OfSize) -> Estimate) -> Estimate {
     let name = CarouselCode::Tornado.name();
-    let at = |packets| rows.number(|row| row.code == name && row.packets == packets, number);
-    at(16_000) / at(1000)
+    let at = |packets| {
+        let of = rows.iter().find(|row| row.code == name && row.packets == packets);
+        of.map_or(f64::NAN.into(), number)
+    };
+    at(16_000).over(at(1000))
 }
 
 /// A number against the size of the file, from small to large.
 fn sizes(
     rows: &[OfSize],
-    number: fn(&OfSize) -> f64,
+    number: fn(&OfSize) -> Estimate,
     code: CarouselCode,
     loss: f64,
-) -> Vec<(f64, f64)> {
+) -> Vec<(f64, Estimate)> {
     let name = code.name();
-    let is = |row: &OfSize| row.code == name && row.loss == loss;
-    let mut points = rows.points(is, |row| (row.packets.into(), number(row)));
-    points.reverse();
-    points
+    let of = rows.iter().rev().filter(|row| row.code == name && row.loss == loss);
+    of.map(|row| (row.packets.into(), number(row))).collect()
 }
 
 /// Packets that each of `receivers` needs.

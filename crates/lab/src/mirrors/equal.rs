@@ -3,11 +3,11 @@
 use super::model::equal_senders;
 use super::reception::{Mean, Mirrors};
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
+use crate::chart::{self, Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Quote, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
-use crate::statistics::largest;
 use serde::{Deserialize, Serialize};
 
 /// Senders and stretch factors of the cases of `ms.eq2`.
@@ -49,14 +49,16 @@ struct Equation2 {
     stretch: u32,
     formula: f64,
     simulated: f64,
+    /// The standard error of `simulated`.
+    error: f64,
 }
 
 fn equation_2(case: &Case) -> Vec<Equation2> {
     let Some(&(senders, stretch)) = PAIRS.get(case.index as usize) else { return Vec::new() };
     let formula = equal_senders(senders, f64::from(stretch), EPSILON);
     let mean = simulate(senders, f64::from(stretch), EXACT_TRIALS, case);
-    let simulated = mean.packets / f64::from(SOURCE_SYMBOLS);
-    vec![Equation2 { senders, stretch, formula, simulated }]
+    let Estimate { value, error } = mean.inefficiency(SOURCE_SYMBOLS);
+    vec![Equation2 { senders, stretch, formula, simulated: value, error }]
 }
 
 fn overhead() -> Quote {
@@ -109,7 +111,10 @@ fn equation_2_claims() -> Vec<Claim> {
             Target::AtMost(0.001),
             0.0,
             |rows: &[Equation2]| {
-                largest(rows.iter().map(|row| (row.formula - row.simulated).abs()))
+                let simulated =
+                    |row: &Equation2| Estimate { value: row.simulated, error: row.error };
+                let off = |row: &Equation2| simulated(row).minus(row.formula.into()).size();
+                Estimate::largest(rows.iter().map(off))
             },
         ),
     ]
@@ -130,8 +135,8 @@ pub(crate) const FIGURE_1: Experiment = Experiment {
     exhibits: |table| {
         let rows: Vec<Point> = table.read().unwrap_or_default();
         vec![
-            curves(&rows, "inefficiency", |row| row.inefficiency),
-            curves(&rows, "speedup", |row| row.speedup),
+            curves(&rows, "inefficiency", Point::inefficiency),
+            curves(&rows, "speedup", Point::speedup),
         ]
     },
 };
@@ -143,6 +148,19 @@ struct Point {
     stretch: f64,
     inefficiency: f64,
     speedup: f64,
+    /// The standard errors of both.
+    inefficiency_error: f64,
+    speedup_error: f64,
+}
+
+impl Point {
+    fn inefficiency(&self) -> Estimate {
+        Estimate { value: self.inefficiency, error: self.inefficiency_error }
+    }
+
+    fn speedup(&self) -> Estimate {
+        Estimate { value: self.speedup, error: self.speedup_error }
+    }
 }
 
 fn figure_1(case: &Case) -> Vec<Point> {
@@ -152,18 +170,26 @@ fn figure_1(case: &Case) -> Vec<Point> {
     };
     let stretch = f64::from(quarters) / 4.0;
     let mean = simulate(senders, stretch, FIGURE_TRIALS, case);
-    let inefficiency = mean.packets / f64::from(SOURCE_SYMBOLS);
-    vec![Point { senders, stretch, inefficiency, speedup: f64::from(NEEDED) / mean.first }]
+    let (inefficiency, speedup) = (mean.inefficiency(SOURCE_SYMBOLS), mean.speedup(NEEDED));
+    vec![Point {
+        senders,
+        stretch,
+        inefficiency: inefficiency.value,
+        speedup: speedup.value,
+        inefficiency_error: inefficiency.error,
+        speedup_error: speedup.error,
+    }]
 }
 
 fn figure_1_claims() -> Vec<Claim> {
-    let point = |number: fn(&Point) -> f64, senders: u32, stretch: f64| {
+    let point = |number: fn(&Point) -> Estimate, senders: u32, stretch: f64| {
         move |rows: &[Point]| {
-            rows.number(|row| row.senders == senders && row.stretch == stretch, number)
+            let of = |row: &&Point| row.senders == senders && row.stretch == stretch;
+            rows.iter().find(of).map_or(f64::NAN.into(), number)
         }
     };
-    let inefficiency = move |senders, stretch| point(|row| row.inefficiency, senders, stretch);
-    let speedup = move |senders| point(|row| row.speedup, senders, 4.0);
+    let inefficiency = move |senders, stretch| point(Point::inefficiency, senders, stretch);
+    let speedup = move |senders| point(Point::speedup, senders, 4.0);
     vec![
         Claim::printed(
             "overhead",
@@ -185,7 +211,7 @@ fn figure_1_claims() -> Vec<Claim> {
             "speed-up of four over two",
             quote("instead of two almost halves download time again", "section V-A.2"),
             Target::AtLeast(1.8),
-            move |rows| speedup(4)(rows) / speedup(2)(rows),
+            move |rows| speedup(4)(rows).over(speedup(2)(rows)),
         ),
         Claim::printed(
             "less",
@@ -193,32 +219,33 @@ fn figure_1_claims() -> Vec<Claim> {
             loss_in_efficiency(),
             Target::AtMost(1.04),
             0.001,
-            move |rows| inefficiency(4, 4.0)(rows) / inefficiency(2, 4.0)(rows),
+            move |rows| inefficiency(4, 4.0)(rows).over(inefficiency(2, 4.0)(rows)),
         ),
         Claim::shape(
             "rest",
             "more stretch gains little: four senders, inefficiency at c = 3 less that at c = 8",
             quote("beyond a moderate stretch factor of c=3", "section V-A.2"),
             Target::AtMost(0.15),
-            move |rows| inefficiency(4, 3.0)(rows) - inefficiency(4, 8.0)(rows),
+            move |rows| inefficiency(4, 3.0)(rows).minus(inefficiency(4, 8.0)(rows)),
         ),
         Claim::printed(
             "formula",
-            "equation (2): largest difference (1000 receptions leave a standard error of 0.0004)",
+            "equation (2): largest difference",
             nearest_thousandth(),
             Target::AtMost(0.001),
             0.001,
             |rows: &[Point]| {
                 let several = rows.iter().filter(|row| row.senders > 1);
-                largest(several.map(|row| {
-                    (row.inefficiency - equal_senders(row.senders, row.stretch, EPSILON)).abs()
+                Estimate::largest(several.map(|row| {
+                    let formula = equal_senders(row.senders, row.stretch, EPSILON);
+                    row.inefficiency().minus(formula.into()).size()
                 }))
             },
         ),
     ]
 }
 
-fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhibit {
+fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> Estimate) -> Exhibit {
     let (title, label, printed) = match name {
         "speedup" => ("Speed-up over one sender", "speed-up", None),
         _ => (
@@ -228,8 +255,8 @@ fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhi
         ),
     };
     let series = (1..=MOST_SENDERS).map(|senders| {
-        let is = |row: &Point| row.senders == senders;
-        let points = rows.points(is, |row| (row.stretch, number(row)));
+        let of = rows.iter().filter(|row| row.senders == senders);
+        let points = of.map(|row| chart::Point::estimate(row.stretch, number(row)));
         Series::new(format!("{senders} sender{}", if senders == 1 { "" } else { "s" }), points)
     });
     Exhibit::Chart(Chart {

@@ -2,11 +2,10 @@
 
 use super::reception::turn;
 use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
+use crate::chart::{Axis, Chart, Exhibit, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
-use crate::row::Rows;
-use crate::statistics::{largest, smallest};
 use fontana_proto::SplitMix64;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -53,8 +52,8 @@ pub(crate) const OFFSETS: Experiment = Experiment {
     claims: || {
         let distinctness = |name: &'static str, ratio: u32| {
             move |rows: &[Enhanced]| {
-                let is = |row: &Enhanced| row.enhancement == name && row.ratio == ratio;
-                rows.number(is, |row| row.distinctness)
+                let is = |row: &&Enhanced| row.enhancement == name && row.ratio == ratio;
+                rows.iter().find(is).map_or(f64::NAN.into(), Enhanced::distinctness)
             }
         };
         vec![
@@ -78,8 +77,8 @@ pub(crate) const OFFSETS: Experiment = Experiment {
                 quote("transmit packets next from a new range", SECTION),
                 Target::AtMost(1.0),
                 |rows: &[Enhanced]| {
-                    let is = |row: &Enhanced| row.enhancement == "renegotiated";
-                    largest(rows.numbers(is, |row| row.distinctness))
+                    let of = rows.iter().filter(|row| row.enhancement == "renegotiated");
+                    Estimate::largest(of.map(Enhanced::distinctness))
                 },
             ),
         ]
@@ -87,8 +86,10 @@ pub(crate) const OFFSETS: Experiment = Experiment {
     exhibits: |table| {
         let rows: Vec<Enhanced> = table.read().unwrap_or_default();
         let curve = |&(name, _): &(&str, Enhancement)| {
-            let is = |row: &Enhanced| row.enhancement == name;
-            let points = rows.points(is, |row| (row.ratio.into(), row.inefficiency));
+            let of = rows.iter().filter(|row| row.enhancement == name);
+            let eta = |row: &Enhanced| row.distinctness().times(EPSILON);
+            let points: Vec<_> =
+                of.map(|row| Point::estimate(row.ratio.into(), eta(row))).collect();
             Series::new(name, points)
         };
         vec![Exhibit::Chart(Chart {
@@ -108,6 +109,14 @@ struct Enhanced {
     ratio: u32,
     inefficiency: f64,
     distinctness: f64,
+    /// The standard error of `distinctness`.
+    error: f64,
+}
+
+impl Enhanced {
+    fn distinctness(&self) -> Estimate {
+        Estimate { value: self.distinctness, error: self.error }
+    }
 }
 
 fn offsets(case: &Case) -> Vec<Enhanced> {
@@ -118,13 +127,10 @@ fn offsets(case: &Case) -> Vec<Enhanced> {
         return Vec::new();
     };
     let mut random = case.stream(0);
-    let packets: u32 = (0..TRIALS)
-        .map(|_| receive(enhancement, &[ratio, 1], 2 * SOURCE_SYMBOLS, &mut random))
-        .sum();
-    let packets = f64::from(packets) / f64::from(TRIALS);
-    let inefficiency = packets / f64::from(SOURCE_SYMBOLS);
-    let distinctness = packets / f64::from(NEEDED);
-    vec![Enhanced { enhancement: name.into(), ratio, inefficiency, distinctness }]
+    let packets = mean(|| receive(enhancement, &[ratio, 1], 2 * SOURCE_SYMBOLS, &mut random));
+    let inefficiency = packets.value / f64::from(SOURCE_SYMBOLS);
+    let Estimate { value: distinctness, error } = packets.times(1.0 / f64::from(NEEDED));
+    vec![Enhanced { enhancement: name.into(), ratio, inefficiency, distinctness, error }]
 }
 
 /// Stretch factors over `eps s`, in hundredths, and numbers of senders of `ms.slow`.
@@ -151,7 +157,8 @@ pub(crate) const SLOW: Experiment = Experiment {
                 quote("any one sender can supply enough packets", SECTION),
                 Target::AtMost(1.0),
                 |rows: &[SlowSenders]| {
-                    largest(rows.numbers(|row| row.margin >= 100, |row| row.distinctness))
+                    let of = rows.iter().filter(|row| row.margin >= 100);
+                    Estimate::largest(of.map(SlowSenders::distinctness))
                 },
             ),
             Claim::own(
@@ -161,8 +168,9 @@ pub(crate) const SLOW: Experiment = Experiment {
                 Target::AtLeast(1.0001),
                 0.0,
                 |rows: &[SlowSenders]| {
-                    let is = |row: &SlowSenders| row.margin == 90 && row.ratio == 64;
-                    smallest(rows.numbers(is, |row| row.distinctness))
+                    let of = rows.iter().filter(|row| row.margin == 90 && row.ratio == 64);
+                    let fewest = Estimate::largest(of.map(|row| row.distinctness().times(-1.0)));
+                    fewest.times(-1.0)
                 },
             ),
         ]
@@ -178,6 +186,14 @@ struct SlowSenders {
     margin: u32,
     ratio: u32,
     distinctness: f64,
+    /// The standard error of `distinctness`.
+    error: f64,
+}
+
+impl SlowSenders {
+    fn distinctness(&self) -> Estimate {
+        Estimate { value: self.distinctness, error: self.error }
+    }
 }
 
 fn slow(case: &Case) -> Vec<SlowSenders> {
@@ -196,14 +212,18 @@ fn slow(case: &Case) -> Vec<SlowSenders> {
         .map(|&ratio| {
             let mut rates = vec![1; senders as usize];
             rates[0] = ratio;
-            let packets: u32 = (0..TRIALS)
-                .map(|_| receive(Enhancement::Range, &rates, share * senders, &mut random))
-                .sum();
-            let needed = f64::from(NEEDED * TRIALS);
-            let distinctness = f64::from(packets) / needed;
-            SlowSenders { senders, margin, ratio, distinctness }
+            let packets =
+                mean(|| receive(Enhancement::Range, &rates, share * senders, &mut random));
+            let Estimate { value: distinctness, error } = packets.times(1.0 / f64::from(NEEDED));
+            SlowSenders { senders, margin, ratio, distinctness, error }
         })
         .collect()
+}
+
+/// The mean of as many receptions as a case has.
+fn mean(mut receive: impl FnMut() -> u32) -> Estimate {
+    let packets: Vec<f64> = (0..TRIALS).map(|_| receive().into()).collect();
+    Estimate::mean(&packets)
 }
 
 /// Packets that a receiver gets until [`NEEDED`] of `encoding_symbols` are distinct, from senders

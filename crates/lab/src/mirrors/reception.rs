@@ -1,5 +1,7 @@
 //! One receiver of several senders, by counting distinct packets.
 
+use crate::estimate::Estimate;
+use crate::statistics::Histogram;
 use fontana_proto::SplitMix64;
 
 /// Senders of one encoding, each in a random order of its own, and a receiver of all of them.
@@ -28,8 +30,20 @@ pub(crate) struct MirrorReception {
 /// The same, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mean {
-    pub(crate) packets: f64,
-    pub(crate) first: f64,
+    pub(crate) packets: Estimate,
+    pub(crate) first: Estimate,
+}
+
+impl Mean {
+    /// The reception inefficiency of a file of `source_symbols`.
+    pub(crate) fn inefficiency(self, source_symbols: u32) -> Estimate {
+        self.packets.times(1.0 / f64::from(source_symbols))
+    }
+
+    /// The speed-up over the first sender alone, of which `needed` packets suffice.
+    pub(crate) fn speedup(self, needed: u32) -> Estimate {
+        Estimate::from(f64::from(needed)).over(self.first)
+    }
 }
 
 impl Mirrors {
@@ -75,14 +89,13 @@ impl Mirrors {
 
     /// The mean of many receptions.
     pub(crate) fn mean(&mut self, trials: u32, random: &mut SplitMix64) -> Mean {
-        let (mut packets, mut first) = (0_u64, 0_u64);
+        let (mut packets, mut first) = (Histogram::default(), Histogram::default());
         for _ in 0..trials {
             let got = self.receive(random);
-            packets += u64::from(got.packets);
-            first += u64::from(got.first);
+            packets.add(got.packets);
+            first.add(got.first);
         }
-        let trials = f64::from(trials);
-        Mean { packets: packets as f64 / trials, first: first as f64 / trials }
+        Mean { packets: Estimate::mean_of(&packets), first: Estimate::mean_of(&first) }
     }
 }
 

@@ -3,11 +3,11 @@
 use super::model::{recursion, two_senders_exact};
 use super::reception::{Mirrors, turn};
 use super::{NEEDED, SOURCE_SYMBOLS};
-use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
+use crate::chart::{self, Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
-use crate::statistics::{largest, smallest};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
 
@@ -55,10 +55,11 @@ pub(crate) const EQUATION_1: Experiment = Experiment {
         run: equation_1,
     },
     claims: || {
-        let farthest = |pair: fn(&Equation1) -> (f64, f64)| {
+        // Without those of three senders if there is no exact value.
+        let farthest = |pair: fn(&Equation1) -> (Estimate, f64)| {
             move |rows: &[Equation1]| {
                 let pairs = rows.iter().map(pair).filter(|pair| pair.1 != 0.0);
-                largest(pairs.map(|(a, b)| (a - b).abs()))
+                Estimate::largest(pairs.map(|(a, b)| a.minus(b.into()).size()))
             }
         };
         vec![
@@ -67,21 +68,21 @@ pub(crate) const EQUATION_1: Experiment = Experiment {
                 "largest difference of the recursion from the simulation; the paper's thousandth",
                 quote("this is only an approximation", "section V-A.1"),
                 Target::AtMost(0.001),
-                farthest(|row| (row.recursion, row.simulated)),
+                farthest(|row| (row.simulated(), row.recursion)),
             ),
             Claim::own(
                 "exact",
                 "largest difference of the recursion from the exact sum for two senders",
                 Target::AtMost(0.001),
                 0.0,
-                farthest(|row| (row.recursion, row.exact)),
+                farthest(|row| (row.recursion.into(), row.exact)),
             ),
             Claim::own(
                 "sum",
                 "largest difference of the simulation from the exact sum for two senders",
                 Target::AtMost(0.0005),
                 0.0,
-                farthest(|row| (row.simulated, row.exact)),
+                farthest(|row| (row.simulated(), row.exact)),
             ),
         ]
     },
@@ -97,6 +98,14 @@ struct Equation1 {
     simulated: f64,
     /// 0 for three senders, which have no exact value.
     exact: f64,
+    /// The standard error of `simulated`.
+    error: f64,
+}
+
+impl Equation1 {
+    fn simulated(&self) -> Estimate {
+        Estimate { value: self.simulated, error: self.error }
+    }
 }
 
 fn equation_1(case: &Case) -> Vec<Equation1> {
@@ -112,14 +121,15 @@ fn equation_1(case: &Case) -> Vec<Equation1> {
     let encoding_symbols = SOURCE_SYMBOLS * stretch;
     let packets = recursion(rates, f64::from(encoding_symbols), f64::from(NEEDED));
     let mut mirrors = Mirrors::new(rates, encoding_symbols, NEEDED);
-    let simulated = mirrors.mean(EXACT_TRIALS, &mut case.stream(0)).packets / k;
+    let mean = mirrors.mean(EXACT_TRIALS, &mut case.stream(0));
+    let Estimate { value: simulated, error } = mean.inefficiency(SOURCE_SYMBOLS);
     let exact = if rates.len() == 2 {
         two_senders_exact(&turn(rates), encoding_symbols, NEEDED) / k
     } else {
         0.0
     };
     let recursion = packets.iter().sum::<f64>() / k;
-    vec![Equation1 { rates: name.into(), stretch, recursion, simulated, exact }]
+    vec![Equation1 { rates: name.into(), stretch, recursion, simulated, exact, error }]
 }
 
 pub(crate) const FIGURE_2: Experiment = Experiment {
@@ -143,7 +153,8 @@ pub(crate) const FIGURE_2: Experiment = Experiment {
                 Target::AtLeast(0.0),
                 |rows: &[Point]| {
                     let speedups: Vec<_> = TWO.iter().map(|rates| speedup(rows, rates.0)).collect();
-                    smallest(speedups.windows(2).map(|pair| pair[0] - pair[1]))
+                    let gains = speedups.windows(2).map(|pair| pair[1].minus(pair[0]));
+                    Estimate::largest(gains).times(-1.0)
                 },
             ),
             Claim::shape(
@@ -180,7 +191,7 @@ pub(crate) const FIGURE_3: Experiment = Experiment {
                  1:1 over one",
                 quote("much less significant than the marginal gain of using two", SECTION),
                 Target::AtMost(0.75),
-                |rows: &[Point]| third(rows) / speedup(rows, "1:1"),
+                |rows: &[Point]| third(rows).over(speedup(rows, "1:1")),
             ),
             Claim::shape(
                 "significant",
@@ -204,6 +215,19 @@ struct Point {
     stretch: f64,
     inefficiency: f64,
     speedup: f64,
+    /// The standard errors of both.
+    inefficiency_error: f64,
+    speedup_error: f64,
+}
+
+impl Point {
+    fn inefficiency(&self) -> Estimate {
+        Estimate { value: self.inefficiency, error: self.inefficiency_error }
+    }
+
+    fn speedup(&self) -> Estimate {
+        Estimate { value: self.speedup, error: self.speedup_error }
+    }
 }
 
 fn figure_point(figures: &[Rates], case: &Case) -> Vec<Point> {
@@ -216,37 +240,43 @@ fn figure_point(figures: &[Rates], case: &Case) -> Vec<Point> {
     let encoding_symbols = SOURCE_SYMBOLS * halves / 2;
     let mut mirrors = Mirrors::new(rates, encoding_symbols, NEEDED);
     let mean = mirrors.mean(FIGURE_TRIALS, &mut case.stream(0));
-    let inefficiency = mean.packets / f64::from(SOURCE_SYMBOLS);
-    let (stretch, speedup) = (f64::from(halves) / 2.0, f64::from(NEEDED) / mean.first);
-    vec![Point { rates: name.into(), stretch, inefficiency, speedup }]
+    let (inefficiency, speedup) = (mean.inefficiency(SOURCE_SYMBOLS), mean.speedup(NEEDED));
+    vec![Point {
+        rates: name.into(),
+        stretch: f64::from(halves) / 2.0,
+        inefficiency: inefficiency.value,
+        speedup: speedup.value,
+        inefficiency_error: inefficiency.error,
+        speedup_error: speedup.error,
+    }]
 }
 
-fn speedup(rows: &[Point], rates: &str) -> f64 {
-    rows.number(|row| row.rates == rates && row.stretch == 4.0, |row| row.speedup)
+fn speedup(rows: &[Point], rates: &str) -> Estimate {
+    let is = |row: &&Point| row.rates == rates && row.stretch == 4.0;
+    rows.iter().find(is).map_or(f64::NAN.into(), Point::speedup)
 }
 
 /// What a third sender at half the rate adds to two.
-fn third(rows: &[Point]) -> f64 {
-    speedup(rows, "2:2:1") / speedup(rows, "1:1")
+fn third(rows: &[Point]) -> Estimate {
+    speedup(rows, "2:2:1").over(speedup(rows, "1:1"))
 }
 
 /// Equal rates give the most duplicates.
 fn worst_claim(equal: &'static str, figures: &'static [Rates]) -> Claim {
     Claim::shape(
         "worst",
-        "how much more inefficient any other rates are, over all stretch factors (the standard \
-         error of a difference is 0.0005)",
+        "how much more inefficient any other rates are, over all stretch factors",
         quote(
             "equal rate transmission maximizes the number of duplicate packets received",
             SECTION,
         ),
         Target::AtMost(0.001),
         move |rows: &[Point]| {
-            let of = |rates: &str| rows.numbers(|row| row.rates == rates, |row| row.inefficiency);
-            let equal_rates = of(equal);
-            largest(figures.iter().filter(|rates| rates.0 != equal).flat_map(|rates| {
-                let both = of(rates.0).into_iter().zip(equal_rates.clone());
-                both.map(|(other, equal)| other - equal).collect::<Vec<_>>()
+            let of = |rates: &'static str| rows.iter().filter(move |row| row.rates == rates);
+            let others = figures.iter().filter(|rates| rates.0 != equal);
+            Estimate::largest(others.flat_map(|rates| {
+                let both = of(rates.0).zip(of(equal));
+                both.map(|(other, equal)| other.inefficiency().minus(equal.inefficiency()))
             }))
         },
     )
@@ -255,18 +285,20 @@ fn worst_claim(equal: &'static str, figures: &'static [Rates]) -> Claim {
 fn exhibits(table: &Table) -> Vec<Exhibit> {
     let rows: Vec<Point> = table.read().unwrap_or_default();
     vec![
-        curves(&rows, "inefficiency", |row| row.inefficiency),
-        curves(&rows, "speedup", |row| row.speedup),
+        curves(&rows, "inefficiency", Point::inefficiency),
+        curves(&rows, "speedup", Point::speedup),
     ]
 }
 
-fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> f64) -> Exhibit {
+fn curves(rows: &[Point], name: &'static str, number: fn(&Point) -> Estimate) -> Exhibit {
     let (title, label) = match name {
         "speedup" => ("Speed-up over the fastest sender alone", "speed-up"),
         _ => ("Reception inefficiency by the rates of the senders", "reception inefficiency"),
     };
     let series = rows.distinct(|row| row.rates.clone()).into_iter().map(|rates| {
-        let points = rows.points(|row| row.rates == rates, |row| (row.stretch, number(row)));
+        let of = rows.iter().filter(|row| row.rates == rates);
+        let points: Vec<_> =
+            of.map(|row| chart::Point::estimate(row.stretch, number(row))).collect();
         Series::new(rates, points)
     });
     Exhibit::Chart(Chart {

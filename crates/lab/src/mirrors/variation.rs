@@ -2,11 +2,11 @@
 
 use super::SOURCE_SYMBOLS;
 use super::reception::Mirrors;
-use crate::chart::{Axis, Chart, Exhibit, Panel, Series};
+use crate::chart::{self, Axis, Chart, Exhibit, Panel, Series};
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
-use crate::row::Rows;
-use crate::statistics::{StraightLine, largest, mean};
+use crate::statistics::StraightLine;
 use serde::{Deserialize, Serialize};
 
 /// The text does not say which stretch factor figure 4 has: these.
@@ -41,14 +41,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 "reception inefficiency: farthest point from a straight line",
                 linearly(),
                 Target::AtMost(0.002),
-                |rows: &[Point]| bend(rows, |row| row.inefficiency),
+                |rows: &[Point]| bend(rows, Point::inefficiency),
             ),
             Claim::shape(
                 "speedup",
                 "speed-up: farthest point from a straight line",
                 linearly(),
                 Target::AtMost(0.002),
-                |rows: &[Point]| bend(rows, |row| row.speedup),
+                |rows: &[Point]| bend(rows, Point::speedup),
             ),
             Claim::shape(
                 "average",
@@ -56,13 +56,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 quote("approximately equal to the reception inefficiency at the average", SECTION),
                 Target::AtMost(0.002),
                 |rows: &[Point]| {
-                    largest(STRETCHES.iter().map(|&stretch| {
-                        let points = curve(rows, stretch, |row| row.inefficiency);
-                        let of = |is: fn(f64) -> bool| {
-                            let some = points.iter().filter(|point| is(point.0));
-                            mean(&some.map(|point| point.1).collect::<Vec<_>>())
-                        };
-                        (of(|_| true) - of(|epsilon| epsilon == 1.05)).abs()
+                    Estimate::largest(STRETCHES.iter().map(|&stretch| {
+                        let points = curve(rows, stretch, Point::inefficiency);
+                        let count = points.len() as f64;
+                        let sum = points.iter().map(|point| point.1.value).sum::<f64>();
+                        let middle = points.iter().find(|point| point.0 == 1.05);
+                        // That of the mean of all is a third of it.
+                        let middle = middle.map_or(f64::NAN.into(), |point| point.1);
+                        middle.minus((sum / count).into()).size()
                     }))
                 },
             ),
@@ -70,9 +71,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
     exhibits: |table| {
         let rows: Vec<Point> = table.read().unwrap_or_default();
-        let series = |number: fn(&Point) -> f64| {
+        let series = |number: fn(&Point) -> Estimate| {
             let series = |&stretch: &u32| {
-                Series::new(format!("c = {stretch}"), curve(&rows, stretch, number))
+                let points = curve(&rows, stretch, number).into_iter();
+                let points = points.map(|(x, y)| chart::Point::estimate(x, y));
+                Series::new(format!("c = {stretch}"), points)
             };
             STRETCHES.iter().map(series).collect()
         };
@@ -83,14 +86,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 title: "Reception inefficiency of two equal senders".into(),
                 x,
                 y: Axis::linear("reception inefficiency"),
-                panels: Panel::only(series(|row| row.inefficiency)),
+                panels: Panel::only(series(Point::inefficiency)),
             }),
             Exhibit::Chart(Chart {
                 name: "speedup",
                 title: "Speed-up of two equal senders".into(),
                 x,
                 y: Axis::linear("speed-up"),
-                panels: Panel::only(series(|row| row.speedup)),
+                panels: Panel::only(series(Point::speedup)),
             }),
         ]
     },
@@ -103,6 +106,19 @@ struct Point {
     decoding_inefficiency: f64,
     inefficiency: f64,
     speedup: f64,
+    /// The standard errors of both.
+    inefficiency_error: f64,
+    speedup_error: f64,
+}
+
+impl Point {
+    fn inefficiency(&self) -> Estimate {
+        Estimate { value: self.inefficiency, error: self.inefficiency_error }
+    }
+
+    fn speedup(&self) -> Estimate {
+        Estimate { value: self.speedup, error: self.speedup_error }
+    }
 }
 
 fn run(case: &Case) -> Vec<Point> {
@@ -116,23 +132,30 @@ fn run(case: &Case) -> Vec<Point> {
     let mut mirrors = Mirrors::new(&[1, 1], SOURCE_SYMBOLS * stretch, needed);
     let trials = case.scale.pick(TRIALS[0], TRIALS[1]);
     let mean = mirrors.mean(trials, &mut case.stream(0));
+    let (inefficiency, speedup) = (mean.inefficiency(SOURCE_SYMBOLS), mean.speedup(needed));
     vec![Point {
         stretch,
         decoding_inefficiency: f64::from(needed) / k,
-        inefficiency: mean.packets / k,
-        speedup: f64::from(needed) / mean.first,
+        inefficiency: inefficiency.value,
+        speedup: speedup.value,
+        inefficiency_error: inefficiency.error,
+        speedup_error: speedup.error,
     }]
 }
 
 /// A number against the decoding inefficiency.
-fn curve(rows: &[Point], stretch: u32, number: fn(&Point) -> f64) -> Vec<(f64, f64)> {
-    rows.points(|row| row.stretch == stretch, |row| (row.decoding_inefficiency, number(row)))
+fn curve(rows: &[Point], stretch: u32, number: fn(&Point) -> Estimate) -> Vec<(f64, Estimate)> {
+    let of = rows.iter().filter(|row| row.stretch == stretch);
+    of.map(|row| (row.decoding_inefficiency, number(row))).collect()
 }
 
 /// Largest distance of a point from the straight line through those of its stretch factor.
-fn bend(rows: &[Point], number: fn(&Point) -> f64) -> f64 {
-    largest(STRETCHES.iter().map(|&stretch| {
+fn bend(rows: &[Point], number: fn(&Point) -> Estimate) -> Estimate {
+    Estimate::largest(STRETCHES.iter().flat_map(|&stretch| {
         let points = curve(rows, stretch, number);
-        StraightLine::through(&points).farthest(&points)
+        let values: Vec<_> = points.iter().map(|(x, y)| (*x, y.value)).collect();
+        let line = StraightLine::through(&values);
+        let off = move |(x, y): (f64, Estimate)| y.minus(line.at(x).into()).size();
+        points.into_iter().map(off).collect::<Vec<_>>()
     }))
 }
