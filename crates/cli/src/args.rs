@@ -1,12 +1,14 @@
 //! The command line's definitions. Each command decides what its arguments mean.
 
 mod lab;
+mod schedule;
 mod send;
 
 pub(crate) use lab::{
     LabArguments, LabCommand, LabMergeArguments, LabPlanArguments, LabRelayArguments,
     LabRunArguments, LabSwarmArguments,
 };
+pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{CongestionScheme, Fec, SendArguments};
 
 use crate::log::{self, LogFilter};

@@ -157,6 +157,7 @@ pub(crate) enum ReceiveEvent {
     Offered {
         source: String,
         tsi: u64,
+        schedule: Option<String>,
         #[serde(flatten)]
         content: Content,
     },
@@ -279,6 +280,8 @@ pub(crate) enum ReceiveEvent {
         bytes: u64,
         objects: u64,
         reception_inefficiency: Option<f64>,
+        decoding_inefficiency: Option<f64>,
+        distinctness_inefficiency: Option<f64>,
         loss: Option<f64>,
         #[serde(flatten)]
         received: Received,
@@ -442,6 +445,8 @@ impl ReceiveEvent {
             bytes: summary.bytes,
             objects: summary.objects.len() as u64,
             reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
+            decoding_inefficiency: summary.progress.decoding_inefficiency().map(rounded),
+            distinctness_inefficiency: summary.progress.distinctness_inefficiency().map(rounded),
             loss: summary.progress.loss().map(rounded),
             received: Received::new(&summary.progress),
         }

@@ -60,6 +60,11 @@ const HINTS: &[(ErrorKind, &str)] = &[
     ),
     (ErrorKind::NoSigner, "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE"),
     (ErrorKind::Range, ""),
+    (
+        ErrorKind::Schedule,
+        "leave out --schedule, or: --fec rs for cumulative, or --fec tornado without short files; \
+         org_1, --channels N for segments; --memory SIZE for more content",
+    ),
     (ErrorKind::NoFurtherFiles, "send them in another session"),
     (ErrorKind::GrowingPush, "send until interrupted, or all files at once"),
     (ErrorKind::TooMuch, "send fewer files in one session"),

@@ -312,14 +312,16 @@ fn bytes_wanted(progress: &ReceiveProgress) -> Option<u64> {
 
 /// A summary of what was received, in a line.
 pub(crate) fn received(progress: &ReceiveProgress, bytes: u64, files: u64) -> String {
-    let inefficiency = progress.reception_inefficiency();
+    let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
     format!(
-        "received {}, {}, in {}: loss {}, reception inefficiency {}",
+        "received {}, {}, in {}: loss {}, reception inefficiency {} (decoding {}, distinctness {})",
         Count(files, "file"),
         Bytes(bytes),
         Time(progress.elapsed),
         Percent(progress.loss()),
-        inefficiency.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}")),
+        show(progress.reception_inefficiency()),
+        show(progress.decoding_inefficiency()),
+        show(progress.distinctness_inefficiency()),
     )
 }
 

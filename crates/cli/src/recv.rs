@@ -14,7 +14,7 @@ use audit::AuditLog;
 use choose::Chooser;
 use explain::Circumstances;
 use fontana::net::BufferShortfall;
-use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
+use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
     Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder,
@@ -321,6 +321,8 @@ impl Watch<'_> {
                 console.event(&Line::Offered {
                     source: offer.session.source.to_string(),
                     tsi: offer.session.tsi.0,
+                    schedule: AnnouncedSchedule::of(&offer.head.records)
+                        .map(|schedule| schedule.to_string()),
                     content: Content::offered(offer),
                 });
                 if std::mem::take(&mut self.lists) {

@@ -1,7 +1,7 @@
 //! `fontana send`.
 
 use crate::address;
-use crate::args::{Fec, SendArguments, SessionFormat};
+use crate::args::{Fec, ScheduleArgument, SendArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
 use crate::exit;
@@ -153,9 +153,10 @@ impl Plan {
                 Some(repair_permille) => SendMode::Push { repair_permille },
                 None => SendMode::OnDemand,
             })
-            .ordering(match arguments.sequential {
-                Some(repair_permille) => Ordering::Sequential { repair_permille },
-                None => Ordering::Even,
+            .ordering(match (arguments.sequential, arguments.schedule) {
+                (Some(repair_permille), _) => Ordering::Sequential { repair_permille },
+                (None, ScheduleArgument::Even) => Ordering::Even,
+                (None, ScheduleArgument::Announced(schedule)) => Ordering::Schedule(schedule),
             })
             .profile(arguments.profile.into())
             .code(self.code)

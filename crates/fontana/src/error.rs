@@ -155,6 +155,14 @@ pub enum SetupError {
         /// The allowed values.
         allowed: &'static str,
     },
+    /// The session cannot have this transmission schedule.
+    #[error("{schedule} needs {needs}")]
+    Schedule {
+        /// The schedule.
+        schedule: &'static str,
+        /// What the session lacks.
+        needs: &'static str,
+    },
     /// A running session takes no further files.
     #[error("this session takes no further files: {0}")]
     NoFurtherFiles(&'static str),

@@ -291,6 +291,22 @@ impl ReceiveProgress {
             .then(|| self.stats.session_packets as f64 / self.source_symbols as f64)
     }
 
+    /// Distinct symbols that were received until reception was complete, over the source symbols:
+    /// η_c of the digital fountain paper. Late symbols count as distinct. `None` before anything
+    /// was accepted.
+    pub fn decoding_inefficiency(&self) -> Option<f64> {
+        let distinct = self.stats.fresh + self.stats.late;
+        (self.source_symbols > 0).then(|| distinct as f64 / self.source_symbols as f64)
+    }
+
+    /// Symbols that were received until reception was complete, over the distinct ones: η_d of the
+    /// digital fountain paper. `None` before the first one.
+    pub fn distinctness_inefficiency(&self) -> Option<f64> {
+        let distinct = self.stats.fresh + self.stats.late;
+        let received = distinct + self.stats.duplicates;
+        (distinct > 0).then(|| received as f64 / distinct as f64)
+    }
+
     /// Share of the session's packets that the network lost; `None` if they are not numbered.
     pub fn loss(&self) -> Option<f64> {
         (self.stats.expected > 0).then(|| self.stats.lost as f64 / self.stats.expected as f64)

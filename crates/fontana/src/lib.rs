@@ -80,8 +80,9 @@ pub use follower::{FollowEvent, FollowReport, Follower, FollowerBuilder};
 pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 pub use fontana_net as net;
 pub use fontana_proto::{
-    Acceptance, DecodePolicy, Offer, Profile, ReceiverStats, Rejection, SendMode, SenderStats,
-    SessionKey, StreamBreak, TableStatus, TableWarning, Verified,
+    Acceptance, DecodePolicy, Fcast, ObjectOrder, Offer, Profile, ReceiverStats, Rejection,
+    SendMode, SenderStats, SessionKey, StreamBreak, SymbolOrganization, TableStatus, TableWarning,
+    TransmissionSchedule, Verified,
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;

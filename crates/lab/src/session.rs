@@ -175,6 +175,7 @@ impl Session {
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate_bytes_per_second),
             congestion_control: self.congestion.clone(),
+            records: fontana_wire::HeadRecords::default(),
         }
     }
 

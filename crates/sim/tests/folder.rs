@@ -151,6 +151,7 @@ impl History {
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(RATE),
             congestion_control: CongestionControl::FixedRate,
+            records: fontana_wire::HeadRecords::default(),
         };
         let intervals = AnnouncementIntervals { head: 2, body: 4 };
         let control = announcement.control_objects(SYMBOL, Some(&key()), intervals).unwrap();

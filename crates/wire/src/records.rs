@@ -84,7 +84,7 @@ impl HeadRecords {
             }
             records.insert(kind, value.to_vec());
         }
-        // No type is known yet.
+        // No required type is known.
         match records.last_key_value() {
             None => Err(RecordError::Malformed),
             Some((&kind, _)) if kind >= REQUIRED => {

@@ -87,6 +87,7 @@ fn send(
         expires_unix_seconds: None,
         rate_bytes_per_second: None,
         congestion_control: CongestionControl::FixedRate,
+        records: fontana_wire::HeadRecords::default(),
     };
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
     let control = announcement.control_objects(SYMBOL_SIZE, None, intervals);

@@ -1,5 +1,6 @@
 //! The arguments of `fontana send`.
 
+use super::schedule::{ScheduleArgument, parse_schedule};
 use super::{
     InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
 };
@@ -161,6 +162,18 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "PERCENT", value_parser = parse_permille, num_args = 0..=1,
           require_equals = true, default_missing_value = "10")]
     pub(crate) sequential: Option<u32>,
+    /// Send the symbols in this order
+    ///
+    /// even (default): all blocks of all files advance together. cumulative: on layers, every
+    /// symbol once before any is repeated, for --fec rs and tornado. random: each packet is of a
+    /// random block. fcast:ORDER/ORG: as in FCAST's paper, ORDER is seq, rand or p_randL (one
+    /// symbol in L is exchanged), ORG is org_1 (each layer sends all symbols) or org_2 (a segment).
+    /// anticipated:N: fcast:rand/org_2, and the lowest N layers first send all source symbols, for
+    /// receivers that are present from the beginning. Receivers need no option for it. See
+    /// docs/schedules.md.
+    #[arg(long, value_name = "SCHEDULE", default_value = "even", value_parser = parse_schedule,
+          conflicts_with_all = ["sequential", "profile"])]
+    pub(crate) schedule: ScheduleArgument,
     /// Optimize the session for this
     ///
     /// space has shorter blocks and sends three quarters of each together, so that receivers hold

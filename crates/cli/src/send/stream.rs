@@ -2,7 +2,7 @@
 
 use super::{Outline, Plan, memory, standard_input, ticket_file, warnings};
 use crate::address;
-use crate::args::{Fec, ProfileArgument, SendArguments};
+use crate::args::{Fec, ProfileArgument, ScheduleArgument, SendArguments};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, seconds, verdict};
 use crate::exit;
@@ -83,6 +83,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.dry_run, "--dry-run"),
         (arguments.fec != Fec::Raptorq, "--fec"),
         (arguments.profile != ProfileArgument::Speed, "--profile"),
+        (arguments.schedule != ScheduleArgument::Even, "--schedule"),
         (arguments.content_version != 1, "--content-version"),
     ];
     match given.into_iter().find(|(given, _)| *given) {

@@ -15,6 +15,7 @@ mod lab;
 mod mirrors;
 mod pipes;
 mod resume;
+mod schedules;
 mod strangers;
 mod strict_flute;
 mod support;

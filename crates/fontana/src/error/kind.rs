@@ -66,6 +66,8 @@ pub enum ErrorKind {
     NoSigner,
     /// A number is outside its range.
     Range,
+    /// The session cannot have this transmission schedule.
+    Schedule,
     /// A running session takes no further files.
     NoFurtherFiles,
     /// A session cannot both grow and have an end.
@@ -182,6 +184,7 @@ impl ErrorKind {
         Self::NoPublisher,
         Self::NoSigner,
         Self::Range,
+        Self::Schedule,
         Self::NoFurtherFiles,
         Self::GrowingPush,
         Self::TooMuch,
@@ -252,6 +255,7 @@ impl ErrorKind {
             | Self::NoPublisher
             | Self::NoSigner
             | Self::Range
+            | Self::Schedule
             | Self::NoFurtherFiles
             | Self::GrowingPush
             | Self::TooMuch
@@ -333,6 +337,7 @@ impl SetupError {
             Self::NoPublisher => ErrorKind::NoPublisher,
             Self::NoSigner => ErrorKind::NoSigner,
             Self::Range { .. } => ErrorKind::Range,
+            Self::Schedule { .. } => ErrorKind::Schedule,
             Self::NoFurtherFiles(_) => ErrorKind::NoFurtherFiles,
             Self::GrowingPush => ErrorKind::GrowingPush,
             Self::TooMuch(_) => ErrorKind::TooMuch,

@@ -110,17 +110,20 @@ impl Numbers {
     }
 }
 
-/// Refuses symbols that are too short for the session head, which grows with each layer.
+/// Refuses symbols that are too short for the session head, which grows with each layer and by the
+/// record of a schedule.
 pub(super) fn check_head_room(
     congestion_control: &CongestionControl,
+    record_bytes: usize,
     symbol_size: u16,
 ) -> Result<(), Error> {
     let least = SessionHead::MAX_SIZE
         + congestion_control.parameter_size()
+        + record_bytes
         + usize::from(FTI_BYTES + FDT_EXTENSION_BYTES);
     if usize::from(symbol_size) < least {
         let (what, actual) = ("the symbol size", u64::from(symbol_size));
-        let allowed = "at least 220, and 4 more for each layer that is listed";
+        let allowed = "at least 220, 4 more for each layer that is listed, 12 more for a schedule";
         return Err(SetupError::Range { what, actual, allowed }.into());
     }
     Ok(())

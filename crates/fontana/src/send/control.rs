@@ -47,6 +47,7 @@ pub(super) fn control_objects(
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
+            records: options.records(),
         };
         let intervals = AnnouncementIntervals { head: 2, body: 4 };
         control.extend(announcement.control_objects(size, options.signer(), intervals)?);

@@ -6,9 +6,9 @@ use crate::geometry::{self, Code};
 use crate::layers::Layering;
 use crate::memory;
 use crate::rate::Rate;
-use fontana_proto::{Pacer, Profile, SendMode};
+use fontana_proto::{Pacer, Profile, SendMode, TransmissionSchedule};
 use fontana_store::Filter;
-use fontana_wire::{Manifest, SecretKey, Tsi};
+use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, SecretKey, Tsi};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ pub enum Ordering {
         /// Repair symbols per thousand source symbols.
         repair_permille: u32,
     },
+    /// This schedule, announced in the session's head. Most need lists of all symbols, so they are
+    /// for content that is small beside the sender's memory; other content is refused.
+    Schedule(TransmissionSchedule),
 }
 
 /// The options of a sender. [`SenderBuilder`](crate::sender::SenderBuilder) documents the fields.
@@ -87,6 +90,15 @@ impl SendOptions {
             Some(format) => format.manifest.as_ref().map_or(format.version, Manifest::version),
             None => FontanaFormat::default().version,
         }
+    }
+
+    /// Optional fields of the session head.
+    pub(super) fn records(&self) -> HeadRecords {
+        let schedule = match self.ordering {
+            Ordering::Schedule(schedule) => schedule.announced(),
+            Ordering::Even | Ordering::Sequential { .. } => None,
+        };
+        schedule.map_or_else(HeadRecords::default, AnnouncedSchedule::records)
     }
 
     /// Largest number of source symbols of a block.

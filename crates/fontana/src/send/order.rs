@@ -3,9 +3,10 @@
 
 use super::options::{Ordering, SendOptions};
 use crate::content::Content;
+use crate::error::SetupError;
 use crate::memory::{LEAST_VISIT, SenderMemory};
 use fontana_fec::{FecScheme, ObjectLayout, Sbn};
-use fontana_proto::{SendMode, TransmissionSchedule};
+use fontana_proto::{Fcast, SendMode, SymbolOrganization, TransmissionSchedule};
 
 /// Bytes of a symbol in an order that uses lists: a block and a number.
 const LISTED_SYMBOL_BYTES: u64 = 8;
@@ -49,7 +50,7 @@ impl Layout {
         channels: u8,
         shares: &SenderMemory,
         scratch_bytes: u64,
-    ) -> Self {
+    ) -> Result<Self, SetupError> {
         let layouts = || content.objects.iter().map(|object| object.source.layout());
         let volume = Volume {
             source_symbols: layouts().map(|layout| layout.total_source_symbols()).sum(),
@@ -68,28 +69,35 @@ impl Layout {
         let memory_bytes = shares.solved_bytes(round_bytes);
         let symbols = symbols as u32;
         let planned = if is_solved_once { u32::MAX } else { symbols };
+        let schemes = || layouts().map(|layout| layout.oti().scheme);
+        // An order for a code of finite length also works for a fountain code.
+        let scheme = schemes().find(|s| !s.profile().is_rateless).or_else(|| schemes().next());
         let schedule = match options.ordering {
             Ordering::Sequential { repair_permille } => {
                 TransmissionSchedule::Sequential { repair_permille }
             }
-            Ordering::Even => {
-                let schemes = || layouts().map(|layout| layout.oti().scheme);
-                // An order for a code of finite length also works for a fountain code.
-                let scheme =
-                    schemes().find(|s| !s.profile().is_rateless).or_else(|| schemes().next());
-                volume.schedule(options, scheme, planned, shares.order_bytes)
+            Ordering::Even => volume.schedule(options, scheme, planned, shares.order_bytes),
+            Ordering::Schedule(schedule) => {
+                // With Tornado, short objects have RaptorQ.
+                let rateless = schemes().find(|s| s.profile().is_rateless);
+                let scheme = match schedule {
+                    TransmissionSchedule::Cumulative => rateless.or(scheme),
+                    _ => scheme,
+                };
+                volume.check(schedule, scheme, planned, shares.order_bytes)?;
+                schedule
             }
         };
         let most = volume.source_symbols.clamp(1, u64::from(u32::MAX)) as u32;
         let opening_permille = match options.ordering {
             Ordering::Even => opening_permille(options),
-            Ordering::Sequential { .. } => 0,
+            Ordering::Sequential { .. } | Ordering::Schedule(_) => 0,
         };
         let solving_window = match options.ordering {
             Ordering::Even if is_solved_once => solving_window(options, volume.source_symbols),
             _ => 0,
         };
-        Self {
+        Ok(Self {
             round_symbols: symbols.min(most),
             schedule,
             opening_permille,
@@ -97,7 +105,7 @@ impl Layout {
             solved_bytes: memory_bytes,
             needs_scratch: solved > memory_bytes as u64,
             solving_window,
-        }
+        })
     }
 }
 
@@ -167,6 +175,42 @@ struct Volume {
 }
 
 impl Volume {
+    /// Refuses a schedule that the sender would have to replace by another one.
+    fn check(
+        self,
+        schedule: TransmissionSchedule,
+        scheme: Option<FecScheme>,
+        round_symbols: u32,
+        order_bytes: u64,
+    ) -> Result<(), SetupError> {
+        let is_rateless = scheme.is_none_or(|scheme| scheme.profile().is_rateless);
+        let refuse = |schedule, needs| Err(SetupError::Schedule { schedule, needs });
+        let is_segmented = |fcast: Fcast| fcast.organization == SymbolOrganization::Segments;
+        match schedule {
+            TransmissionSchedule::Cumulative if is_rateless => {
+                return refuse("the cumulative schedule", "a code that repeats its symbols");
+            }
+            TransmissionSchedule::Fcast(fcast)
+                if is_segmented(fcast) && self.channels <= 1 && !is_rateless =>
+            {
+                return refuse("a schedule of segments", "several channels, with this code");
+            }
+            _ => {}
+        }
+        let has_window = u64::from(round_symbols) * u64::from(LEAST_VISIT) >= self.source_symbols;
+        let lists = if is_rateless { self.channels } else { self.channels.max(MOST_SEGMENTS) };
+        let listed = match schedule {
+            TransmissionSchedule::Cumulative => u64::from(MOST_SEGMENTS),
+            TransmissionSchedule::Fcast(_) => u64::from(lists),
+            _ => 0,
+        };
+        let listed = self.source_symbols.saturating_mul(listed);
+        if has_window && listed.saturating_mul(LISTED_SYMBOL_BYTES) <= order_bytes {
+            return Ok(());
+        }
+        refuse("this schedule", "more memory for so much content")
+    }
+
     /// The profile's order, if memory allows it: blocks alternate after short runs, so a window has
     /// to hold a 32nd of the content, and the order may need lists. Otherwise each visit of a block
     /// prepares a 32nd of it. Several channels send runs of one symbol: the runs of all channels
@@ -237,6 +281,26 @@ mod tests {
         let nothing = Volume { source_symbols: 0, longest_block: 1, channels: 1 };
         let options = SendOptions { profile: Profile::Space, ..SendOptions::new(Vec::new()) };
         assert_eq!(nothing.schedule(&options, None, 1_000, 0), IN_RUNS);
+    }
+
+    #[test]
+    fn a_chosen_schedule_is_refused_where_it_would_be_replaced() {
+        let check = |schedule, source_symbols, channels| {
+            let volume = Volume { source_symbols, longest_block: 6_400, channels };
+            volume.check(schedule, Some(RAPTORQ), 1_000, 8 * 40_000)
+        };
+        let space = Profile::Space.schedule(RAPTORQ, 2);
+        let refusal = |schedule, source_symbols, channels| {
+            check(schedule, source_symbols, channels).err().map(|error| error.to_string())
+        };
+        assert_eq!(refusal(space, 20_000, 2), None);
+        assert_eq!(refusal(space, 20_000, 1), None, "a fountain code has no segments");
+        let memory = Some("this schedule needs more memory for so much content".to_owned());
+        assert_eq!(refusal(space, 20_001, 2), memory);
+        assert_eq!(refusal(TransmissionSchedule::Random, 32_000, 2), None);
+        assert_eq!(refusal(TransmissionSchedule::Random, 32_001, 2), memory);
+        let cumulative = refusal(TransmissionSchedule::Cumulative, 100, 2);
+        assert!(cumulative.is_some_and(|text| text.contains("a code that repeats its symbols")));
     }
 
     #[test]

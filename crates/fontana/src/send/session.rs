@@ -94,7 +94,7 @@ impl PreparedSender {
         let packet_bytes = egress.packet_bytes(symbol_size, options.code);
         let congestion_control =
             congestion_control(&mut options, rate_bytes_per_second, packet_bytes)?;
-        check_head_room(&congestion_control, symbol_size)?;
+        check_head_room(&congestion_control, options.records().size(), symbol_size)?;
         let channels = clock(&congestion_control, rate_bytes_per_second, packet_bytes, seed)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
@@ -123,7 +123,7 @@ impl PreparedSender {
         };
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) =
-            plan(&options, &content, symbol_size, congestion_control.channel_count(), &shares);
+            plan(&options, &content, symbol_size, congestion_control.channel_count(), &shares)?;
         let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: send_objects(&content, options.source_pass).collect(),
@@ -219,13 +219,13 @@ fn plan(
     symbol_size: u16,
     channels: u8,
     shares: &SenderMemory,
-) -> (Layout, Arc<SolvedStore>) {
+) -> Result<(Layout, Arc<SolvedStore>), Error> {
     let scratch = crate::system::scratch_file(options.scratch);
     let scratch_bytes = scratch.as_ref().map_or(0, ScratchFile::limit);
-    let layout = Layout::of(options, content, symbol_size, channels, shares, scratch_bytes);
+    let layout = Layout::of(options, content, symbol_size, channels, shares, scratch_bytes)?;
     let scratch = scratch.filter(|_| layout.needs_scratch);
     let solved = SolvedStore::with_scratch(layout.solved_bytes, scratch);
-    (layout, solved)
+    Ok((layout, solved))
 }
 
 fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_> {

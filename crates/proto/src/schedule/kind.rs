@@ -1,7 +1,8 @@
 //! The kinds of transmission schedules.
 
-use super::fcast::Fcast;
+use super::fcast::{Fcast, ObjectOrder, SymbolOrganization};
 use super::turn::RunLength;
+use fontana_wire::{AnnouncedSchedule, LayerSymbols};
 
 /// Rule that decides which block sends the next symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,29 @@ pub enum TransmissionSchedule {
 impl TransmissionSchedule {
     /// Even progress with a grain of one symbol.
     pub const EVEN: Self = Self::Interleaved { grain: 1 };
+
+    /// The record with which a session announces it; `None` for even progress and for one block
+    /// after the other.
+    pub fn announced(self) -> Option<AnnouncedSchedule> {
+        match self {
+            Self::Interleaved { .. } | Self::Runs { .. } | Self::Sequential { .. } => None,
+            Self::Random => Some(AnnouncedSchedule::Random),
+            Self::Cumulative => Some(AnnouncedSchedule::Cumulative),
+            Self::Fcast(fcast) => Some(AnnouncedSchedule::Fcast {
+                layers: match fcast.organization {
+                    SymbolOrganization::AllOnEach => LayerSymbols::All,
+                    SymbolOrganization::Segments => LayerSymbols::Segment,
+                },
+                one_in: match fcast.object_order {
+                    ObjectOrder::Sequential => 0,
+                    ObjectOrder::PartlyRandom { one_in } => one_in.max(1),
+                    ObjectOrder::Random => 1,
+                },
+                stretch_factor: u8::try_from(fcast.stretch_factor).unwrap_or(u8::MAX),
+                anticipated_layers: fcast.anticipated_layers,
+            }),
+        }
+    }
 
     /// Consecutive symbols of a block among those that a window has of all blocks.
     pub(crate) fn run_length(self) -> RunLength {

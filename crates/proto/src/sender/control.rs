@@ -175,6 +175,8 @@ pub struct Announcement<'a> {
     pub rate_bytes_per_second: Option<NonZeroU64>,
     /// How receivers choose channels.
     pub congestion_control: CongestionControl,
+    /// Optional fields of the head.
+    pub records: HeadRecords,
 }
 
 /// Control intervals from one symbol of the head, and of the manifest or index, to the next.
@@ -202,7 +204,7 @@ impl Announcement<'_> {
             expires_unix_seconds: self.expires_unix_seconds,
             rate_bytes_per_second: self.rate_bytes_per_second,
             congestion_control: self.congestion_control.clone(),
-            records: HeadRecords::default(),
+            records: self.records.clone(),
         }
     }
 

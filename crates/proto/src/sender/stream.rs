@@ -276,6 +276,7 @@ impl StreamSender {
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.config.rate_bytes_per_second),
             congestion_control: CongestionControl::FixedRate,
+            records: fontana_wire::HeadRecords::default(),
         };
         let signer = Some(&self.config.signer);
         let objects = announcement.control_objects(size, signer, INTERVALS)?;

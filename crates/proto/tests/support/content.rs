@@ -179,6 +179,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         expires_unix_seconds: NonZeroU64::new(setup.expires),
         rate_bytes_per_second: NonZeroU64::new(setup.rate),
         congestion_control: setup.congestion(),
+        records: fontana_wire::HeadRecords::default(),
     };
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
     let control = announcement.control_objects(CONTROL_T, signer, intervals).unwrap();

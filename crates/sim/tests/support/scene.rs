@@ -104,6 +104,7 @@ impl Scene {
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate),
             congestion_control: self.congestion.clone(),
+            records: fontana_wire::HeadRecords::default(),
         };
         let intervals = AnnouncementIntervals { head: 1, body: 4 };
         let control = announcement.control_objects(CONTROL_SYMBOL, None, intervals).unwrap();

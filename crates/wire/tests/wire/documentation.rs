@@ -66,7 +66,8 @@ fn session_head() -> SessionHead {
 }
 
 fn records() -> HeadRecords {
-    HeadRecords::new([(1, vec![0x2A]), (127, Vec::new())]).unwrap()
+    // The cumulative schedule, and a record that no receiver knows.
+    HeadRecords::new([(1, vec![1]), (127, Vec::new())]).unwrap()
 }
 
 /// Header and payload id of a packet of Fontana.

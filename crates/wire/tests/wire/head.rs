@@ -5,8 +5,9 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{CodeError, FecScheme, Oti, OtiError};
 use fontana_wire::{
-    ClaimedVersion, CongestionControl, ContentKind, FlidSl, Hash, HeadError, HeadRecords,
-    InstanceId, LayerRates, ObjectRef, RecordError, Rlc, SecretKey, SessionHead, UnverifiedHead,
+    AnnouncedSchedule, ClaimedVersion, CongestionControl, ContentKind, FlidSl, Hash, HeadError,
+    HeadRecords, InstanceId, LayerRates, LayerSymbols, ObjectRef, RecordError, Rlc, SecretKey,
+    SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -208,6 +209,34 @@ fn a_head_needs_all_records_from_type_128_on_and_ignores_unknown_ones_below() {
     for malformed in [&[][..], &[1], &[1, 2, 0], &[2, 0, 1, 0], &[1, 0, 1, 0]] {
         assert_eq!(parse(malformed), Err(HeadError::Record(RecordError::Malformed)));
     }
+}
+
+#[test]
+fn a_schedule_is_announced_in_the_record_of_type_1() {
+    let fcast = AnnouncedSchedule::Fcast {
+        layers: LayerSymbols::Segment,
+        one_in: 8,
+        stretch_factor: 4,
+        anticipated_layers: 2,
+    };
+    for (schedule, value) in [
+        (AnnouncedSchedule::Cumulative, &[1][..]),
+        (AnnouncedSchedule::Random, &[2]),
+        (fcast, &[3, 2, 0, 0, 0, 8, 4, 2]),
+    ] {
+        let records = schedule.records();
+        assert_eq!(records.get(1), Some(value));
+        assert_eq!(AnnouncedSchedule::of(&records), Some(schedule));
+        let head = SessionHead { records, ..sample() };
+        let parsed = UnverifiedHead::parse(&head.emit(None)).unwrap().without_verification();
+        assert_eq!(AnnouncedSchedule::of(&parsed.records), Some(schedule));
+        // A receiver ignores what it does not know, or what is cut off or too long.
+        for other in [&value[1..], &[value, &[0]].concat(), &[9], &[3, 3, 0, 0, 0, 8, 4, 2]] {
+            let records = HeadRecords::new([(1, other.to_vec())]).unwrap();
+            assert_eq!(AnnouncedSchedule::of(&records), None, "{other:?}");
+        }
+    }
+    assert_eq!(AnnouncedSchedule::of(&HeadRecords::default()), None);
 }
 
 #[test]
