@@ -279,6 +279,12 @@ pub(crate) struct ReceiveArguments {
     /// Also accept a version that is older than the newest one in the directory
     #[arg(long)]
     pub(crate) any_version: bool,
+    /// Receive also what has expired by this host's clock
+    ///
+    /// Only signatures expire (fontana send --expires), and only for receivers that know the key
+    /// and not the manifest.
+    #[arg(long)]
+    pub(crate) ignore_expiry: bool,
     /// Leave after the first complete session
     ///
     /// This is the default. The option lets scripts state it.

@@ -556,7 +556,7 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
         Rejection::OtherSession => "other_session",
         Rejection::OtherManifest => "other_manifest",
         Rejection::WrongKey => "wrong_key",
-        Rejection::Expired => "expired",
+        Rejection::Expired { .. } => "expired",
         Rejection::OldVersion => "old_version",
         Rejection::BadManifest => "bad_manifest",
         Rejection::TooLarge => "too_large",

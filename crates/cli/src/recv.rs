@@ -236,6 +236,7 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     fontana.stream_window = arguments.window;
+    fontana.ignore_expiry = arguments.ignore_expiry;
     fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
     if arguments.watch {
         fontana.manifest = None;

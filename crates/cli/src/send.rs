@@ -128,6 +128,7 @@ impl Plan {
         }
         let mut format = FontanaFormat::default();
         format.signer = arguments.sign.as_deref().map(read_key).transpose()?;
+        format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
         format.manifest = manifest;
         format.rehash = arguments.rehash;

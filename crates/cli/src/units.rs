@@ -68,6 +68,16 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     scaled(number, seconds * 1e3).map(Duration::from_millis)
 }
 
+/// The lifetime of a signature: `30d`, `12h`; 0: without end.
+pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        short if !short.is_zero() && short < Duration::from_secs(10) => {
+            Err("at least 10s, or 0 for no end: heads are sent every two seconds".into())
+        }
+        lifetime => Ok(lifetime),
+    }
+}
+
 /// A percentage, in thousandths of the whole: `25`, `2.5%`.
 pub(crate) fn parse_permille(text: &str) -> Result<u32, String> {
     let (number, unit) = number_and_unit(text)?;
@@ -152,7 +162,7 @@ fn decimal(mut number: f64, units: &[&'static str]) -> (f64, &'static str) {
     (number, last)
 }
 
-/// A duration, for people: `8.3 s`, `2 min 05 s`, `3 h 07 min`.
+/// A duration, for people: `8.3 s`, `2 min 05 s`, `3 h 07 min`, `4 days 06 h`.
 pub(crate) struct Time(pub Duration);
 
 impl fmt::Display for Time {
@@ -162,7 +172,8 @@ impl fmt::Display for Time {
             0..60 if self.0.subsec_millis() == 0 => format!("{seconds} s"),
             0..60 => format!("{:.1} s", self.0.as_secs_f64()),
             60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
-            _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+            3600..172_800 => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+            _ => format!("{} days {:02} h", seconds / 86_400, seconds / 3600 % 24),
         })
     }
 }

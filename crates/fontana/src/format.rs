@@ -5,6 +5,7 @@ use crate::layers::Layering;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
 use fontana_wire::{ContentEncoding, FluteVersion, Hash, Manifest, PublicKey, SecretKey};
+use std::time::Duration;
 
 /// The format of a session that is sent.
 #[derive(Clone, Debug)]
@@ -41,6 +42,10 @@ impl Format {
 pub struct FontanaFormat {
     /// Signs the session head.
     pub signer: Option<SecretKey>,
+    /// Time after which a signed head expires, at least ten seconds. The sender renews it while it
+    /// runs. Receivers that know the publisher's key and no manifest refuse an expired head: it may
+    /// be an old one that another host sends again. `None`: never.
+    pub expires_after: Option<Duration>,
     /// Version of the content. Receivers compare the versions of one publisher.
     pub version: u64,
     /// The manifest of another sender or of an earlier run, whose objects are sent again. The files
@@ -55,8 +60,23 @@ pub struct FontanaFormat {
 
 impl Default for FontanaFormat {
     fn default() -> Self {
-        Self { signer: None, version: 1, manifest: None, rehash: false, layering: None }
+        Self {
+            signer: None,
+            expires_after: Some(Self::DEFAULT_LIFETIME),
+            version: 1,
+            manifest: None,
+            rehash: false,
+            layering: None,
+        }
     }
+}
+
+impl FontanaFormat {
+    /// Default of [`expires_after`](Self::expires_after): 30 days, which is longer than a sender is
+    /// away.
+    pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
+    /// The shortest [`expires_after`](Self::expires_after): a head is sent every two seconds.
+    pub const LEAST_LIFETIME: Duration = Duration::from_secs(10);
 }
 
 /// The options of a plain FLUTE session.
@@ -111,6 +131,8 @@ pub struct FontanaReception {
     pub publisher: Option<PublicKey>,
     /// Whether to accept the first matching session, or to offer sessions to the application.
     pub acceptance: Acceptance,
+    /// Receive also what has expired by this host's clock.
+    pub ignore_expiry: bool,
     /// Which versions of the publisher to accept.
     pub versions: Versions,
     /// Do not receive blocks that existing files contain, which is found by hashing them. Equal
@@ -133,6 +155,7 @@ impl Default for FontanaReception {
             manifest: None,
             publisher: None,
             acceptance: Acceptance::Automatic,
+            ignore_expiry: false,
             versions: Versions::default(),
             skip_existing: false,
             delete: false,

@@ -104,6 +104,7 @@ impl ReceiverBuilder {
         options.metadata = metadata;
         options.expectation.manifest = fontana.manifest;
         options.expectation.publisher = fontana.publisher;
+        options.expectation.ignore_expiry = fontana.ignore_expiry;
         options.acceptance = fontana.acceptance;
         options.versions = fontana.versions;
         options.skip_existing = fontana.skip_existing;

@@ -14,6 +14,7 @@ mod order;
 mod prepared;
 mod queue;
 mod reach;
+mod renewal;
 mod runner;
 mod session;
 mod stream;

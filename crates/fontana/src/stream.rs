@@ -101,6 +101,14 @@ impl StreamSenderBuilder {
         self
     }
 
+    /// Sets the time after which heads expire, which the sender renews while it runs: 30 days by
+    /// default, and never if `None`. See
+    /// [`FontanaFormat::expires_after`](crate::FontanaFormat::expires_after).
+    pub fn expires_after(mut self, lifetime: Option<Duration>) -> Self {
+        self.options.expires_after = lifetime;
+        self
+    }
+
     /// Uses at most this much memory, in bytes.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.options.memory = bytes;

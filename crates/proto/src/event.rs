@@ -27,8 +27,11 @@ pub enum Rejection {
     OtherManifest,
     /// The head is not signed with the expected publisher's key.
     WrongKey,
-    /// The head's expiry has passed.
-    Expired,
+    /// The head's expiry has passed by this host's clock.
+    Expired {
+        /// The expiry, in unix seconds.
+        unix_seconds: u64,
+    },
     /// Its version is not above the given minimum.
     OldVersion,
     /// Its manifest, or its file delivery table, cannot be parsed, or exceeds the limits.

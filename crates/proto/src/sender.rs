@@ -31,7 +31,7 @@ mod rounds;
 mod stream;
 
 pub use control::{Announcement, AnnouncementIntervals, ControlError, ControlObject, control_oti};
-pub use stream::{StreamSender, StreamSenderConfig, repair_symbols};
+pub use stream::{HeadExpiry, StreamSender, StreamSenderConfig, repair_symbols};
 
 /// An object to send.
 #[derive(Clone, Copy, Debug)]
@@ -276,6 +276,12 @@ impl Sender {
         if self.state == State::Starved {
             self.state = State::Sending;
         }
+    }
+
+    /// Replaces a control object by one with the same TOI and transmission information, at the same
+    /// places of the order: a head with a later expiry. False if there is none.
+    pub fn renew(&mut self, object: &ControlObject) -> bool {
+        self.control.iter_mut().any(|carousel| carousel.renew(object))
     }
 
     /// Counters so far.

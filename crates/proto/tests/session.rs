@@ -336,7 +336,10 @@ fn only_the_expected_publisher_and_manifest_are_received() {
     assert_eq!(outcome(pinned(&elsewhere), None, 0), Err(Rejection::OtherManifest));
     let both = Expectation { manifest: Some(elsewhere.hash()), ..signed() };
     assert_eq!(outcome(both, Some(&key), 0), Err(Rejection::OtherManifest));
-    assert_eq!(outcome(signed(), Some(&key), NOW_UNIX), Err(Rejection::Expired));
+    assert_eq!(
+        outcome(signed(), Some(&key), NOW_UNIX),
+        Err(Rejection::Expired { unix_seconds: NOW_UNIX })
+    );
     assert_eq!(outcome(signed(), Some(&key), NOW_UNIX + 60), Ok(Verified::Signed));
     let both = Expectation { manifest: Some(content.hash()), ..signed() };
     assert_eq!(outcome(both, Some(&key), NOW_UNIX), Ok(Verified::Signed), "the only manifest");

@@ -7,10 +7,10 @@ mod world;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
 use fontana_proto::{
-    BatchId, Endpoint, Instant, Output, Pacer, ReceiverConfig, ReceiverEvent, SendJob, SenderEvent,
-    StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
+    BatchId, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig, ReceiverEvent, SendJob,
+    SenderEvent, StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
 };
-use fontana_wire::{InstanceId, Packet, RelativePath, SecretKey, Toi, Tsi};
+use fontana_wire::{InstanceId, Packet, RelativePath, SecretKey, Toi, Tsi, UnverifiedHead};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,6 +58,7 @@ impl Stream {
         rate_bytes_per_second: u64,
     ) -> StreamSenderConfig {
         StreamSenderConfig {
+            expiry: None,
             tsi: TSI,
             instance: InstanceId([instance; 16]),
             signer: signer.clone(),
@@ -234,6 +235,46 @@ fn a_fast_stream_has_more_heads_in_a_second_than_a_receiver_checks_of_strangers(
     let mut receivers = [receiver(0.0, 1)];
     run(&mut stream, &mut receivers, straight, feed);
     assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn the_heads_of_a_stream_are_renewed_before_they_expire() {
+    let config = StreamSenderConfig {
+        expiry: Some(HeadExpiry {
+            lifetime: Duration::from_secs(30),
+            started_at_unix_seconds: 1_000,
+        }),
+        ..Stream::config(1, &key(1), Duration::ZERO, RATE)
+    };
+    let mut stream = Stream::with_config(noise(100, 3), config);
+    let mut left = Vec::new();
+    let path = |now: Instant, datagrams: Vec<Vec<u8>>| {
+        for datagram in &datagrams {
+            let head = datagram.windows(7).position(|bytes| bytes == b"FONTANA");
+            if let Some(at) = head.filter(|_| Packet::parse(datagram).is_ok()) {
+                let head = UnverifiedHead::parse(&datagram[at..]).unwrap();
+                let head = head.verify(&key(1).public_key()).unwrap();
+                let expires = head.expires_unix_seconds.unwrap().get();
+                left.push(expires - 1_000 - now.as_nanos() / 1_000_000_000);
+            }
+        }
+        datagrams
+    };
+    let mut receivers = [receiver(0.0, 1)];
+    let each = |now: Instant, stream: &mut Stream, _: &mut [ReceiverDriver]| {
+        // The producer pauses after its only fragment.
+        if stream.taken == 0 {
+            stream.taken = stream.bytes.len();
+            let part = stream.bytes.clone();
+            stream.push(&part);
+        }
+        if now >= Instant::ZERO + Duration::from_secs(60) {
+            stream.sender.finish(true);
+        }
+    };
+    run(&mut stream, &mut receivers, path, each);
+    assert!(left.len() > 60 && left.iter().all(|left| (20..=30).contains(left)), "{left:?}");
+    assert_whole(&receivers[0], &noise(100, 3));
 }
 
 #[test]

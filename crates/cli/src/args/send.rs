@@ -4,7 +4,9 @@ use super::schedule::{ScheduleArgument, parse_schedule};
 use super::{
     InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
 };
-use crate::units::{parse_duration, parse_passes, parse_permille, parse_rate, parse_size};
+use crate::units::{
+    parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
+};
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::wire::FluteVersion;
 use std::ffi::OsString;
@@ -243,6 +245,18 @@ pub(crate) struct SendArguments {
     /// The ticket then names the public key, and receivers accept only what is signed with it.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) sign: Option<PathBuf>,
+    /// Let the signature expire after this time, if the sender no longer runs
+    ///
+    /// The sender renews it every third of the time. Receivers that know the key but not the
+    /// manifest refuse what has expired (fontana recv --ignore-expiry). 0: never.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "30d",
+        value_parser = parse_lifetime,
+        requires = "sign"
+    )]
+    pub(crate) expires: Duration,
     /// Send a new version whenever files in the directories have changed and settled (--settle)
     ///
     /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and

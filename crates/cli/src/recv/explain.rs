@@ -6,8 +6,8 @@ use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
 use fontana::{
-    Ended, Error, Outcome, ReceiveReport, Rejection, SuspectBlock, TableStatus, TableWarning,
-    Verified,
+    Ended, Error, Outcome, ReceiveReport, RejectedSession, Rejection, SuspectBlock, TableStatus,
+    TableWarning, Verified,
 };
 use std::net::SocketAddr;
 use std::path::Path;
@@ -44,12 +44,17 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
     }
 }
 
+/// The time that has passed since then, by this host's clock.
+fn time_since(unix_seconds: u64) -> Time {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(whole_seconds(now.saturating_sub(Duration::from_secs(unix_seconds))))
+}
+
 /// The message and the hint of a defect of a file delivery table.
 pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
     match warning {
         TableWarning::Expired { unix_seconds } => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let ago = Time(whole_seconds(now.saturating_sub(Duration::from_secs(*unix_seconds))));
+            let ago = time_since(*unix_seconds);
             (
                 format!("the file delivery table expired {ago} ago; its files are received"),
                 "the session may be an old one, or a clock may be wrong: here, or the sender's",
@@ -194,8 +199,19 @@ impl Circumstances {
             let message = format!("the session on {} has {newer}", self.place);
             return (message, "receive it with a newer version of this program".into());
         }
-        let message = format!("the session on {} has expired", self.place);
-        (message, format!("{heard} arrived; ask the publisher for a new one"))
+        let expired = |rejected: &RejectedSession| match rejected.reason {
+            Rejection::Expired { unix_seconds } => Some(unix_seconds),
+            _ => None,
+        };
+        let latest = summary.rejections.iter().filter_map(expired).max().unwrap_or_default();
+        let ago = time_since(latest);
+        let message =
+            format!("the session on {} expired {ago} ago by this host's clock", self.place);
+        let hint = format!(
+            "{heard} arrived; ask the publisher to send it again, or set the clock; if it is what \
+             you want, take it: --ignore-expiry"
+        );
+        (message, hint)
     }
 
     /// Why no file delivery table was read, if packets of one arrived; and what to do.

@@ -38,6 +38,7 @@ pub(super) fn run(
         .repair_permille(arguments.repair)
         .announce(arguments.wait.unwrap_or_default())
         .signer(plan.format.signer)
+        .expires_after(plan.format.expires_after)
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;

@@ -1,6 +1,6 @@
 //! Errors that need no privilege to cause: the exit code, the message and the hint.
 
-use crate::support::{Run, Running, Sender, arguments, noise, place, run};
+use crate::support::{Running, Sender, arguments, assert_says, noise, place, run};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,15 +10,6 @@ fn file(directory: &Path, size: usize) -> PathBuf {
     let path = directory.join("file");
     std::fs::write(&path, noise(size, 1)).unwrap();
     path
-}
-
-/// Checks the message and the hint.
-fn assert_says(run: &Run, message: &str, way_out: &str) {
-    let mut lines = run.stderr.lines();
-    let found = lines.by_ref().any(|line| line.starts_with("error: ") && line.contains(message));
-    assert!(found, "{message:?} in {}", run.stderr);
-    let found = lines.any(|line| line.starts_with("  ") && line.contains(way_out));
-    assert!(found, "{way_out:?} below the message in {}", run.stderr);
 }
 
 #[test]

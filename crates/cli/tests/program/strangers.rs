@@ -1,6 +1,6 @@
 //! Receptions beside strangers: hosts that send to the same group and port.
 
-use crate::support::{Running, Sender, arguments, noise};
+use crate::support::{Running, Sender, arguments, assert_says, noise, run};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,4 +131,53 @@ fn a_session_of_a_newer_format_is_named() {
         let rejected = received.event("rejected");
         assert_eq!((&rejected["reason"], &rejected["number"]), (&"newer_format".into(), &3.into()));
     });
+}
+
+/// A signature expires after its sender has stopped, and not while it runs.
+#[test]
+fn a_signature_expires_when_its_sender_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (file, key) = (path("file"), path("key"));
+    std::fs::write(&file, noise(20_000, 1)).unwrap();
+    run(&arguments("keygen", &[&key])).expect(0);
+    let signed = format!("--rate 1M --expires 10s --sign {}", key.display());
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let running = Sender::start(&format!("--to 127.0.0.1:{port} {signed}"), &[&file]);
+    let (ticket, public, stopped_port) = record(&file, &signed);
+    std::thread::sleep(Duration::from_millis(11_500));
+
+    // A ticket that names the manifest is not out of date.
+    let by_key = |ticket: &str| ticket.split("&manifest=").next().unwrap().to_owned();
+    let words = format!("recv {} -i lo --timeout 20 -o", by_key(&running.ticket));
+    run(&arguments(&words, &[&path("of the running one")])).expect(0);
+    running.finish();
+
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| repeat_until(&is_over, &public, stopped_port));
+        let receive = |words: &str, name| {
+            let words = format!("recv {} -i lo --timeout 3 {words} -o", by_key(&ticket));
+            run(&arguments(&words, &[&path(name)]))
+        };
+        let refused = receive("", "of the stopped one");
+        let accepted = receive("--ignore-expiry", "in spite of that");
+        is_over.store(true, Ordering::Relaxed);
+        assert_says(&refused.expect(7), "expired", "--ignore-expiry");
+        // Head and manifest are accepted, and the rest is missing.
+        accepted.expect(3);
+    });
+}
+
+/// Sends `packets` again and again from an address of their own.
+fn repeat_until(is_over: &AtomicBool, packets: &[Vec<u8>], port: u16) {
+    let socket = UdpSocket::bind("127.0.2.1:0").unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
+        for packet in packets {
+            // Refused while no socket listens.
+            let _ = socket.send_to(packet, ("127.0.0.1", port));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -212,3 +212,12 @@ pub(crate) fn documented(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
 pub(crate) fn fields(event: &Value) -> BTreeSet<String> {
     event.as_object().unwrap().keys().cloned().collect()
 }
+
+/// Checks the message and the hint.
+pub(crate) fn assert_says(run: &Run, message: &str, way_out: &str) {
+    let mut lines = run.stderr.lines();
+    let found = lines.by_ref().any(|line| line.starts_with("error: ") && line.contains(message));
+    assert!(found, "{message:?} in {}", run.stderr);
+    let found = lines.any(|line| line.starts_with("  ") && line.contains(way_out));
+    assert!(found, "{way_out:?} below the message in {}", run.stderr);
+}

@@ -125,7 +125,7 @@ fn outcome_of_silence(rejections: &[RejectedSession]) -> Outcome {
     rejections.iter().fold(Outcome::NothingReceived, |outcome, rejected| {
         outcome.worst(match rejected.reason {
             Rejection::WrongKey
-            | Rejection::Expired
+            | Rejection::Expired { .. }
             | Rejection::OldVersion
             | Rejection::NewerFormat(_)
             | Rejection::UnknownRecord(_) => Outcome::Authentication,

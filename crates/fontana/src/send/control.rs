@@ -3,6 +3,7 @@
 use super::carousel::{self, Geometry};
 use super::egress::{CENC_BYTES, FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
+use super::renewal::{HeadRenewal, expires_after};
 use crate::content::Content;
 use crate::error::Error;
 use crate::format::{FcastFormat, FluteFormat, Format};
@@ -17,6 +18,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Validity of a file delivery table; longer than any session.
 const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// The control objects of a session.
+#[derive(Default)]
+pub(super) struct ControlObjects {
+    pub(super) objects: Vec<ControlObject>,
+    /// Renews the head, if it expires.
+    pub(super) renewal: Option<HeadRenewal>,
+}
+
 /// The control objects: session head, manifest and file delivery table; only the table for plain
 /// FLUTE; the descriptor of the carousel for FCAST.
 pub(super) fn control_objects(
@@ -25,32 +34,42 @@ pub(super) fn control_objects(
     content: &Content,
     manifest: &[u8],
     symbol_size: u16,
-) -> Result<Vec<ControlObject>, Error> {
+) -> Result<ControlObjects, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut control = Vec::new();
     if let Format::Fcast(FcastFormat { growing, .. }) = options.format {
         let geometry = Geometry { code: options.code, symbol_size };
         control.push(carousel::first_descriptor(geometry, content, growing)?);
-        return Ok(control);
+        return Ok(ControlObjects { objects: control, renewal: None });
     }
     let (is_plain, FluteFormat { version, content_encoding }) = match options.format {
         Format::Flute(flute) => (true, flute),
         _ => (false, FluteFormat::default()),
     };
     let size = symbol_size - FTI_BYTES;
+    let mut renewal = None;
     if !is_plain {
+        let lifetime = options.head_lifetime();
         let announcement = Announcement {
             instance: InstanceId(crate::system::random_bytes()?),
             version: options.version(),
             kind: ContentKind::Manifest,
             body: manifest,
-            expires_unix_seconds: None,
+            expires_unix_seconds: lifetime.and_then(expires_after),
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
             records: options.records(),
         };
         let intervals = AnnouncementIntervals { head: 2, body: 4 };
         control.extend(announcement.control_objects(size, options.signer(), intervals)?);
+        renewal = lifetime.zip(options.signer()).map(|(lifetime, signer)| HeadRenewal {
+            head: announcement.head(size),
+            signer: signer.clone(),
+            symbol_size: size,
+            intervals: intervals.head,
+            lifetime,
+            signed_at: Duration::ZERO,
+        });
     }
     let xml = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
     // Compression saves no packet where one is enough, and not all programs decompress a table.
@@ -82,5 +101,5 @@ pub(super) fn control_objects(
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }
-    Ok(control)
+    Ok(ControlObjects { objects: control, renewal })
 }

@@ -5,6 +5,7 @@
 use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
+use super::renewal::HeadRenewal;
 use super::runner::{Encoded, SendRunner, SentObject, Worker, WorkerQueues};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
@@ -39,6 +40,7 @@ pub(super) struct Transmission {
     pub(super) encoders: BTreeMap<Toi, SentObject>,
     /// Additions to the running session.
     pub(super) instances: Receiver<NextInstance>,
+    pub(super) renewal: Option<HeadRenewal>,
     /// Number of threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
@@ -59,7 +61,7 @@ pub(super) fn run(
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
-    let Transmission { solved, solving_window, .. } = transmission;
+    let Transmission { renewal, solved, solving_window, .. } = transmission;
     let (jobs, job_queue) = unbounded();
     let (blocks, block_queue) = unbounded();
     let (finished, encoded) = unbounded::<Encoded>();
@@ -89,6 +91,7 @@ pub(super) fn run(
             queue: SendQueue::new(socket),
             source_symbols,
             instances,
+            renewal,
             solved,
             ended: false,
         };
@@ -105,6 +108,7 @@ struct PacingThread {
     queue: SendQueue,
     source_symbols: u64,
     instances: Receiver<NextInstance>,
+    renewal: Option<HeadRenewal>,
     solved: Arc<SolvedStore>,
     ended: bool,
 }
@@ -127,6 +131,9 @@ impl PacingThread {
             self.take_encoded(&encoded);
             self.poll(now)?;
             let elapsed = Duration::from_nanos(now.as_nanos());
+            if let Some(head) = self.renewal.as_mut().and_then(|renewal| renewal.poll(elapsed)) {
+                self.core.endpoint.renew(&head);
+            }
             let over = self.ended || stop.is_cancelled();
             if over || elapsed >= last_progress + PROGRESS_EVERY {
                 last_progress = elapsed;

@@ -115,6 +115,12 @@ impl SendOptions {
         self.format.fontana().and_then(|format| format.signer.as_ref())
     }
 
+    /// Time from a signed head to its expiry.
+    pub(super) fn head_lifetime(&self) -> Option<Duration> {
+        let format = self.format.fontana().filter(|format| format.signer.is_some())?;
+        format.expires_after.map(|lifetime| lifetime.max(FontanaFormat::LEAST_LIFETIME))
+    }
+
     pub(super) fn layering(&self) -> Option<&Layering> {
         self.format.fontana().and_then(|format| format.layering.as_ref())
     }

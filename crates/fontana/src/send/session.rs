@@ -2,7 +2,7 @@
 
 use super::carousel::{Carousel, Geometry, send_objects};
 use super::checks::{check, check_head_room};
-use super::control::control_objects;
+use super::control::{ControlObjects, control_objects};
 use super::driver::{self, Transmission};
 use super::egress::{Egress, FTI_BYTES};
 use super::number::HeldNumber;
@@ -104,6 +104,7 @@ impl PreparedSender {
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control =
             control_objects(&options, &congestion_control, &content, &manifest, symbol_size)?;
+        let ControlObjects { objects: control, renewal } = control;
         let tsi = options.tsi.unwrap_or_else(|| match is_plain {
             // 0 is not a TSI in ALC (RFC 5775, section 2.1).
             true => Tsi(u64::from(seed as u32).max(1)),
@@ -159,6 +160,7 @@ impl PreparedSender {
             source_symbols: content.source_symbols(),
             encoders,
             instances,
+            renewal,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
             spare_bytes: layout.round_bytes,

@@ -9,6 +9,7 @@ use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::event::{SendEvent, SendProgress};
+use crate::format::FontanaFormat;
 use crate::geometry::Code;
 use crate::outcome::Outcome;
 use crate::rate::Rate;
@@ -20,8 +21,8 @@ use fontana_fec::codes::raptorq;
 use fontana_net::clock::wake_promptly;
 use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
-    BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, Instant, JobRunner,
-    Pacer, SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
+    BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, HeadExpiry, Instant,
+    JobRunner, Pacer, SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
 };
 use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
 use std::convert::Infallible;
@@ -46,6 +47,7 @@ pub(crate) struct StreamOptions {
     pub(crate) repair_permille: u32,
     pub(crate) announce: Duration,
     pub(crate) signer: Option<SecretKey>,
+    pub(crate) expires_after: Option<Duration>,
     pub(crate) memory: usize,
     pub(crate) seed: Option<u64>,
 }
@@ -64,6 +66,7 @@ impl StreamOptions {
             repair_permille: 0,
             announce: Duration::ZERO,
             signer: None,
+            expires_after: Some(FontanaFormat::DEFAULT_LIFETIME),
             memory: memory::DEFAULT_MEMORY,
             seed: None,
         }
@@ -143,6 +146,10 @@ impl PreparedStream {
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
             announce: options.announce,
+            expiry: options.expires_after.map(|lifetime| HeadExpiry {
+                lifetime: lifetime.max(FontanaFormat::LEAST_LIFETIME),
+                started_at_unix_seconds: since.as_secs(),
+            }),
             seed,
         })?;
         let cutter = Cutter { symbol_size, max_symbols, repair_permille: options.repair_permille };

@@ -39,6 +39,8 @@ pub struct Expectation {
     pub publisher: Option<PublicKey>,
     /// Only versions above this one.
     pub newer_than: Option<u64>,
+    /// Receive also what has expired.
+    pub ignore_expiry: bool,
 }
 
 impl Expectation {
@@ -51,7 +53,7 @@ impl Expectation {
     /// Whether the expiry of a head counts: if the publisher has signed it, and the manifest is not
     /// the only one that will do.
     pub(super) fn heeds_expiry(&self) -> bool {
-        self.publisher.is_some() && self.manifest.is_none()
+        self.publisher.is_some() && self.manifest.is_none() && !self.ignore_expiry
     }
 
     /// Whether the manifest's hash is all that heads are checked for: their other fields are

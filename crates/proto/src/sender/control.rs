@@ -136,6 +136,21 @@ impl ControlObject {
         }
     }
 
+    /// A head, padded to one symbol.
+    ///
+    /// # Errors
+    /// [`ControlError`] if the symbol size is one that no symbol can have, or the head is longer.
+    pub fn head(
+        head: &SessionHead,
+        symbol_size: u16,
+        signer: Option<&SecretKey>,
+        intervals: u32,
+    ) -> Result<Self, ControlError> {
+        let mut bytes = head.emit(signer);
+        bytes.resize(bytes.len().max(symbol_size.into()), 0);
+        Self::new(Toi::HEAD, control_oti(bytes.len(), symbol_size), &bytes, None, intervals)
+    }
+
     pub(super) fn symbol_size(&self) -> u16 {
         self.oti.symbol_size
     }
@@ -218,14 +233,11 @@ impl Announcement<'_> {
         signer: Option<&SecretKey>,
         intervals: AnnouncementIntervals,
     ) -> Result<[ControlObject; 2], ControlError> {
-        let mut head = self.head(symbol_size).emit(signer);
-        head.resize(usize::from(symbol_size), 0);
-        let object = |toi, bytes: &[u8], intervals| {
-            ControlObject::new(toi, control_oti(bytes.len(), symbol_size), bytes, None, intervals)
-        };
+        let head = self.head(symbol_size);
+        let oti = control_oti(self.body.len(), symbol_size);
         Ok([
-            object(Toi::HEAD, &head, intervals.head)?,
-            object(Toi::MANIFEST, self.body, intervals.body)?,
+            ControlObject::head(&head, symbol_size, signer, intervals.head)?,
+            ControlObject::new(Toi::MANIFEST, oti, self.body, None, intervals.body)?,
         ])
     }
 }
@@ -313,6 +325,16 @@ impl ControlCarousel {
     }
 
     /// Symbols that were sent so far.
+    /// Sends this object from now on, if it has the TOI and transmission information of the present
+    /// one.
+    pub(super) fn renew(&mut self, object: &ControlObject) -> bool {
+        let is_same = self.object.toi == object.toi && self.object.oti == object.oti;
+        if is_same {
+            self.object = object.clone();
+        }
+        is_same
+    }
+
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }

@@ -59,8 +59,20 @@ pub struct StreamSenderConfig {
     pub peak_window: Duration,
     /// Time during which only head and index are sent, so that receivers can be started.
     pub announce: Duration,
+    /// Expiry of the heads; `None`: they do not expire.
+    pub expiry: Option<HeadExpiry>,
     /// Seed of the first sequence number.
     pub seed: u64,
+}
+
+/// Expiry of the heads of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadExpiry {
+    /// Time from a head to its expiry, at least one second. The sender renews the head after a
+    /// third of it.
+    pub lifetime: Duration,
+    /// Wall time at the beginning of the run, Unix seconds.
+    pub started_at_unix_seconds: u64,
 }
 
 /// Repair symbols of a fragment of `source_symbols` at a repair share of `permille`, p:
@@ -116,6 +128,8 @@ pub struct StreamSender {
     begins: Option<Instant>,
     ends: Option<Instant>,
     finished: bool,
+    /// Time of the head.
+    announced_at: Instant,
     /// Time before which nothing can be sent.
     wake: Instant,
     outputs: VecDeque<SenderOutput>,
@@ -170,6 +184,7 @@ impl StreamSender {
             begins: None,
             ends: None,
             finished: false,
+            announced_at: Instant::ZERO,
             wake: Instant::ZERO,
             outputs: VecDeque::new(),
             config,
@@ -273,7 +288,7 @@ impl StreamSender {
             version: self.version,
             kind: ContentKind::StreamIndex,
             body: &index,
-            expires_unix_seconds: None,
+            expires_unix_seconds: self.expires_unix_seconds(),
             rate_bytes_per_second: NonZeroU64::new(self.config.rate_bytes_per_second),
             congestion_control: CongestionControl::FixedRate,
             records: fontana_wire::HeadRecords::default(),
@@ -284,6 +299,24 @@ impl StreamSender {
         let mut random = SplitMix64::new(self.config.seed, self.version);
         let carousel = |object| ControlCarousel::new(object, CONTROL_INTERVAL, 1, &mut random);
         Ok(objects.into_iter().map(carousel).collect())
+    }
+
+    fn expires_unix_seconds(&self) -> Option<NonZeroU64> {
+        let HeadExpiry { lifetime, started_at_unix_seconds } = self.config.expiry?;
+        let elapsed = self.announced_at.saturating_since(Instant::ZERO);
+        NonZeroU64::new(started_at_unix_seconds + (elapsed + lifetime).as_secs())
+    }
+
+    /// Renews the head before it expires.
+    fn renew(&mut self, now: Instant) {
+        let is_due = self
+            .config
+            .expiry
+            .is_some_and(|expiry| now.saturating_since(self.announced_at) >= expiry.lifetime / 3);
+        if is_due {
+            self.announced_at = now;
+            self.publish();
+        }
     }
 
     /// Removes fragments that are over.
@@ -450,6 +483,7 @@ impl Endpoint for StreamSender {
         if self.finished || now < self.wake {
             return None;
         }
+        self.renew(now);
         self.settle(now);
         if self.finished {
             return self.outputs.pop_front();

@@ -261,8 +261,11 @@ fn check_signature(
 fn check_validity(cx: &Context<'_>, head: &SessionHead) -> Result<(), Rejection> {
     let expectation = &cx.config.expectation;
     let now_unix = cx.config.started_at_unix_seconds + cx.now.as_nanos() / 1_000_000_000;
-    if expectation.heeds_expiry() && head.has_expired(now_unix) {
-        return Err(Rejection::Expired);
+    if let Some(expires) = head.expires_unix_seconds
+        && expectation.heeds_expiry()
+        && head.has_expired(now_unix)
+    {
+        return Err(Rejection::Expired { unix_seconds: expires.get() });
     }
     if expectation.newer_than.is_some_and(|version| head.manifest_version <= version) {
         return Err(Rejection::OldVersion);
