@@ -7,6 +7,7 @@ pub(crate) mod alf;
 pub(crate) mod anticipated;
 pub(crate) mod bounded;
 pub(crate) mod disk;
+pub(crate) mod losses;
 pub(crate) mod model;
 #[cfg(test)]
 mod orders;

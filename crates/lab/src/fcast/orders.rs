@@ -3,7 +3,7 @@
 //! `fontana_proto::Profile`. FCAST's figures have one receiver, from the start, with one loss
 //! model.
 
-use super::schemes::{SCHEMES, bursts};
+use super::schemes::{BASE_PACKETS, SCHEMES, bursts};
 use super::transfer::receive;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::{SYMBOL_BYTES, Session};
@@ -128,7 +128,7 @@ fn orders_under_rlc() {
     for (losses, loss) in [("no losses", LossModel::None), ("bursts", bursts())] {
         for (name, schedule) in ORDERS {
             let run = |seed| {
-                let session = Session { schedule, ..scheme.session(seed).unwrap() };
+                let session = Session { schedule, ..scheme.session(BASE_PACKETS, seed).unwrap() };
                 receive(&session, loss.clone(), u64::MAX).unwrap()
             };
             let found: Vec<_> = (0..40).map(run).collect();

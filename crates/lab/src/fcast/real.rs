@@ -3,7 +3,7 @@
 
 use super::anticipated::{self, TAKEN};
 use super::profiles::{self, FcastProfile, PROFILES, Profiled};
-use super::schemes::{self, SCHEMES, Scheme, bursts};
+use super::schemes::{self, BASE_PACKETS, SCHEMES, Scheme, bursts};
 use super::session::{self, LARGE_FILE_CODING, LAYERS, on_bytes};
 use super::transfer::{self, Storage};
 use crate::bytes::{ByteRunner, Pump};
@@ -147,12 +147,14 @@ static WITH_LOSSES: SweepOf<RealSchemeRow> = SweepOf {
 /// A run of the eight ways to send at the same time.
 fn run_with(loss: LossModel, case: &Case) -> Vec<RealSchemeRow> {
     let seed = schemes::seed(case.index, case);
-    let sessions = SCHEMES.iter().map(|scheme| scheme.session(seed)).collect();
+    let sessions = SCHEMES.iter().map(|scheme| scheme.session(BASE_PACKETS, seed)).collect();
     let row = |(scheme, found): (&Scheme, RealReception)| RealSchemeRow {
         scheme: scheme.name.into(),
         run: case.index,
         seconds: found.seconds,
-        simulated: scheme.receive(loss.clone(), seed).map_or(f64::NAN, |it| it.seconds),
+        simulated: scheme
+            .receive(BASE_PACKETS, loss.clone(), seed)
+            .map_or(f64::NAN, |it| it.seconds),
         received: found.received,
         duplicates: found.duplicates,
         bytes: found.peak_bytes,
