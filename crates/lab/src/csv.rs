@@ -3,7 +3,8 @@
 
 use crate::experiment::Scale;
 use crate::identity::RunIdentity;
-use crate::table::{CaseRow, TableRow, Value};
+use crate::table::CaseRow;
+use crate::value::{TableRow, Value};
 use std::fmt::Write;
 
 /// The first line of the rows of all cases: `# fontana lab ms.fig1 seed=1998 scale=quick case=0

@@ -3,7 +3,8 @@
 use crate::chart::Exhibit;
 use crate::claim::Claim;
 use crate::row::{self, Row};
-use crate::table::{Table, TableRow};
+use crate::table::Table;
+use crate::value::TableRow;
 use fontana_proto::SplitMix64;
 use std::fmt;
 

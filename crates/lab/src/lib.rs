@@ -27,7 +27,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`registry`] | all experiments, and their claims that are known to differ |
-//! | `experiment`, `claim`, `row`, `table`, `chart` | what an experiment is: sweep, claims, rows |
+//! | `experiment`, `claim`, `row`, `value`, `table`, `chart` | what an experiment is: sweep, claims, rows |
 //! | `estimate` | numbers of trials, with their standard errors |
 //! | `plan`, `run` | cases with their expected duration, slices; runs of a plan |
 //! | `cases`, `slices`, `csv`, `identity` | files of rows, and how those of slices are joined |
@@ -66,6 +66,7 @@ pub mod swarm;
 mod table;
 mod taken;
 mod timing;
+mod value;
 
 mod digital_fountain;
 mod fcast;
@@ -86,4 +87,5 @@ pub use page::{contents, write_to};
 pub use plan::{PlannedCase, SweepSlice, dealt, planned_cases};
 pub use run::{DEFAULT_SEED, RunError, RunPlan, RunProgress, run};
 pub use slices::{Holes, MergeError, merge};
-pub use table::{CaseRow, Table, TableRow, Value};
+pub use table::{CaseRow, Table};
+pub use value::{TableRow, Value};

@@ -1,6 +1,6 @@
 //! Typed rows: structs whose fields are the columns of a table.
 
-use crate::table::{TableRow, Value};
+use crate::value::{TableRow, Value};
 use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::{Serialize, forward_to_deserialize_any};
