@@ -65,15 +65,20 @@ impl File {
         Some(Session { schedule, policy, manifest_is_known, head_every, ..session })
     }
 
-    fn otis(self) -> Vec<Oti> {
+    /// The code of its objects.
+    pub(super) fn scheme(self) -> FecScheme {
         let code = ReedSolomonCode::Rfc5510;
-        let scheme = FecScheme::ReedSolomon(ReedSolomon {
+        FecScheme::ReedSolomon(ReedSolomon {
             code,
             max_source_block_length: self.block_symbols,
             max_encoding_symbols: code
                 .max_encoding_symbols()
                 .min(self.block_symbols.saturating_mul(STRETCH as u16)),
-        });
+        })
+    }
+
+    fn otis(self) -> Vec<Oti> {
+        let scheme = self.scheme();
         let object = self.object_bytes.max(1);
         let starts = (0..self.bytes).step_by(usize::try_from(object).unwrap_or(usize::MAX));
         let oti = |start| {
