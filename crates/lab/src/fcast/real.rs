@@ -322,7 +322,7 @@ fn profile_claims() -> Vec<Claim> {
         Target::AtLeast(1.0),
         move |rows| after(rows, profiles::OPT_CPU) / after(rows, profiles::OPT_SPEED),
     );
-    // Whether hosts are powerful enough, `here` says of all of them. The product's orders are not run.
+    // `here` says of all hosts whether they are powerful enough. The product's orders are not run.
     let is_of_hosts = |claim: &Claim| {
         let of_others = ["speed", "powerful", "product speed", "product space"];
         !of_others.contains(&claim.name.as_str())
