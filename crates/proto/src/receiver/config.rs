@@ -116,8 +116,8 @@ pub struct ReceiverLimits {
     /// of them lost, would keep a core busy for hours.
     pub max_block_products: u64,
     /// Signatures of heads that are checked in any second. Each of 32 classes of source addresses
-    /// has 4 more, and those from which a stream is received have half as many again. A head that
-    /// moves a received stream on is not counted.
+    /// has 4 more, or half of this number if a stream is received from one of its addresses. A head
+    /// that is the newest of a received stream is not counted.
     pub max_head_checks_per_second: u32,
 }
 

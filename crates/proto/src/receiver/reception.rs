@@ -1,15 +1,17 @@
 //! The reception of accepted content: applies what a catalog discovers, and says when reception is
 //! complete.
 
+mod early;
+
 use super::catalog::{Break, Catalog, Content, Context, Discovery, Finding};
 use super::channels::{Channels, Precedence};
 use super::config::{Acceptance, ReceiverConfig, ReceiverStats};
 use super::newer::NewerVersion;
 use super::sessions::{
-    Announced, ContentId, EarlySymbol, Metadata, SessionIndex, SessionState, Sessions, Standing,
+    Announced, ContentId, Metadata, SessionIndex, SessionState, Sessions, Standing,
 };
-use super::transfer::{IDLE, Need, Taken, Transfer};
-use super::unverified::{Unverified, UnverifiedSymbols};
+use super::transfer::{IDLE, Taken, Transfer};
+use super::unverified::UnverifiedSymbols;
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::{ReceiveDone, ReceiveJob, Scope};
@@ -489,7 +491,7 @@ impl Reception {
         arrival: Arrival<'_>,
         stats: &mut ReceiverStats,
     ) {
-        let Arrival { block, esi, encoding_id, symbol, range } = arrival;
+        let Arrival { block, esi, encoding_id, symbol, ref range } = arrival;
         if session.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
             let length = symbol.len();
             let in_slab =
@@ -530,62 +532,9 @@ impl Reception {
             stats.invalid += u64::from(is_counted);
             return;
         }
-        let cost = EarlySymbol::cost_of(symbol.len());
-        if self.early_cost + cost > config.limits.max_early_bytes {
+        if !self.store_early(config, session, &arrival) {
             stats.without_room += 1;
-        } else {
-            self.early_cost += cost;
-            session.early.push(EarlySymbol { block, esi, encoding_id, bytes: symbol.to_vec() });
         }
-    }
-
-    /// Stores a symbol of a block that is solved and not verified, if there is room.
-    #[cold]
-    fn store_unverified(
-        &mut self,
-        config: &ReceiverConfig,
-        block: BlockId,
-        esi: Esi,
-        encoding_id: EncodingId,
-        symbol: &[u8],
-    ) {
-        let cost = EarlySymbol::cost_of(symbol.len());
-        if self.early_cost + cost <= config.limits.max_early_bytes {
-            let symbol = Unverified { encoding_id, bytes: symbol.to_vec() };
-            self.early_cost += self.unverified.insert(block, esi, symbol);
-        }
-    }
-
-    /// Takes the unverified symbols of a block if it needs more, and drops them if it needs none.
-    fn use_unverified(&mut self, block: BlockId, stats: &mut ReceiverStats) {
-        if self.unverified.is_empty() {
-            return;
-        }
-        loop {
-            let need = self.transfer.need(block);
-            if need == Need::Unknown {
-                return;
-            }
-            let Some((esi, symbol, cost)) = self.unverified.pop(block) else { return };
-            self.early_cost -= cost;
-            if need == Need::Nothing {
-                continue;
-            }
-            let Unverified { encoding_id, bytes } = symbol;
-            let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
-            let out = &mut self.outputs;
-            if self.transfer.take(block, esi, encoding_id, length, bytes, out) == Taken::Fresh {
-                // It was counted as late when it arrived.
-                stats.fresh += 1;
-                stats.late = stats.late.saturating_sub(1);
-            }
-        }
-    }
-
-    /// Drops the unverified symbols of objects that were given up.
-    fn drop_unverified(&mut self) {
-        let transfer = &self.transfer;
-        self.early_cost -= self.unverified.retain(|block| transfer.need(block) != Need::Nothing);
     }
 
     /// Counts a symbol. One after the reception is complete may be of use, but does not count.
@@ -594,48 +543,6 @@ impl Reception {
         if self.phase == Phase::Listening {
             stats.count(taken);
             session.counters.deselected += u64::from(taken == Taken::Deselected);
-        }
-    }
-
-    /// Places the early symbols of a session whose objects are open by now.
-    fn place_early(
-        &mut self,
-        config: &ReceiverConfig,
-        session: &mut SessionState,
-        stats: &mut ReceiverStats,
-    ) {
-        if session.standing != Standing::Accepted {
-            return;
-        }
-        let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
-        self.early_cost -= cost;
-        let fresh = stats.fresh;
-        for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
-            let run = self.transfer.symbol_run(block, esi, encoding_id, bytes.len());
-            let mut take = |esi, bytes: Vec<u8>| {
-                // Of a block that is solved already, if it is not verified.
-                let unverified =
-                    (self.transfer.need(block) == Need::Unknown).then(|| bytes.clone());
-                let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
-                let out = &mut self.outputs;
-                let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
-                stats.count(taken);
-                session.counters.deselected += u64::from(taken == Taken::Deselected);
-                if let Some(symbol) = unverified.filter(|_| taken == Taken::Unverified) {
-                    self.store_unverified(config, block, esi, encoding_id, &symbol);
-                }
-            };
-            match run {
-                None => take(esi, bytes),
-                Some(run) => {
-                    for (esi, at) in run.symbols() {
-                        take(esi, bytes.get(at).unwrap_or_default().to_vec());
-                    }
-                }
-            }
-        }
-        if stats.fresh > fresh {
-            session.useful_at = Some(session.last_received);
         }
     }
 

@@ -324,7 +324,6 @@ impl ControlCarousel {
         self
     }
 
-    /// Symbols that were sent so far.
     /// Sends this object from now on, if it has the TOI and transmission information of the present
     /// one.
     pub(super) fn renew(&mut self, object: &ControlObject) -> bool {
@@ -335,6 +334,7 @@ impl ControlCarousel {
         is_same
     }
 
+    /// Symbols that were sent so far.
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }

@@ -22,8 +22,8 @@ use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{
-    CongestionControl, ContentKind, Fragment, Hash, InstanceId, RelativePath, SecretKey,
-    StreamIndex, StreamState, Toi, Tsi,
+    CongestionControl, ContentKind, Fragment, Hash, HeadRecords, InstanceId, RelativePath,
+    SecretKey, StreamIndex, StreamState, Toi, Tsi,
 };
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -291,7 +291,7 @@ impl StreamSender {
             expires_unix_seconds: self.expires_unix_seconds(),
             rate_bytes_per_second: NonZeroU64::new(self.config.rate_bytes_per_second),
             congestion_control: CongestionControl::FixedRate,
-            records: fontana_wire::HeadRecords::default(),
+            records: HeadRecords::default(),
         };
         let signer = Some(&self.config.signer);
         let objects = announcement.control_objects(size, signer, INTERVALS)?;

@@ -46,10 +46,10 @@ const MAX_VERIFIED: usize = 8;
 /// are repeated most often: an honest sender repeats its head, and an attacker whose head has
 /// failed needs another one.
 ///
-/// A stream has a new head for each fragment, and does not repeat it often. A head that moves the
-/// accepted stream on is therefore not counted ([`Self::uncount`]): each can be used once. And half
-/// of the checks of a second are set apart for the source addresses from which the stream is
-/// received, whatever others send.
+/// A stream has a new head for each fragment, and does not repeat it often. A head that is newer
+/// than all before is therefore not counted ([`Self::uncount`]): only the publisher can make one,
+/// and no host can use it twice. And half of the checks of a second are set apart for the source
+/// addresses from which the stream is received, whatever others send.
 #[derive(Debug, Default)]
 pub(super) struct HeadChecks {
     second: u64,
@@ -64,6 +64,8 @@ pub(super) struct HeadChecks {
     repetitions: Option<Repetitions>,
     /// The class of the head that was checked last, if the check was counted.
     counted: Option<usize>,
+    /// The newest version of the accepted stream whose check was taken back.
+    newest: u64,
     /// The last heads whose signature was right, as they arrived; the latest first.
     verified: VecDeque<(Vec<u8>, TrustedHead)>,
 }
@@ -180,11 +182,14 @@ impl HeadChecks {
         is_permitted
     }
 
-    /// Takes the last check back: its head was the next one of the accepted stream.
-    pub(super) fn uncount(&mut self) {
-        if let Some(class) = self.counted.take()
+    /// Takes the last check back if its head, of this version of the accepted stream, is newer than
+    /// all before.
+    pub(super) fn uncount(&mut self, version: u64) {
+        if version > self.newest
+            && let Some(class) = self.counted.take()
             && let Some(of_class) = self.of_classes.get_mut(class)
         {
+            self.newest = version;
             self.checks = self.checks.saturating_sub(1);
             *of_class = of_class.saturating_sub(1);
         }
@@ -298,4 +303,27 @@ fn check_stream_head(
     let key = expectation.publisher.or(accepted).or(claimed).ok_or(Rejection::WrongKey)?;
     let head = unverified.verify(&key).map_err(|_| Rejection::WrongKey)?;
     Ok(TrustedHead { head, signer: Some(key) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_check_of_a_version_is_taken_back_once() {
+        let mut checks = HeadChecks::default();
+        let mut check = |version| {
+            checks.checks += 1;
+            checks.of_classes[3] += 1;
+            checks.counted = Some(3);
+            checks.uncount(version);
+            (checks.checks, checks.of_classes[3])
+        };
+        assert_eq!(check(5), (0, 0));
+        assert_eq!(check(6), (0, 0));
+        // Another host sends both again, in the name of other sources.
+        assert_eq!(check(6), (1, 1));
+        assert_eq!(check(5), (2, 2));
+        assert_eq!(check(7), (2, 2));
+    }
 }

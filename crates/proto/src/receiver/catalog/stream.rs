@@ -158,7 +158,7 @@ impl StreamCatalog {
                 if head.instance != self.instance {
                     return Discovery::Ignored(Rejection::OtherManifest);
                 }
-                self.checks.uncount();
+                self.checks.uncount(head.manifest_version);
                 session.standing = Standing::Accepted;
                 take_head(cx, session, symbol, head, signer)
             }
