@@ -3,6 +3,9 @@
 use crate::experiment::Scale;
 use std::fmt;
 
+/// The default seed: the year of the first paper about a digital fountain.
+pub const DEFAULT_SEED: u64 = 1998;
+
 /// What determines the rows of a run, apart from the choice of experiments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunIdentity {

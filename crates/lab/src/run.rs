@@ -2,6 +2,7 @@
 
 use crate::cases::{CaseStore, StoreError};
 use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::identity::DEFAULT_SEED;
 use crate::outcome::ExperimentOutcome;
 use crate::plan::{PlannedCase, SweepSlice, planned_cases};
 use crate::table::{CaseRow, Table};
@@ -11,9 +12,6 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The default seed: the year of the first paper about a digital fountain.
-pub const DEFAULT_SEED: u64 = 1998;
 
 /// A plan of a run.
 #[derive(Clone, Debug)]

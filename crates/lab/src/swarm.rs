@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+use crate::identity::DEFAULT_SEED;
 use checks::{Checker, SwarmRun};
 use draw::{BOUNDS, Drawn};
 use fontana_net::{ThreadError, thread};
@@ -52,7 +53,7 @@ pub struct Swarm {
 impl Default for Swarm {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { seeds: 500, first_seed: crate::run::DEFAULT_SEED, threads }
+        Self { seeds: 500, first_seed: DEFAULT_SEED, threads }
     }
 }
 
