@@ -52,6 +52,7 @@ pub(crate) struct ReceiveOptions {
     pub(crate) skip_existing: bool,
     /// Report each file that gets its name.
     pub(crate) report_files: bool,
+    /// Stay in the group until every block is verified.
     pub(crate) stays_until_verified: bool,
     /// Delete what earlier versions of the publisher created and a complete one lacks.
     pub(crate) delete: bool,
