@@ -1,8 +1,9 @@
 //! Permissions and times of files and directories.
 
+use crate::disk::Disk;
 use crate::timestamp::Timestamp;
-use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Mode, Stat, Timespec, Timestamps};
+use rustix::fd::BorrowedFd;
+use rustix::fs::{Mode, Stat, Timespec, Timestamps};
 
 /// The permissions and the modification time that a commit gives a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,23 +40,25 @@ fn permitted_mode(permitted: Mode, attributes: &FileAttributes) -> Mode {
 
 /// Sets the time of a file or directory, and those of its permission bits that are `permitted`.
 pub(crate) fn set_metadata(
-    file: &OwnedFd,
+    disk: &dyn Disk,
+    file: BorrowedFd<'_>,
     permitted: Mode,
     attributes: &FileAttributes,
 ) -> rustix::io::Result<()> {
     if let Some(times) = times(attributes) {
-        rustix::fs::futimens(file, &times)?;
+        disk.set_times(file, &times)?;
     }
-    rustix::fs::fchmod(file, permitted_mode(permitted, attributes))
+    disk.set_mode(file, permitted_mode(permitted, attributes))
 }
 
 /// Sets the time of a file by its name in `directory`. A link is not followed.
 pub(crate) fn set_time_at(
-    directory: &OwnedFd,
+    disk: &dyn Disk,
+    directory: BorrowedFd<'_>,
     name: &str,
     attributes: &FileAttributes,
 ) -> rustix::io::Result<()> {
-    let set = |times| rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+    let set = |times| disk.set_times_at(directory, name.as_bytes(), &times);
     times(attributes).map_or(Ok(()), set)
 }
 

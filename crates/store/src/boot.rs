@@ -2,7 +2,7 @@
 
 /// A boot of the host: the time from one start of its kernel to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BootId(pub(crate) [u8; 16]);
+pub struct BootId(pub [u8; 16]);
 
 impl BootId {
     /// An unknown boot. It never equals another.

@@ -3,15 +3,15 @@
 
 use crate::attributes::{FileAttributes, has_mode, set_metadata, set_time_at};
 use crate::directories::Changed;
+use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::ids::FileIndex;
 use crate::staging::Staging;
 use crate::staging::{StagedFile, State};
-use crate::sys;
 use crate::target::TargetName;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Staging {
             // Syncs all files at once; the result of each file is checked below. An error of this
             // call may not be reported again to a descriptor that is opened later, so it is
             // recorded for all files.
-            if let Err(errno) = rustix::fs::syncfs(self.directory()) {
+            if let Err(errno) = self.disk().sync_file_system(self.directory().as_fd()) {
                 batch.values().for_each(|file| file.refused.store(true, Ordering::SeqCst));
                 return Err(failed(&self.path(), "sync")(errno));
             }
@@ -117,11 +117,8 @@ impl Staging {
         }
         if !self.finish_by_name(file).map_err(self.failed(file, "finish", file.length))? {
             let open = self.open(file)?;
-            set_attributes(&open, file.length, &file.attributes).map_err(self.failed(
-                file,
-                "finish",
-                file.length,
-            ))?;
+            set_attributes(self.disk(), open.as_fd(), file.length, &file.attributes)
+                .map_err(self.failed(file, "finish", file.length))?;
         }
         *state = State::Closed;
         Ok(())
@@ -134,7 +131,8 @@ impl Staging {
             return Ok(false);
         }
         let name = file.staged_name();
-        let stat = rustix::fs::statat(self.directory(), &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let (disk, directory) = (self.disk(), self.directory().as_fd());
+        let stat = disk.stat_at(directory, name.as_bytes())?;
         let created = Mode::from_raw_mode(stat.st_mode & 0o777);
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
             || stat.st_size as u64 != file.length
@@ -142,7 +140,7 @@ impl Staging {
         {
             return Ok(false);
         }
-        set_time_at(self.directory(), &name, &file.attributes)?;
+        set_time_at(disk, directory, &name, &file.attributes)?;
         Ok(true)
     }
 
@@ -158,7 +156,7 @@ impl Staging {
             State::Absent | State::Settled | State::Gone => return Ok(()),
         }
         let open = self.open(file)?;
-        if let Err(errno) = sys::retry(|| rustix::fs::fsync(&open)) {
+        if let Err(errno) = self.disk().sync(open.as_fd()) {
             *state = State::Doubtful;
             return Err(self.failed(file, "sync", file.length)(errno));
         }
@@ -171,11 +169,12 @@ impl Staging {
         if *state == State::Absent {
             let name = file.staged_name();
             // An earlier receiver may have been interrupted here.
-            match rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty()) {
+            let (disk, directory) = (self.disk(), self.directory().as_fd());
+            match disk.unlink(directory, name.as_bytes()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(self.failed(file, "remove", 0)(errno)),
             }
-            rustix::fs::symlinkat(leads_to, self.directory(), &name)
+            disk.make_link(leads_to, directory, name.as_bytes())
                 .map_err(self.failed(file, "create", 0))?;
             *state = State::Settled;
         }
@@ -202,14 +201,15 @@ impl Staging {
 }
 
 fn set_attributes(
-    file: &OwnedFd,
+    disk: &dyn Disk,
+    file: BorrowedFd<'_>,
     length: u64,
     attributes: &FileAttributes,
 ) -> rustix::io::Result<()> {
-    sys::retry(|| rustix::fs::ftruncate(file, length))?;
+    disk.set_length(file, length)?;
     // The bits that the umask left when the file was created.
-    let created = Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode & 0o777);
-    set_metadata(file, created, attributes)
+    let created = Mode::from_raw_mode(disk.stat(file)?.st_mode & 0o777);
+    set_metadata(disk, file, created, attributes)
 }
 
 #[cfg(test)]

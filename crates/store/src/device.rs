@@ -1,8 +1,9 @@
 //! A block device, or a file, that is written in place, without staging and renaming.
 
+use crate::disk::{Disk, HostDisk};
 use crate::failure::{Room, StagingError, failed};
 use crate::sys;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Advice, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ops::Range;
@@ -177,7 +178,8 @@ impl Device {
     /// # Errors
     /// [`StagingError::System`].
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StagingError> {
-        sys::write_all_at(&self.file, offset, bytes).map_err(failed(&self.path, "write"))
+        let written = HostDisk.write_all(self.file.as_fd(), bytes, offset);
+        written.map_err(failed(&self.path, "write"))
     }
 
     /// Fills `out` from byte `offset`.
@@ -185,7 +187,7 @@ impl Device {
     /// # Errors
     /// [`StagingError::System`], also if it ends before the end of `out`.
     pub fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
-        match sys::read_full_at(&self.file, offset, out) {
+        match HostDisk.read_full(self.file.as_fd(), out, offset) {
             Ok(count) if count == out.len() => Ok(()),
             Ok(_) => Err(failed(&self.path, "read")(Errno::IO)),
             Err(errno) => Err(failed(&self.path, "read")(errno)),

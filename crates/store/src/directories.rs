@@ -11,9 +11,8 @@ use crate::failure::failed;
 use crate::journal::Note;
 use crate::staging::Staging;
 use crate::target::TargetName;
-use crate::target::sync_directory;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
@@ -142,8 +141,10 @@ impl Staging {
             };
             let path = self.target().path_of(name);
             let Some(directory) = self.target().directory(Some(name))? else { continue };
-            set_metadata(&directory, permitted, &attributes).map_err(failed(&path, "finish"))?;
-            sync_directory(directory.as_fd()).map_err(failed(&path, "sync"))?;
+            let (disk, directory) = (self.disk(), directory.as_fd());
+            set_metadata(disk, directory, permitted, &attributes)
+                .map_err(failed(&path, "finish"))?;
+            disk.sync_directory(directory).map_err(failed(&path, "sync"))?;
         }
         Ok(())
     }
@@ -151,14 +152,15 @@ impl Staging {
     /// Permission bits that the umask allows. The kernel applies the umask here; to read it, it
     /// would have to be changed for all threads.
     pub(crate) fn permitted(&self) -> Result<Mode, StagingError> {
-        const PROBE: &str = "umask";
+        const PROBE: &[u8] = b"umask";
+        let (disk, directory) = (self.disk(), self.directory().as_fd());
         let probe = || {
-            match rustix::fs::mkdirat(self.directory(), PROBE, Mode::from_raw_mode(0o777)) {
+            match disk.make_directory(directory, PROBE, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
-            let stat = rustix::fs::statat(self.directory(), PROBE, AtFlags::SYMLINK_NOFOLLOW)?;
-            rustix::fs::unlinkat(self.directory(), PROBE, AtFlags::REMOVEDIR)?;
+            let stat = disk.stat_at(directory, PROBE)?;
+            disk.remove_directory(directory, PROBE)?;
             Ok(Mode::from_raw_mode(stat.st_mode & 0o777))
         };
         probe().map_err(failed(&self.path(), "create a directory in"))

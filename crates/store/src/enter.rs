@@ -1,11 +1,12 @@
 //! Entering a staging directory: it must belong to this user, be private, and be unlocked.
 
+use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::sys;
 use crate::target::TargetDirectory;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Stat};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// The file whose lock shows that the staging directory is in use. The directory itself cannot be
@@ -28,13 +29,14 @@ impl Entered {
     /// Opens and locks the staging directory `name`, creating it if it does not exist.
     pub(crate) fn new(target: &TargetDirectory, name: &str) -> Result<Self, StagingError> {
         let path = || target.path().join(name);
+        let (disk, root) = (target.disk(), target.as_fd());
         for _ in 0..ENTER_ATTEMPTS {
-            match rustix::fs::mkdirat(target.as_fd(), name, Mode::RWXU) {
+            match disk.make_directory(root, name.as_bytes(), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(&path(), "create the directory")(errno)),
             }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let directory = match rustix::fs::openat(target.as_fd(), name, flags, Mode::empty()) {
+            let directory = match disk.open(root, name.as_bytes(), flags, Mode::empty()) {
                 Ok(directory) => directory,
                 Err(Errno::NOENT) => continue, // the last receiver has just removed it
                 Err(Errno::LOOP | Errno::NOTDIR) => {
@@ -42,18 +44,18 @@ impl Entered {
                 }
                 Err(errno) => return Err(failed(&path(), "open")(errno)),
             };
-            let stat = rustix::fs::fstat(&directory).map_err(failed(&path(), "examine"))?;
+            let stat = disk.stat(directory.as_fd()).map_err(failed(&path(), "examine"))?;
             // Checked also after creating it: in a directory that others may write to, it may have
             // been replaced since.
             if stat.st_uid != rustix::process::geteuid().as_raw() {
                 return Err(StagingError::NotOurs { path: path() });
             }
-            rustix::fs::fchmod(&directory, Mode::RWXU).map_err(failed(&path(), "protect"))?;
-            let lock = lock(&directory).map_err(|errno| match errno {
+            disk.set_mode(directory.as_fd(), Mode::RWXU).map_err(failed(&path(), "protect"))?;
+            let lock = lock(disk, directory.as_fd()).map_err(|errno| match errno {
                 Errno::WOULDBLOCK => StagingError::Busy { path: path() },
                 errno => failed(&path(), "lock")(errno),
             })?;
-            let now = rustix::fs::statat(target.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+            let now = disk.stat_at(root, name.as_bytes());
             let is_there = now.is_ok_and(|now| same_inode(&now, &stat));
             if let Some(lock) = lock.filter(|_| is_there) {
                 return Ok(Self { directory, _lock: lock });
@@ -70,10 +72,10 @@ const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Takes the lock of a staging directory. `None` if its last holder removed the lock file or the
 /// directory.
-fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
+fn lock(disk: &dyn Disk, directory: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
-    let lock = match sys::retry(|| rustix::fs::openat(directory, LOCK, flags, mode)) {
+    let lock = match disk.open(directory, LOCK.as_bytes(), flags, mode) {
         Err(Errno::NOENT) => return Ok(None),
         lock => lock?,
     };
@@ -87,8 +89,8 @@ fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
         taken = take();
     }
     taken?;
-    let held = rustix::fs::fstat(&lock)?;
-    match rustix::fs::statat(directory, LOCK, AtFlags::SYMLINK_NOFOLLOW) {
+    let held = disk.stat(lock.as_fd())?;
+    match disk.stat_at(directory, LOCK.as_bytes()) {
         Ok(now) if same_inode(&now, &held) => Ok(Some(lock)),
         Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
@@ -96,11 +98,11 @@ fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
 }
 
 /// True if a receiver is using the staging directory.
-pub(crate) fn is_locked(directory: &OwnedFd) -> rustix::io::Result<bool> {
+pub(crate) fn is_locked(disk: &dyn Disk, directory: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     // NFS locks only files that are open for writing. The lock is shared, so that two processes
     // that list do not block each other.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = match sys::retry(|| rustix::fs::openat(directory, LOCK, flags, Mode::empty())) {
+    let lock = match disk.open(directory, LOCK.as_bytes(), flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(false),
         lock => lock?,
     };

@@ -5,21 +5,23 @@
 
 use crate::attributes::{FileAttributes, has_metadata, set_metadata};
 use crate::commit::MANY_FILES;
+use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::staging::Staging;
-use crate::sys;
 use crate::target::TargetDirectory;
 use crate::target::TargetName;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A regular file in the target directory, open for reading.
 #[derive(Debug)]
 pub struct ExistingFile {
+    disk: Arc<dyn Disk>,
     file: OwnedFd,
     path: PathBuf,
 }
@@ -58,16 +60,16 @@ impl TargetDirectory {
         let path = self.path_of(name);
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let open = || rustix::fs::openat(&directory, name.last(), flags, Mode::empty());
-        let file = match sys::retry(open) {
+        let disk = Arc::clone(self.shared_disk());
+        let file = match disk.open(directory.as_fd(), name.last(), flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
             Err(errno) => return Err(failed(&path, "read")(errno)),
         };
-        let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+        let stat = disk.stat(file.as_fd()).map_err(failed(&path, "examine"))?;
         let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && stat.st_size as u64 == length;
-        Ok(is_it.then_some(ExistingFile { file, path }))
+        Ok(is_it.then_some(ExistingFile { disk, file, path }))
     }
 }
 
@@ -77,8 +79,8 @@ impl ExistingFile {
     /// # Errors
     /// [`StagingError::System`].
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<bool, StagingError> {
-        let count =
-            sys::read_full_at(&self.file, offset, out).map_err(failed(&self.path, "read"))?;
+        let read = self.disk.read_full(self.file.as_fd(), out, offset);
+        let count = read.map_err(failed(&self.path, "read"))?;
         Ok(count == out.len())
     }
 
@@ -123,18 +125,23 @@ impl Staging {
         // A sync of each file would wait for the disk each time, also if it has nothing to write.
         let together = files.len() > MANY_FILES;
         for Correction { name, length, attributes } in files {
-            if let Some(ExistingFile { file, path }) = self.target().existing(name, *length)? {
-                let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+            if let Some(ExistingFile { disk, file, path }) =
+                self.target().existing(name, *length)?
+            {
+                let file = file.as_fd();
+                let stat = disk.stat(file).map_err(failed(&path, "examine"))?;
                 if !has_metadata(&stat, permitted, attributes) {
-                    set_metadata(&file, permitted, attributes).map_err(failed(&path, "finish"))?;
+                    set_metadata(&*disk, file, permitted, attributes)
+                        .map_err(failed(&path, "finish"))?;
                 }
                 if !together {
-                    sys::retry(|| rustix::fs::fsync(&file)).map_err(failed(&path, "sync"))?;
+                    disk.sync(file).map_err(failed(&path, "sync"))?;
                 }
             }
         }
         if together {
-            rustix::fs::syncfs(self.directory()).map_err(failed(&self.path(), "sync"))?;
+            let synced = self.disk().sync_file_system(self.directory().as_fd());
+            synced.map_err(failed(&self.path(), "sync"))?;
         }
         Ok(())
     }

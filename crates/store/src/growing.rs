@@ -4,11 +4,10 @@ use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::staging::GROWING;
 use crate::staging::Staging;
-use crate::sys;
 use crate::target::TargetDirectory;
 use crate::target::TargetName;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -40,7 +39,9 @@ impl GrowingFile {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         // The umask applies.
         let mode = Mode::from_raw_mode(0o644);
-        let file = rustix::fs::openat(staging.directory(), GROWING, flags, mode)
+        let file = staging
+            .disk()
+            .open(staging.directory().as_fd(), GROWING.as_bytes(), flags, mode)
             .map_err(failed(&staging.path().join(GROWING), "create"))?;
         Ok(Self { staging, name, file, length: 0 })
     }
@@ -57,8 +58,8 @@ impl GrowingFile {
     /// file could not be synced.
     pub fn commit(&mut self) -> Result<(), StagingError> {
         let target = self.staging.target();
-        sys::retry(|| rustix::fs::fsync(&self.file))
-            .map_err(failed(&target.path_of(&self.name), "sync"))?;
+        let synced = target.disk().sync(self.file.as_fd());
+        synced.map_err(failed(&target.path_of(&self.name), "sync"))?;
         let (from, overwrite) =
             (self.staging.directory().as_fd(), self.staging.overwrites_everything());
         target.check_free(&self.name, overwrite)?;
@@ -69,7 +70,7 @@ impl GrowingFile {
 
 impl Write for GrowingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        sys::write_all_at(&self.file, self.length, bytes)?;
+        self.staging.disk().write_all(self.file.as_fd(), bytes, self.length)?;
         self.length += bytes.len() as u64;
         Ok(bytes.len())
     }
@@ -82,7 +83,8 @@ impl Write for GrowingFile {
 impl Drop for GrowingFile {
     fn drop(&mut self) {
         // The next receiver removes what remains.
-        let _ = rustix::fs::unlinkat(self.staging.directory(), GROWING, AtFlags::empty());
+        let directory = self.staging.directory().as_fd();
+        let _ = self.staging.disk().unlink(directory, GROWING.as_bytes());
         let _ = self.staging.remove();
     }
 }

@@ -25,17 +25,18 @@
 //! meaning.
 
 use crate::boot::BootId;
+use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::sys;
 use fontana_fec::{Esi, Sbn};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The journal's name in the staging directory.
 pub(crate) const JOURNAL: &str = "journal";
@@ -290,16 +291,25 @@ impl Kept {
 /// The journal of a staging directory, open for writing. Threads may share it: a group of notes is
 /// one write at the end of the file.
 #[derive(Debug)]
-pub(crate) struct Journal(OwnedFd);
+pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
+    file: OwnedFd,
+}
 
 impl Journal {
     /// Creates a new journal.
-    pub(crate) fn create(directory: &OwnedFd, path: &Path) -> Result<Self, StagingError> {
+    pub(crate) fn create(
+        disk: &Arc<dyn Disk>,
+        directory: BorrowedFd<'_>,
+        path: &Path,
+    ) -> Result<Self, StagingError> {
         let flags = OFlags::CREATE | OFlags::TRUNC;
-        let journal = Self(open(directory, flags).map_err(failed(path, "create the journal of"))?);
+        let file =
+            open(&**disk, directory, flags).map_err(failed(path, "create the journal of"))?;
+        let journal = Self { disk: Arc::clone(disk), file };
         journal
             .write(MAGIC)
-            .and_then(|()| journal.append_lines([Line::Run(BootId::now())]))
+            .and_then(|()| journal.append_lines([Line::Run(disk.boot())]))
             .map_err(failed(path, "begin the journal of"))?;
         Ok(journal)
     }
@@ -307,20 +317,21 @@ impl Journal {
     /// Opens and reads the journal of an earlier receiver. `None` if there is none, or it cannot be
     /// read.
     pub(crate) fn resume(
-        directory: &OwnedFd,
+        disk: &Arc<dyn Disk>,
+        directory: BorrowedFd<'_>,
         path: &Path,
     ) -> Result<Option<(Self, Kept)>, StagingError> {
-        let file = match open(directory, OFlags::empty()) {
+        let file = match open(&**disk, directory, OFlags::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(failed(path, "open the journal of")(errno)),
         };
-        let now = BootId::now();
-        let beginning = || BufReader::new(Reader { file: &file, at: 0 });
+        let now = disk.boot();
+        let beginning = || BufReader::new(Reader { disk: &**disk, file: file.as_fd(), at: 0 });
         let Some((kept, marks)) = read(beginning, now) else { return Ok(None) };
         // Removes an incomplete group between old and new ones.
-        let mended = sys::retry(|| rustix::fs::ftruncate(&file, marks.end));
-        let journal = Self(file);
+        let mended = disk.set_length(file.as_fd(), marks.end);
+        let journal = Self { disk: Arc::clone(disk), file };
         mended
             .and_then(|()| match marks.run.is_same_boot(now) {
                 true => Ok(()),
@@ -332,10 +343,12 @@ impl Journal {
 
     /// The contents of the journal of a staging directory, to which a receiver may be writing.
     /// Empty if there is no readable journal.
-    pub(crate) fn peek(directory: &OwnedFd) -> Kept {
+    pub(crate) fn peek(disk: &dyn Disk, directory: BorrowedFd<'_>) -> Kept {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(directory, JOURNAL, flags, Mode::empty());
-        let read = |file| read(|| BufReader::new(Reader { file: &file, at: 0 }), BootId::now());
+        let file = disk.open(directory, JOURNAL.as_bytes(), flags, Mode::empty());
+        let read = |file: OwnedFd| {
+            read(|| BufReader::new(Reader { disk, file: file.as_fd(), at: 0 }), disk.boot())
+        };
         file.ok().and_then(read).map_or_else(Kept::default, |(kept, _)| kept)
     }
 
@@ -355,7 +368,7 @@ impl Journal {
 
     /// The journal's length: all completed writes lie before it.
     pub(crate) fn end(&self) -> rustix::io::Result<u64> {
-        Ok(rustix::fs::fstat(&self.0)?.st_size as u64)
+        Ok(self.disk.stat(self.file.as_fd())?.st_size as u64)
     }
 
     /// Writes one group.
@@ -365,11 +378,11 @@ impl Journal {
 
     /// Waits until everything that was written is on the disk.
     pub(crate) fn sync(&self) -> rustix::io::Result<()> {
-        sys::retry(|| rustix::fs::fdatasync(&self.0))
+        self.disk.sync_data(self.file.as_fd())
     }
 
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
-        let count = sys::retry(|| rustix::io::write(&self.0, bytes))?;
+        let count = self.disk.append(self.file.as_fd(), bytes)?;
         // An incomplete group ends the journal for its readers: the disk is full.
         if count == bytes.len() { Ok(()) } else { Err(Errno::NOSPC) }
     }
@@ -387,20 +400,21 @@ fn group(lines: impl IntoIterator<Item = Line>) -> Vec<u8> {
     group
 }
 
-fn open(directory: &OwnedFd, more: OFlags) -> rustix::io::Result<OwnedFd> {
+fn open(disk: &dyn Disk, directory: BorrowedFd<'_>, more: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
-    sys::retry(|| rustix::fs::openat(directory, JOURNAL, flags | more, mode))
+    disk.open(directory, JOURNAL.as_bytes(), flags | more, mode)
 }
 
 struct Reader<'a> {
-    file: &'a OwnedFd,
+    disk: &'a dyn Disk,
+    file: BorrowedFd<'a>,
     at: u64,
 }
 
 impl Read for Reader<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let count = sys::retry(|| rustix::io::pread(self.file, &mut *out, self.at))?;
+        let count = self.disk.read(self.file, out, self.at)?;
         self.at += count as u64;
         Ok(count)
     }

@@ -2,18 +2,18 @@
 //! resumes or removes one. Listing changes nothing. To remove one, enter it as a receiver does
 //! ([`Staging::create`]), which locks it, and [remove](Staging::remove) it.
 
+use crate::disk::Disk;
 use crate::enter::is_locked;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::{Journal, Kept};
 use crate::staging::Staging;
 use crate::staging::layout::{DESCRIPTION, OWNER, is_tag};
-use crate::sys;
 use crate::target::STAGING_PREFIX;
 use crate::target::TargetDirectory;
 use crate::timestamp::Timestamp;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// An existing staging directory.
@@ -61,7 +61,8 @@ impl Staging {
 
     fn write_once(&self, name: &str, words: &[u8]) -> Result<(), StagingError> {
         // If it is the same, it is not written again: a crash while writing would lose it.
-        if contents(self.directory(), name, words.len()).is_some_and(|there| there == words) {
+        let (disk, directory) = (self.disk(), self.directory().as_fd());
+        if contents(disk, directory, name, words.len()).is_some_and(|there| there == words) {
             return Ok(());
         }
         let flags = OFlags::WRONLY
@@ -71,8 +72,8 @@ impl Staging {
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        sys::retry(|| rustix::fs::openat(self.directory(), name, flags, mode))
-            .and_then(|file| sys::write_all_at(file, 0, words))
+        disk.open(directory, name.as_bytes(), flags, mode)
+            .and_then(|file| disk.write_all(file.as_fd(), words, 0))
             .map_err(failed(&self.path().join(name), "write"))
     }
 }
@@ -95,8 +96,10 @@ impl TargetDirectory {
                 continue;
             }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let look = rustix::fs::openat(self.as_fd(), name, flags, Mode::empty())
-                .and_then(|directory| look(tag, &directory));
+            let look = self
+                .disk()
+                .open(self.as_fd(), name.to_bytes(), flags, Mode::empty())
+                .and_then(|directory| look(self.disk(), tag, directory.as_fd()));
             leftovers.extend(look.ok().flatten());
         }
         leftovers.sort_by(|a, b| a.tag.cmp(&b.tag));
@@ -112,24 +115,28 @@ impl TargetDirectory {
         if !is_tag(tag) {
             return None;
         }
-        let directory = rustix::fs::openat(self.as_fd(), &*name, flags, Mode::empty()).ok()?;
-        contents(&directory, DESCRIPTION, limit)
+        let disk = self.disk();
+        let directory = disk.open(self.as_fd(), name.as_bytes(), flags, Mode::empty()).ok()?;
+        contents(disk, directory.as_fd(), DESCRIPTION, limit)
     }
 }
 
 /// Reads the state of a staging directory; `None` if it belongs to another user.
-fn look(tag: &str, directory: &OwnedFd) -> rustix::io::Result<Option<Leftover>> {
-    let stat = rustix::fs::fstat(directory)?;
+fn look(
+    disk: &dyn Disk,
+    tag: &str,
+    directory: BorrowedFd<'_>,
+) -> rustix::io::Result<Option<Leftover>> {
+    let stat = disk.stat(directory)?;
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Ok(None);
     }
     let (mut bytes_on_disk, mut modified) = (0_u64, time_of(&stat));
     for entry in Dir::read_from(directory)? {
-        let stat =
-            match rustix::fs::statat(directory, entry?.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => continue,
-                stat => stat?,
-            };
+        let stat = match disk.stat_at(directory, entry?.file_name().to_bytes()) {
+            Err(Errno::NOENT) => continue,
+            stat => stat?,
+        };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             // Blocks of 512 bytes, independent of the file system's block size (stat(2)).
             bytes_on_disk += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
@@ -138,12 +145,12 @@ fn look(tag: &str, directory: &OwnedFd) -> rustix::io::Result<Option<Leftover>> 
     }
     Ok(Some(Leftover {
         tag: tag.to_owned(),
-        in_use: is_locked(directory)?,
+        in_use: is_locked(disk, directory)?,
         bytes_on_disk,
         modified,
-        kept: Journal::peek(directory),
-        description: contents(directory, DESCRIPTION, MAX_DESCRIPTION),
-        owner: contents(directory, OWNER, MAX_OWNER),
+        kept: Journal::peek(disk, directory),
+        description: contents(disk, directory, DESCRIPTION, MAX_DESCRIPTION),
+        owner: contents(disk, directory, OWNER, MAX_OWNER),
     }))
 }
 
@@ -151,12 +158,17 @@ fn time_of(stat: &rustix::fs::Stat) -> Timestamp {
     Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 }
 }
 
-fn contents(directory: &OwnedFd, name: &str, limit: usize) -> Option<Vec<u8>> {
+fn contents(
+    disk: &dyn Disk,
+    directory: BorrowedFd<'_>,
+    name: &str,
+    limit: usize,
+) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
-    let size = usize::try_from(rustix::fs::fstat(&file).ok()?.st_size).ok()?;
+    let file = disk.open(directory, name.as_bytes(), flags, Mode::empty()).ok()?;
+    let size = usize::try_from(disk.stat(file.as_fd()).ok()?.st_size).ok()?;
     let mut bytes = vec![0; Some(size).filter(|&size| size <= limit)?];
-    let count = sys::read_full_at(&file, 0, &mut bytes).ok()?;
+    let count = disk.read_full(file.as_fd(), &mut bytes, 0).ok()?;
     bytes.truncate(count);
     Some(bytes)
 }

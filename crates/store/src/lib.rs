@@ -122,6 +122,7 @@
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
 //! | `commit`, `directories`, `memo` | final names, directories, and small files that outlive receptions |
 //! | `device`, `growing` | [`Device`], [`GrowingFile`]: content that is written in place, or of unknown length |
+//! | `disk`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`BootId`] |
 //! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
 
 mod attributes;
@@ -131,6 +132,7 @@ mod commit;
 mod device;
 mod directories;
 mod directory_table;
+mod disk;
 mod encode;
 mod enter;
 mod existing;
@@ -160,7 +162,9 @@ mod target;
 mod timestamp;
 
 pub use attributes::FileAttributes;
+pub use boot::BootId;
 pub use device::Device;
+pub use disk::{Disk, HostDisk};
 pub use encode::{EncodeError, ObjectEncoder};
 pub use existing::{Correction, ExistingFile};
 pub use extents::{Extent, Extents};

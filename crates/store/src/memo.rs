@@ -5,11 +5,10 @@
 
 use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::sys;
+use crate::target::STAGING_PREFIX;
 use crate::target::TargetDirectory;
-use crate::target::{STAGING_PREFIX, sync_directory};
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::PathBuf;
 
@@ -29,14 +28,14 @@ impl TargetDirectory {
         let path = self.memo_path(name);
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let open = || rustix::fs::openat(self.as_fd(), file_name(name), flags, Mode::empty());
-        let file = match sys::retry(open) {
+        let disk = self.disk();
+        let file = match disk.open(self.as_fd(), file_name(name).as_bytes(), flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(StagingError::NotOurs { path }),
             Err(errno) => return Err(failed(&path, "read")(errno)),
         };
-        let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+        let stat = disk.stat(file.as_fd()).map_err(failed(&path, "examine"))?;
         let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && stat.st_uid == rustix::process::geteuid().as_raw();
         let length = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
@@ -44,7 +43,7 @@ impl TargetDirectory {
             return Err(StagingError::NotOurs { path });
         }
         let mut bytes = vec![0; length];
-        let count = sys::read_full_at(&file, 0, &mut bytes).map_err(failed(&path, "read"))?;
+        let count = disk.read_full(file.as_fd(), &mut bytes, 0).map_err(failed(&path, "read"))?;
         bytes.truncate(count);
         Ok(Some(bytes))
     }
@@ -56,8 +55,10 @@ impl TargetDirectory {
     pub fn write_memo(&self, name: &str, bytes: &[u8]) -> Result<(), StagingError> {
         let path = self.memo_path(name);
         let (new, last) = (format!("{}.new", file_name(name)), file_name(name));
+        let (new, last) = (new.as_bytes(), last.as_bytes());
+        let (disk, directory) = (self.disk(), self.as_fd());
         // An earlier write may have been interrupted, or something else may have the name.
-        match rustix::fs::unlinkat(self.as_fd(), &new, AtFlags::empty()) {
+        match disk.unlink(directory, new) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(&path, "write")(errno)),
         }
@@ -68,13 +69,13 @@ impl TargetDirectory {
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        sys::retry(|| rustix::fs::openat(self.as_fd(), &new, flags, mode))
+        disk.open(directory, new, flags, mode)
             .and_then(|file| {
-                sys::write_all_at(&file, 0, bytes)?;
-                sys::retry(|| rustix::fs::fsync(&file))
+                disk.write_all(file.as_fd(), bytes, 0)?;
+                disk.sync(file.as_fd())
             })
-            .and_then(|()| rustix::fs::renameat(self.as_fd(), &new, self.as_fd(), &last))
-            .and_then(|()| sync_directory(self.as_fd()))
+            .and_then(|()| disk.rename(directory, new, directory, last))
+            .and_then(|()| disk.sync_directory(directory))
             .map_err(failed(&path, "write"))
     }
 }

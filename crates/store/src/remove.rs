@@ -5,7 +5,8 @@
 
 use crate::failure::{StagingError, failed};
 use crate::target::{TargetDirectory, TargetName};
-use rustix::fs::{AtFlags, FileType};
+use rustix::fd::AsFd;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ impl TargetDirectory {
     pub fn remove_file(&self, name: &TargetName) -> Result<(), StagingError> {
         let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(()) };
         let path = self.path_of(name);
-        let stat = match rustix::fs::statat(&directory, name.last(), AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match self.disk().stat_at(directory.as_fd(), name.last()) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(()),
             Err(errno) => return Err(failed(&path, "examine")(errno)),
@@ -30,7 +31,7 @@ impl TargetDirectory {
         ) {
             return Ok(());
         }
-        match rustix::fs::unlinkat(&directory, name.last(), AtFlags::empty()) {
+        match self.disk().unlink(directory.as_fd(), name.last()) {
             // A directory has taken its place.
             Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
             Err(errno) => Err(failed(&path, "delete")(errno)),
@@ -43,7 +44,7 @@ impl TargetDirectory {
     /// As [`remove_file`](Self::remove_file).
     pub fn remove_empty_directory(&self, name: &TargetName) -> Result<bool, StagingError> {
         let Some(parent) = self.directory(name.parent().as_ref())? else { return Ok(true) };
-        match rustix::fs::unlinkat(&parent, name.last(), AtFlags::REMOVEDIR) {
+        match self.disk().remove_directory(parent.as_fd(), name.last()) {
             Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
             Err(errno) => Err(failed(&self.path_of(name), "delete")(errno)),

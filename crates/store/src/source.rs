@@ -1,5 +1,6 @@
 //! The files that are sent: opened when added, and checked for changes after each read.
 
+use crate::disk::{Disk, HostDisk};
 use crate::failure::category_of;
 use crate::geometry::GeometryError;
 use crate::ids::FileIndex;
@@ -531,7 +532,8 @@ impl SourceFiles {
             Contents::Device(device) => Arc::clone(device),
             Contents::File => self.open.get_or_open(file, || source.reopen(self.growth))?,
         };
-        let count = sys::read_full_at(&*open, offset, out).map_err(source.failed("read"))?;
+        let read = HostDisk.read_full(open.as_fd(), out, offset);
+        let count = read.map_err(source.failed("read"))?;
         if count < out.len() {
             let what = Change::Size { before: source.size(), now: offset + count as u64 };
             return Err(source.changed(what));

@@ -9,6 +9,7 @@
 use crate::attributes::FileAttributes;
 use crate::device::Device;
 use crate::directory_table::Directories;
+use crate::disk::Disk;
 use crate::enter::{Entered, LOCK};
 use crate::failure::StagingError;
 use crate::failure::{Room, failed};
@@ -16,12 +17,11 @@ use crate::geometry::GeometryError;
 use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
-use crate::sys;
 use crate::target::NameError;
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
 use layout::{DESCRIPTION, MAX_TAG, OWNER, is_tag};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -168,13 +168,13 @@ impl StagedFile {
     }
 
     /// Reserves space for all of it but its holes.
-    fn reserve(&self, open: &OwnedFd) -> rustix::io::Result<()> {
+    fn reserve(&self, disk: &dyn Disk, open: BorrowedFd<'_>) -> rustix::io::Result<()> {
         let mut at = 0;
         for hole in &self.holes {
-            sys::reserve(open, at, hole.start.saturating_sub(at))?;
+            disk.reserve(open, at, hole.start.saturating_sub(at))?;
             at = hole.end;
         }
-        sys::reserve(open, at, self.length.saturating_sub(at))
+        disk.reserve(open, at, self.length.saturating_sub(at))
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -211,9 +211,10 @@ impl Staging {
         let name = format!("{}{tag}", String::from_utf8_lossy(STAGING_PREFIX));
         let entered = Entered::new(&target, &name)?;
         let path = target.path().join(&name);
-        let (journal, kept) = match Journal::resume(&entered.directory, &path)? {
+        let (disk, directory) = (target.shared_disk(), entered.directory.as_fd());
+        let (journal, kept) = match Journal::resume(disk, directory, &path)? {
             Some(resumed) => resumed,
-            None => (Journal::create(&entered.directory, &path)?, Kept::default()),
+            None => (Journal::create(disk, directory, &path)?, Kept::default()),
         };
         let resumed = kept != Kept::default();
         let staging = Self {
@@ -261,8 +262,7 @@ impl Staging {
     }
 
     fn available(&self) -> Option<u64> {
-        let free = |stat: rustix::fs::StatVfs| stat.f_bavail.saturating_mul(stat.f_frsize);
-        rustix::fs::fstatvfs(self.directory()).ok().map(free)
+        self.disk().available(self.directory().as_fd())
     }
 
     /// The staging directory's path.
@@ -301,12 +301,12 @@ impl Staging {
         self.unsynced.clear();
         self.remove_files()?;
         // The lock comes last: without it another receiver could enter.
+        let (disk, directory) = (self.disk(), self.directory().as_fd());
         for name in [DESCRIPTION, OWNER, JOURNAL, LOCK] {
-            let result = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
+            let result = disk.unlink(directory, name.as_bytes());
             ignore(Errno::NOENT, result).map_err(failed(&self.path().join(name), "remove"))?;
         }
-        let name = self.name.as_str();
-        match rustix::fs::unlinkat(self.target.as_fd(), name, AtFlags::REMOVEDIR) {
+        match disk.remove_directory(self.target.as_fd(), self.name.as_bytes()) {
             // It contains other files, or another receiver has just entered.
             Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => Ok(()),
             Err(errno) => Err(failed(&self.path(), "remove")(errno)),
@@ -315,6 +315,10 @@ impl Staging {
 
     pub(crate) fn target(&self) -> &TargetDirectory {
         &self.target
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        self.target.disk()
     }
 
     pub(crate) fn directory(&self) -> &OwnedFd {
@@ -377,8 +381,8 @@ impl Staging {
         if *state != State::Absent {
             self.open.close(spool.key);
             self.unsynced.forget(spool);
-            let result =
-                rustix::fs::unlinkat(self.directory(), spool.staged_name(), AtFlags::empty());
+            let name = spool.staged_name();
+            let result = self.disk().unlink(self.directory().as_fd(), name.as_bytes());
             ignore(Errno::NOENT, result).map_err(self.failed(spool, "remove", 0))?;
         }
         *state = State::Gone;
@@ -392,7 +396,8 @@ impl Staging {
         offset: u64,
         out: &mut [u8],
     ) -> Result<(), StagingError> {
-        self.with_file(file, "read", 0, |open| match sys::read_full_at(open, offset, out)? {
+        let disk = self.disk();
+        self.with_file(file, "read", 0, |open| match disk.read_full(open, out, offset)? {
             count if count == out.len() => Ok(()),
             // The file was truncated: it has its full length from the beginning.
             _ => Err(Errno::IO),
@@ -407,7 +412,8 @@ impl Staging {
         bytes: &[u8],
     ) -> Result<(), StagingError> {
         let wanted = bytes.len() as u64;
-        self.with_file(file, "write", wanted, |open| sys::write_all_at(open, offset, bytes))?;
+        let disk = self.disk();
+        self.with_file(file, "write", wanted, |open| disk.write_all(open, bytes, offset))?;
         self.unsynced.written(file, wanted);
         Ok(())
     }
@@ -426,7 +432,11 @@ impl Staging {
             return Ok(());
         }
         let open = self.open(file)?;
-        sys::punch_hole(&open, offset, length).map_err(self.failed(file, "free blocks of", 0))
+        self.disk().punch(open.as_fd(), offset, length).map_err(self.failed(
+            file,
+            "free blocks of",
+            0,
+        ))
     }
 
     /// Runs `work` on a file that is open for symbols.
@@ -435,7 +445,7 @@ impl Staging {
         file: &StagedFile,
         doing: &'static str,
         wanted: u64,
-        work: impl FnOnce(&OwnedFd) -> rustix::io::Result<T>,
+        work: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<T>,
     ) -> Result<T, StagingError> {
         let mut state = file.read();
         if *state == State::Absent {
@@ -451,7 +461,7 @@ impl Staging {
             }
         }
         let open = self.open(file)?;
-        work(&open).map_err(self.failed(file, doing, wanted))
+        work(open.as_fd()).map_err(self.failed(file, doing, wanted))
     }
 
     /// Creates a file, in its full length, if it does not exist yet.
@@ -475,11 +485,15 @@ impl Staging {
         // threads. The owner's bits are needed to open the file again. Only the owner can enter the
         // directory.
         let mode = Mode::from_raw_mode(file.attributes.mode & 0o777 | 0o600);
-        let open = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, mode))
-            .map_err(self.failed(file, "create", file.length))?;
-        if let Err(errno) = self.give_length(file, &open) {
+        let (disk, directory) = (self.disk(), self.directory().as_fd());
+        let open = disk.open(directory, name.as_bytes(), flags, mode).map_err(self.failed(
+            file,
+            "create",
+            file.length,
+        ))?;
+        if let Err(errno) = self.give_length(file, open.as_fd()) {
             // Its reserved space must not prevent other writes; there is nothing else in it.
-            let _ = rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty());
+            let _ = disk.unlink(directory, name.as_bytes());
             return Err(self.failed(file, "reserve", file.length)(errno));
         }
         self.open.get_or_open(file.key, || Ok::<_, StagingError>(open))?;
@@ -494,8 +508,8 @@ impl Staging {
     fn take_over(&self, file: &StagedFile) -> Result<bool, StagingError> {
         let name = file.staged_name();
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let left = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, Mode::empty()));
-        let left = match left {
+        let (disk, directory) = (self.disk(), self.directory().as_fd());
+        let left = match disk.open(directory, name.as_bytes(), flags, Mode::empty()) {
             Ok(left) => Some(left),
             Err(Errno::NOENT) => return Ok(false),
             // A symbolic link has the name; only this user can have created it.
@@ -503,10 +517,10 @@ impl Staging {
             Err(errno) => return Err(self.failed(file, "open", 0)(errno)),
         };
         if let Some(left) = left {
-            let stat = rustix::fs::fstat(&left).map_err(self.failed(file, "examine", 0))?;
+            let stat = disk.stat(left.as_fd()).map_err(self.failed(file, "examine", 0))?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
                 if stat.st_size as u64 != file.length {
-                    self.give_length(file, &left).map_err(self.failed(
+                    self.give_length(file, left.as_fd()).map_err(self.failed(
                         file,
                         "reserve",
                         file.length,
@@ -516,17 +530,16 @@ impl Staging {
                 return Ok(true);
             }
         }
-        rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty())
-            .map_err(self.failed(file, "remove", 0))?;
+        disk.unlink(directory, name.as_bytes()).map_err(self.failed(file, "remove", 0))?;
         Ok(false)
     }
 
     /// Sets the length of a file and, if it is large, reserves its space.
-    fn give_length(&self, file: &StagedFile, open: &OwnedFd) -> rustix::io::Result<()> {
+    fn give_length(&self, file: &StagedFile, open: BorrowedFd<'_>) -> rustix::io::Result<()> {
         let reserve =
             self.options.reserve && file.target.is_some() && file.length >= LEAST_RESERVED;
-        sys::retry(|| rustix::fs::ftruncate(open, file.length))?;
-        if reserve { file.reserve(open) } else { Ok(()) }
+        self.disk().set_length(open, file.length)?;
+        if reserve { file.reserve(self.disk(), open) } else { Ok(()) }
     }
 
     pub(crate) fn open(&self, file: &StagedFile) -> Result<Arc<OwnedFd>, StagingError> {
@@ -536,7 +549,8 @@ impl Staging {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         self.open.get_or_open(file.key, || {
             let name = file.staged_name();
-            sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, Mode::empty()))
+            self.disk()
+                .open(self.directory().as_fd(), name.as_bytes(), flags, Mode::empty())
                 .map_err(self.failed(file, "open", 0))
         })
     }
@@ -551,7 +565,8 @@ impl Staging {
             for entry in Dir::read_from(self.directory()).map_err(failed(&path, "list"))? {
                 let entry = entry.map_err(failed(&path, "list"))?;
                 if entry.file_name().to_str().is_ok_and(Key::is_name) {
-                    rustix::fs::unlinkat(self.directory(), entry.file_name(), AtFlags::empty())
+                    self.disk()
+                        .unlink(self.directory().as_fd(), entry.file_name().to_bytes())
                         .map_err(failed(&path, "remove a file of"))?;
                     found = true;
                 }

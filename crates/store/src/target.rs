@@ -10,6 +10,7 @@ mod walk;
 pub(crate) use name::STAGING_PREFIX;
 pub use name::{NameError, TargetName};
 
+use crate::disk::{Disk, HostDisk};
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::sys;
@@ -19,11 +20,13 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The directory that files are received into, held open: it cannot be replaced by another one.
 #[derive(Debug)]
 pub struct TargetDirectory {
     path: PathBuf,
+    disk: Arc<dyn Disk>,
     directory: OwnedFd,
 }
 
@@ -34,6 +37,15 @@ impl TargetDirectory {
     /// # Errors
     /// [`StagingError::System`] if it is no directory or cannot be created.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StagingError> {
+        Self::open_on(path, Arc::new(HostDisk))
+    }
+
+    /// Like [`open`](Self::open), with another implementation of the calls that are made on what is
+    /// in the directory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(path: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, StagingError> {
         let path = path.into();
         let directory = match open_directory(&path) {
             Err(Errno::NOENT) => {
@@ -43,7 +55,15 @@ impl TargetDirectory {
             result => result,
         };
         let directory = directory.map_err(failed(&path, "open the directory"))?;
-        Ok(Self { path, directory })
+        Ok(Self { path, disk, directory })
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    pub(crate) fn shared_disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     /// The path as it was given.
@@ -140,7 +160,7 @@ impl TargetDirectory {
     /// in it.
     pub(crate) fn ignores_case(&self, known: &str) -> bool {
         let look = |name: &str| {
-            let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = self.disk.stat_at(self.directory.as_fd(), name.as_bytes());
             stat.ok().map(|stat| (stat.st_dev, stat.st_ino))
         };
         let (lower, upper) = (known.to_ascii_lowercase(), known.to_ascii_uppercase());
@@ -166,7 +186,7 @@ impl TargetDirectory {
         name: &TargetName,
     ) -> Result<Option<Stat>, StagingError> {
         let Some(directory) = directory else { return Ok(None) };
-        match rustix::fs::statat(directory, name.last(), AtFlags::SYMLINK_NOFOLLOW) {
+        match self.disk.stat_at(directory.as_fd(), name.last()) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(failed(&self.path_of(name), "examine")(errno)),
@@ -208,7 +228,7 @@ impl TargetDirectory {
     pub(crate) fn make_directory(&self, name: &TargetName) -> Result<OwnedFd, StagingError> {
         let missing = || failed(&self.path_of(name), "create the directory")(Errno::NOENT);
         let parent = self.directory(name.parent().as_ref())?.ok_or_else(missing)?;
-        match rustix::fs::mkdirat(&parent, name.last(), Mode::RWXU) {
+        match self.disk.make_directory(parent.as_fd(), name.last(), Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(failed(&self.path_of(name), "create the directory")(errno)),
         }
@@ -227,9 +247,9 @@ impl TargetDirectory {
     ) -> Result<(), StagingError> {
         let (old, new) = (old.as_bytes(), name.last());
         let result = if overwrite {
-            rustix::fs::renameat(from, old, directory, new)
+            self.disk.rename(from, old, directory, new)
         } else {
-            sys::rename_noreplace(from, old, directory, new)
+            self.disk.rename_to_free(from, old, directory, new)
         };
         result.map_err(|errno| match errno {
             Errno::EXIST if !overwrite => StagingError::Exists { path: self.path_of(name) },
@@ -243,7 +263,7 @@ impl TargetDirectory {
         let path = name.map_or_else(|| self.path.clone(), |name| self.path_of(name));
         let gone = || failed(&path, "sync")(Errno::NOENT);
         let directory = self.directory(name)?.ok_or_else(gone)?;
-        sync_directory(directory.as_fd()).map_err(failed(&path, "sync"))
+        self.disk.sync_directory(directory.as_fd()).map_err(failed(&path, "sync"))
     }
 }
 
@@ -263,14 +283,6 @@ fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-pub(crate) fn sync_directory(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    match sys::retry(|| rustix::fs::fsync(directory)) {
-        // Some file systems return this error because a directory needs no sync.
-        Err(Errno::INVAL) => Ok(()),
-        result => result,
-    }
-}
-
 /// Creates a directory and the missing ones above it, and syncs each one's parent, so that syncing
 /// the last one later suffices.
 fn create_directories(path: &Path) -> Result<(), StagingError> {
@@ -284,7 +296,7 @@ fn create_directories(path: &Path) -> Result<(), StagingError> {
         }
         let parent = path.parent().unwrap_or(Path::new("."));
         open_directory(parent)
-            .and_then(|parent| sync_directory(parent.as_fd()))
+            .and_then(|parent| HostDisk.sync_directory(parent.as_fd()))
             .map_err(failed(parent, "sync"))?;
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! A block device that is sent: not in use for writing, with blocks of zeros as holes.
 
 use super::{LEAST_HOLE, SourceError, failed};
+use crate::disk::{Disk, HostDisk};
 use crate::sys;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -61,7 +62,7 @@ fn data_ranges(file: &OwnedFd, size: u64) -> rustix::io::Result<Vec<Range<u64>>>
     for start in (0..size).step_by(CHUNK) {
         let length = (size - start).min(CHUNK as u64) as usize;
         let chunk = chunk.get_mut(..length).unwrap_or_default();
-        if sys::read_full_at(file, start, chunk)? < length {
+        if HostDisk.read_full(file.as_fd(), chunk, start)? < length {
             return Err(Errno::IO); // it has become shorter
         }
         let mut at = start;

@@ -9,7 +9,8 @@ use crate::failure::{Room, failed};
 use crate::ids::FileIndex;
 use crate::staging::Staging;
 use crate::target::{NameError, TargetName};
-use rustix::fs::{AtFlags, FileType};
+use rustix::fd::AsFd;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -276,7 +277,7 @@ impl Staging {
     /// Bytes of a regular file in the staging directory; `None` if it does not exist.
     fn length_left(&self, key: Key) -> Result<Option<u64>, StagingError> {
         let name = key.name();
-        match rustix::fs::statat(self.directory(), &name, AtFlags::SYMLINK_NOFOLLOW) {
+        match self.disk().stat_at(self.directory().as_fd(), name.as_bytes()) {
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(failed(&self.path().join(name), "examine")(errno)),
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {

@@ -13,8 +13,8 @@ use crate::geometry::GeometryError;
 use crate::journal::JOURNAL;
 use crate::open_files::DEFAULT_OPEN_FILES;
 use crate::staging::Staging;
-use crate::sys;
 use fontana_fec::Sbn;
+use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -129,7 +129,8 @@ impl Staging {
             std::mem::replace(&mut *list, List { retired, ..List::default() })
         };
         if anything || dirty.len() > MANY {
-            rustix::fs::syncfs(self.directory()).map_err(failed(&self.path(), "sync"))?;
+            let synced = self.disk().sync_file_system(self.directory().as_fd());
+            synced.map_err(failed(&self.path(), "sync"))?;
         } else {
             dirty.values().try_for_each(|file| self.sync_file(file))?;
         }
@@ -159,7 +160,7 @@ impl Staging {
             return Ok(()); // already synced by a commit, or removed
         }
         let open = self.open(file)?;
-        sys::retry(|| rustix::fs::fdatasync(&open)).map_err(|errno| {
+        self.disk().sync_data(open.as_fd()).map_err(|errno| {
             // The kernel reports the error once. The commit needs it, and cannot run while the
             // file's state is held here.
             file.refused.store(true, Ordering::SeqCst);
@@ -168,7 +169,8 @@ impl Staging {
     }
 
     fn sync_directories(&self) -> Result<(), StagingError> {
-        sys::retry(|| rustix::fs::fsync(self.directory())).map_err(failed(&self.path(), "sync"))?;
+        let synced = self.disk().sync_directory(self.directory().as_fd());
+        synced.map_err(failed(&self.path(), "sync"))?;
         self.target().sync(None)
     }
 }
