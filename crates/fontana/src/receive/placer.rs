@@ -54,12 +54,7 @@ pub(super) fn run(
     reports: &Sender<WorkerReport>,
 ) {
     crate::system::give_way();
-    let mut placer = Placer {
-        bytes_jobs,
-        notes: Notes::default(),
-        gathered: Vec::new(),
-        prefixes: HashedPrefixes::default(),
-    };
+    let mut placer = Placer::new(bytes_jobs);
     loop {
         let next = queue.try_recv().or_else(|error| match error {
             TryRecvError::Empty => {
@@ -68,27 +63,14 @@ pub(super) fn run(
             }
             TryRecvError::Disconnected => Err(error),
         });
-        let Ok(JobList { list, session_packets }) = next else {
+        let Ok(list) = next else {
             return placer.write_notes(reports);
         };
-        placer.notes.session_packets = session_packets;
-        for job in list {
-            let scope = job.scope();
-            let report = placer
-                .work(job)
-                .unwrap_or_else(|error| Some(WorkerReport::Failed { scope, error }));
-            if let Some(report) = report {
-                // The driver has ended if it takes no report.
-                let _ = reports.send(report);
-            }
-        }
-        if placer.notes.list.len() >= NOTES {
-            placer.write_notes(reports);
-        }
+        placer.work_on(list, reports);
     }
 }
 
-struct Placer {
+pub(super) struct Placer {
     bytes_jobs: Sender<BytesJob>,
     notes: Notes,
     /// The symbols that are written next, one after the other.
@@ -97,6 +79,33 @@ struct Placer {
 }
 
 impl Placer {
+    pub(super) fn new(bytes_jobs: Sender<BytesJob>) -> Self {
+        Self {
+            bytes_jobs,
+            notes: Notes::default(),
+            gathered: Vec::new(),
+            prefixes: HashedPrefixes::default(),
+        }
+    }
+
+    /// Does the jobs of a list, and writes the notes if there are many.
+    pub(super) fn work_on(&mut self, jobs: JobList, reports: &Sender<WorkerReport>) {
+        let JobList { list, session_packets } = jobs;
+        self.notes.session_packets = session_packets;
+        for job in list {
+            let scope = job.scope();
+            let report =
+                self.work(job).unwrap_or_else(|error| Some(WorkerReport::Failed { scope, error }));
+            if let Some(report) = report {
+                // The driver has ended if it takes no report.
+                let _ = reports.send(report);
+            }
+        }
+        if self.notes.list.len() >= NOTES {
+            self.write_notes(reports);
+        }
+    }
+
     fn work(&mut self, job: BlockJob) -> Result<Option<WorkerReport>, Error> {
         match job {
             BlockJob::Place { object, run, slab } => {
@@ -176,7 +185,7 @@ impl Placer {
         Ok(())
     }
 
-    fn write_notes(&mut self, reports: &Sender<WorkerReport>) {
+    pub(super) fn write_notes(&mut self, reports: &Sender<WorkerReport>) {
         if let Err(error) = self.notes.write() {
             let _ =
                 reports.send(WorkerReport::Failed { scope: Scope::Session, error: error.into() });

@@ -90,33 +90,34 @@ impl Target {
 
     /// Does the jobs of `queue` until the driver drops its end of it.
     pub(super) fn run(&mut self, queue: &Receiver<ReceiveJob>, reports: &Sender<TargetReport>) {
-        for job in queue {
-            let (scope, result) = match job {
-                ReceiveJob::Open(opening) => {
-                    let scope = opening.scope();
-                    let opened = self.open(&opening);
-                    (scope, opened.map(|opened| TargetReport::Opened { scope, opened }))
-                }
-                ReceiveJob::Commit { toi } => {
-                    let _object = tracing::debug_span!("object", %toi).entered();
-                    tracing::debug!("committing");
-                    (Scope::Object(toi), self.commit(toi))
-                }
-                ReceiveJob::Finish => {
-                    (Scope::Session, self.finish().map(|()| TargetReport::Finished))
-                }
-                // The workers do these.
-                ReceiveJob::Place { .. }
-                | ReceiveJob::Solve { .. }
-                | ReceiveJob::Recover { .. }
-                | ReceiveJob::Locate(_)
-                | ReceiveJob::Settle { .. } => continue,
-            };
-            let report = result.unwrap_or_else(|error| TargetReport::Failed { scope, error });
+        for report in queue.into_iter().filter_map(|job| self.work(job)) {
             if reports.send(report).is_err() {
                 return;
             }
         }
+    }
+
+    /// Does a job. `None` if it is one of the workers'.
+    pub(super) fn work(&mut self, job: ReceiveJob) -> Option<TargetReport> {
+        let (scope, result) = match job {
+            ReceiveJob::Open(opening) => {
+                let scope = opening.scope();
+                let opened = self.open(&opening);
+                (scope, opened.map(|opened| TargetReport::Opened { scope, opened }))
+            }
+            ReceiveJob::Commit { toi } => {
+                let _object = tracing::debug_span!("object", %toi).entered();
+                tracing::debug!("committing");
+                (Scope::Object(toi), self.commit(toi))
+            }
+            ReceiveJob::Finish => (Scope::Session, self.finish().map(|()| TargetReport::Finished)),
+            ReceiveJob::Place { .. }
+            | ReceiveJob::Solve { .. }
+            | ReceiveJob::Recover { .. }
+            | ReceiveJob::Locate(_)
+            | ReceiveJob::Settle { .. } => return None,
+        };
+        Some(result.unwrap_or_else(|error| TargetReport::Failed { scope, error }))
     }
 
     /// Makes room for objects, before a symbol of them is written.

@@ -60,6 +60,14 @@ pub(super) struct WorkerShare {
     pub(super) bytes: usize,
 }
 
+/// The other ends of the queues.
+pub(super) struct Queues {
+    pub(super) placer: Receiver<JobList>,
+    pub(super) solver: Receiver<Attempt>,
+    pub(super) target: Receiver<ReceiveJob>,
+    pub(super) syncer: Receiver<Arc<Staging>>,
+}
+
 struct PlacerQueue {
     jobs: Sender<JobList>,
     waiting: Vec<BlockJob>,
@@ -90,6 +98,23 @@ impl PlacerQueue {
 }
 
 impl Threads {
+    /// Queues that no thread empties.
+    pub(super) fn queues() -> (Self, Queues) {
+        let (jobs, placer_queue) = bounded(PLACER_QUEUE);
+        let placer = PlacerQueue { jobs, waiting: Vec::new(), copied: 0 };
+        // At most one attempt for each block waits.
+        let (solver, attempts) = unbounded();
+        let (syncer, stagings) = unbounded();
+        let (target, target_jobs) = unbounded();
+        let queues = Queues {
+            placer: placer_queue,
+            solver: attempts,
+            target: target_jobs,
+            syncer: stagings,
+        };
+        (Self { placer, solver, target, syncer }, queues)
+    }
+
     /// Starts the threads.
     ///
     /// # Errors
@@ -101,6 +126,7 @@ impl Threads {
         reports: ReportSenders,
     ) -> Result<Self, Error> {
         let ReportSenders { workers: reports, target: target_reports } = reports;
+        let (threads, queues) = Self::queues();
         // The endpoint bounds the number of blocks that are worked on.
         let (bytes_jobs, bytes_queue) = unbounded();
         for _ in 0..share.count {
@@ -108,22 +134,16 @@ impl Threads {
             let work = move || worker::run_on_bytes(&queue, &reports, share.bytes);
             spawn_scoped(scope, "recover", work)?;
         }
-        let (jobs, queue) = bounded(PLACER_QUEUE);
         let placer_reports = reports.clone();
-        let work = move || placer::run(&queue, bytes_jobs, &placer_reports);
+        let work = move || placer::run(&queues.placer, bytes_jobs, &placer_reports);
         spawn_scoped(scope, "place", work)?;
-        let placer = PlacerQueue { jobs, waiting: Vec::new(), copied: 0 };
-        // At most one attempt for each block waits.
-        let (solver, attempts) = unbounded();
         for _ in 0..share.count {
-            let (attempts, reports) = (attempts.clone(), reports.clone());
+            let (attempts, reports) = (queues.solver.clone(), reports.clone());
             spawn_scoped(scope, "solve", move || worker::run_solver(&attempts, &reports))?;
         }
-        let (syncer, stagings) = unbounded();
-        spawn_scoped(scope, "sync", move || syncer::run(&stagings, &reports))?;
-        let (jobs, queue) = unbounded();
-        spawn_scoped(scope, "disk", move || target.run(&queue, &target_reports))?;
-        Ok(Self { placer, solver, target: jobs, syncer })
+        spawn_scoped(scope, "sync", move || syncer::run(&queues.syncer, &reports))?;
+        spawn_scoped(scope, "disk", move || target.run(&queues.target, &target_reports))?;
+        Ok(threads)
     }
 
     pub(super) fn solve(&self, attempt: Attempt) {

@@ -57,11 +57,18 @@ pub(super) enum WorkerReport {
     Failed { scope: Scope, error: Error },
 }
 
+impl Attempt {
+    pub(super) fn solve(self) -> WorkerReport {
+        let Self { block, mut decoder, budget } = self;
+        let progress = decoder.solve(budget);
+        WorkerReport::Solved { block, decoder, progress }
+    }
+}
+
 /// Solves blocks until the driver drops its end of the queue.
 pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<WorkerReport>) {
-    for Attempt { block, mut decoder, budget } in queue {
-        let progress = decoder.solve(budget);
-        if reports.send(WorkerReport::Solved { block, decoder, progress }).is_err() {
+    for attempt in queue {
+        if reports.send(attempt.solve()).is_err() {
             return;
         }
     }
@@ -77,27 +84,31 @@ pub(super) fn run_on_bytes(
     crate::system::give_way();
     let mut memory = RecoveryMemory::new(budget);
     for job in queue {
-        let block = match &job {
-            BytesJob::Recover(recovery) => recovery.block,
-            BytesJob::Locate { search, .. } => search.block,
+        if reports.send(job.work(&mut memory)).is_err() {
+            return;
+        }
+    }
+}
+
+impl BytesJob {
+    pub(super) fn work(self, memory: &mut RecoveryMemory) -> WorkerReport {
+        let block = match &self {
+            Self::Recover(recovery) => recovery.block,
+            Self::Locate { search, .. } => search.block,
         };
         let _block = tracing::debug_span!("block", toi = %block.toi, sbn = block.sbn.0).entered();
-        let report = match job {
-            BytesJob::Recover(recovery) => recover(recovery, &mut memory).map(|hash| {
+        let report = match self {
+            Self::Recover(recovery) => recover(recovery, memory).map(|hash| {
                 tracing::debug!(%hash, "recovered");
                 WorkerReport::Recovered { block, hash }
             }),
-            BytesJob::Locate { object, search } => {
-                locate(&object, *search, &mut memory).map(|location| {
-                    tracing::debug!(?location, "searched for wrong symbols");
-                    WorkerReport::Located { block, location }
-                })
-            }
+            Self::Locate { object, search } => locate(&object, *search, memory).map(|location| {
+                tracing::debug!(?location, "searched for wrong symbols");
+                WorkerReport::Located { block, location }
+            }),
         };
         let failed = |error| WorkerReport::Failed { scope: Scope::Object(block.toi), error };
-        if reports.send(report.unwrap_or_else(failed)).is_err() {
-            return;
-        }
+        report.unwrap_or_else(failed)
     }
 }
 
