@@ -6,9 +6,9 @@
 //!                   └───────────── empty batches ◀─────────────┘
 //! ```
 //!
-//! All memory is allocated at the start: `batches` buffers that are reused. While the consumer is
-//! busy, single datagrams collect in one batch, so slow traffic uses the memory as well as fast
-//! traffic. If the consumer holds all batches, the thread continues to drain the sockets, and drops
+//! All memory is allocated at the start: `batches` buffers that are reused, the last returned first.
+//! While the consumer is busy, and for a millisecond after each batch, single datagrams collect in
+//! one batch, so slow traffic uses the memory as well as fast traffic. If the consumer holds all batches, the thread continues to drain the sockets, and drops
 //! and counts the datagrams. So the consumer knows exactly how many datagrams it missed, which the
 //! kernel's counter would not show, and does not mistake them for loss in the network.
 
@@ -18,7 +18,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -34,8 +34,9 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Pause after an error of a socket.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long datagrams may wait in a batch for more after the consumer has caught up.
-const HAND_OVER_LATENCY: Duration = Duration::from_millis(1);
+/// Least time between two batches that are not full. A consumer is woken for many datagrams, and one
+/// that arrives after a pause does not wait.
+const HAND_OVER_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The number of the wake-up descriptor; the sockets have larger numbers.
 const CHANGES: u64 = 0;
@@ -147,8 +148,10 @@ impl ReceiveThread {
             changes,
             full,
             empty,
+            spares: Vec::with_capacity(count),
             home,
             stop: Arc::clone(&stop),
+            handed_over: Instant::now(),
             loss: LocalLoss::default(),
             reported: 0,
             spare: Batch::with_size(config.batch_size),
@@ -208,9 +211,14 @@ struct Drain {
     ready: Vec<u64>,
     full: Sender<ReceivedBatch>,
     empty: Receiver<Batch>,
+    /// Empty batches, in the order in which they were returned. The last one is used first: its
+    /// memory is in a cache, and batches that are never needed take no memory.
+    spares: Vec<Batch>,
     /// Returns each batch to the thread.
     home: Sender<Batch>,
     stop: Arc<AtomicBool>,
+    /// When the last batch was handed over.
+    handed_over: Instant,
     loss: LocalLoss,
     /// Losses that were reported with batches
     /// ([`Datagram::dropped_before`](fontana_proto::Datagram)).
@@ -234,7 +242,9 @@ impl Drain {
                     std::thread::sleep(ERROR_PAUSE);
                 }
             }
-            if let Some(mut batch) = filling.take_if(|batch| self.should_hand_over(batch)) {
+            let now = Instant::now();
+            if let Some(mut batch) = filling.take_if(|batch| self.should_hand_over(batch, now)) {
+                self.handed_over = now;
                 self.update_loss();
                 let home = self.home.clone();
                 let LocalLoss { kernel_drops, local_drops, .. } = self.loss;
@@ -255,12 +265,13 @@ impl Drain {
     fn turn(&mut self, filling: &mut Option<Batch>) -> io::Result<()> {
         if self.ready.is_empty() {
             let someone_waits = filling.as_ref().is_some_and(|batch| !batch.is_empty());
-            let timeout = if someone_waits { HAND_OVER_LATENCY } else { LONGEST_WAIT };
+            let timeout = if someone_waits { HAND_OVER_INTERVAL } else { LONGEST_WAIT };
             self.readiness.wait(timeout, &mut self.ready)?;
         }
         // Only now, so that a batch that was returned during the wait is used.
         if filling.is_none() {
-            *filling = self.empty.try_recv().ok();
+            self.spares.extend(self.empty.try_iter());
+            *filling = self.spares.pop();
         }
         while let Some(number) = self.ready.pop() {
             if number == CHANGES {
@@ -314,9 +325,11 @@ impl Drain {
         Ok(())
     }
 
-    /// A full batch is handed over at once; a partial one only to a consumer without other batches.
-    fn should_hand_over(&self, batch: &Batch) -> bool {
-        !batch.is_empty() && (batch.is_full() || self.full.is_empty())
+    /// A full batch is handed over at once; a partial one only to a consumer without other batches,
+    /// and not soon after another batch.
+    fn should_hand_over(&self, batch: &Batch, now: Instant) -> bool {
+        let is_due = now.duration_since(self.handed_over) >= HAND_OVER_INTERVAL;
+        !batch.is_empty() && (batch.is_full() || (is_due && self.full.is_empty()))
     }
 
     fn update_loss(&mut self) {

@@ -1,5 +1,6 @@
 //! The receive thread with fast, slow and stalled consumers.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use fontana_net::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
@@ -94,6 +95,46 @@ fn slow_traffic_uses_the_memory_as_well_as_fast_traffic() {
     }
     assert_eq!(received, (0..sent).collect::<Vec<_>>());
     assert_eq!(thread.stop().unwrap().local_drops, 0);
+}
+
+#[test]
+fn a_consumer_that_keeps_up_uses_the_same_memory_again() {
+    let (group, socket) = receiver();
+    let mut sender = sender_to(group, socket.port());
+    let config = ReceiveThreadConfig { batches: 16, batch_size: 0 };
+    let thread = ReceiveThread::spawn(vec![socket], config).unwrap();
+    let mut slabs = BTreeSet::new();
+    for number in 0..50_u32 {
+        sender.send_batch(0, &number.to_be_bytes(), 4).unwrap();
+        let batch = thread.batches().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(numbers(&batch), [number]);
+        slabs.insert(batch.as_datagrams().slab.as_ptr());
+    }
+    // One at the consumer, and one at the thread.
+    assert!(slabs.len() <= 2, "{} batches", slabs.len());
+}
+
+#[test]
+fn a_consumer_is_woken_once_a_millisecond() {
+    let (group, socket) = receiver();
+    let mut sender = sender_to(group, socket.port());
+    let thread = ReceiveThread::spawn(vec![socket], ReceiveThreadConfig::default()).unwrap();
+    let sent = 2000_u32;
+    let sending = std::thread::spawn(move || {
+        for number in 0..sent {
+            sender.send_batch(0, &number.to_be_bytes(), 4).unwrap();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    });
+    let started = Instant::now();
+    let (mut received, mut batches) = (0, 0);
+    while received < sent as usize {
+        received += numbers(&thread.batches().recv_timeout(PATIENCE).unwrap()).len();
+        batches += 1;
+    }
+    let elapsed = started.elapsed();
+    assert!(batches <= elapsed.as_millis() + 2, "{batches} batches in {elapsed:?}");
+    sending.join().unwrap();
 }
 
 #[test]
