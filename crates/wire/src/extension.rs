@@ -5,9 +5,8 @@ use crate::bytes::Reader;
 use crate::content::ContentEncoding;
 use crate::ntp::NtpSeconds;
 use crate::packet_error::PacketError;
+use crate::seal::{self, HET_AUTH, HET_NOP};
 
-const HET_NOP: u8 = 0;
-const HET_AUTH: u8 = 1;
 const HET_TIME: u8 = 2;
 pub(crate) const HET_FTI: u8 = 64;
 const HET_FDT: u8 = 192;
@@ -52,7 +51,8 @@ pub enum Extension<'a> {
 }
 
 /// EXT_AUTH, not interpreted. Sender and receiver agree on the meaning of an ASID by other means
-/// (RFC 6584, section 2; RFC 5776).
+/// (RFC 6584, section 2; RFC 5776). [`SealedDatagram`](crate::SealedDatagram) is the one of
+/// Fontana.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthExtension<'a> {
     /// Authentication scheme identifier, 4 bits.
@@ -197,6 +197,15 @@ impl<'a> Extensions<'a> {
             Extension::Auth(auth) => Some(auth),
             _ => None,
         })
+    }
+}
+
+impl Extensions<'_> {
+    /// True if the packet is [encrypted](crate::SealMode::Encrypted) with a group key. A receiver
+    /// that has the key decrypts a packet before it parses it.
+    #[inline]
+    pub fn are_of_encrypted(self) -> bool {
+        !self.0.is_empty() && self.auth().is_some_and(|auth| seal::is_encrypted(auth.content))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::fti;
 use crate::fti::FtiError;
 use crate::id::{Cci, Toi, Tsi};
 use crate::packet_error::PacketError;
+use crate::seal::{self, SealField};
 use fontana_fec::Oti;
 
 /// The only version of LCT (RFC 5651, section 5.1).
@@ -174,6 +175,9 @@ pub struct HeaderFields {
     pub time: Option<TimeExtension>,
     /// EXT_FTI: transmission information of the object.
     pub fti: Option<Oti>,
+    /// EXT_AUTH of a group key. Its tag is zero until the datagram is complete and
+    /// [sealed](crate::SealedDatagram::seal).
+    pub seal: Option<SealField>,
 }
 
 /// Reason why a header cannot be emitted.
@@ -254,7 +258,10 @@ impl HeaderFields {
         if let Some(oti) = &self.fti {
             fti::emit(oti, out);
         }
-        // At most 21 words: 1, CCI 4, TSI and TOI 5, extensions 1, 1, 5 and 4.
+        if let Some(seal) = &self.seal {
+            seal::emit(seal, out);
+        }
+        // At most 36 words: 1, CCI 4, TSI and TOI 5, extensions 1, 1, 5, 11 and 9.
         let words = (out.len() - start) / 4;
         if let Some(header_length) = out.get_mut(header_length_at) {
             *header_length = words as u8;

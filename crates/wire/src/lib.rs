@@ -24,6 +24,7 @@
 //! | module | items | source |
 //! |---|---|---|
 //! | `alc`, `lct`, `extension` | packets: [`Packet`], [`HeaderFields`], [`emit_payload_id`] | RFC 5651, RFC 5775 |
+//! | `seal` | sealed packets: [`SealedDatagram`], [`PacketSeal`] | RFC 6584; `docs/wire.md` |
 //! | [`fti`] | object transmission information in packets | RFC 5445, RFC 6330 |
 //! | `fdt` | file delivery table: [`Fdt`] | RFC 6726, RFC 3926 |
 //! | `fcast` | compound objects, carousel instances: [`Compound`], [`CarouselInstance`] | RFC 6968 |
@@ -59,6 +60,7 @@ mod path;
 mod printable;
 mod records;
 mod schedule;
+mod seal;
 mod stream;
 mod ticket;
 mod varint;
@@ -99,5 +101,9 @@ pub use path::{PathError, RelativePath};
 pub use printable::Printable;
 pub use records::{HeadRecords, RecordError};
 pub use schedule::{AnnouncedSchedule, LayerSymbols};
+pub use seal::{
+    PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,
+    TAG_BYTES,
+};
 pub use stream::{Fragment, PlacedFragment, StreamError, StreamIndex, StreamState};
 pub use ticket::{Ticket, TicketError};

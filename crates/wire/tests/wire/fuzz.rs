@@ -5,9 +5,9 @@ use crate::{fcast, head, manifest, stream};
 use fontana_fec::EncodingId;
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
-    Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PlacedFragment, Printable,
-    ReservedBits, SecretKey, StreamIndex, Ticket, UnverifiedHead, decode_bounded, fti,
-    parse_content_location,
+    Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PacketSeal, PlacedFragment,
+    Printable, ReservedBits, SEAL_BYTES, SealNonce, SealedDatagram, SecretKey, StreamIndex,
+    TAG_BYTES, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
 };
 
 #[test]
@@ -208,4 +208,50 @@ fn patched(good: &[u8], at: u16, cut: u16, patch: &[u8]) -> Vec<u8> {
     let end = (at + usize::from(cut % 8)).min(bytes.len());
     bytes.splice(at..end, patch.iter().copied());
     bytes
+}
+
+/// A cipher for tests of the format: the tag is a sum, and nothing is encrypted.
+struct Sum;
+
+impl PacketSeal for Sum {
+    fn seal(&self, nonce: SealNonce, authenticated: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
+        let bytes = nonce.iter().chain(authenticated).chain(text.iter());
+        bytes.fold(1_u128, |sum, &byte| sum.wrapping_mul(257) + u128::from(byte)).to_be_bytes()
+    }
+
+    fn open(
+        &self,
+        nonce: SealNonce,
+        authenticated: &[u8],
+        text: &mut [u8],
+        tag: [u8; TAG_BYTES],
+    ) -> bool {
+        self.seal(nonce, authenticated, text) == tag
+    }
+}
+
+/// Bytes with a seal at any place of a header. What was sealed can be opened; the packet then
+/// differs in the type of the extension and in the tag.
+#[test]
+fn sealed_datagram() {
+    bolero::check!().with_type::<(u8, bool, Vec<u8>)>().for_each(|(words, encrypt, rest)| {
+        let mut datagram = [&[0x10, 0xA0, *words, 6], rest.as_slice()].concat();
+        let end = usize::from(*words) * 4;
+        let seal = end.checked_sub(SEAL_BYTES).and_then(|at| datagram.get_mut(at..end));
+        if let Some(place) = seal.and_then(|seal| seal.first_chunk_mut()) {
+            *place = [1, 9, if *encrypt { 0xF3 } else { 0xF1 }, 0];
+        }
+        let Some(sealed) = SealedDatagram::find(&datagram) else { return };
+        sealed.seal(&mut datagram, &Sum);
+        let again = SealedDatagram::find(&datagram).unwrap();
+        assert_eq!(again.field, sealed.field);
+        let length = datagram.len();
+        assert!(again.open(&mut datagram, &Sum));
+        assert_eq!(datagram.len(), length);
+        assert_eq!(SealedDatagram::find(&datagram), None, "it is opened once");
+        if let Some(byte) = datagram.last_mut() {
+            *byte ^= 1;
+        }
+        let _ = Packet::parse(&datagram).map(|packet| packet.header.extensions.are_of_encrypted());
+    });
 }

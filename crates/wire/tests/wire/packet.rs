@@ -7,8 +7,8 @@ use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{CodeError, EncodingId, Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     AuthExtension, Cci, ContentEncoding, Extension, FdtExtension, HeaderError, HeaderFields,
-    IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, TimeExtension, Toi, Tsi,
-    emit_payload_id, fti,
+    IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, SealField, SealId, SealMode,
+    SealedDatagram, SessionSeal, TimeExtension, Toi, Tsi, emit_payload_id, fti,
 };
 use proptest::prelude::*;
 
@@ -333,6 +333,8 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
     let flags = (any::<u8>(), any::<bool>(), any::<bool>(), 1..=4_u8, any::<u128>());
     let fdt = (0..16_u8, 0..1_u32 << 20);
     let cenc = prop_oneof![Just(ContentEncoding::Zlib), Just(ContentEncoding::Gzip)];
+    let modes = prop_oneof![Just(SealMode::Authenticated), Just(SealMode::Encrypted)];
+    let seal = (any::<[u8; 8]>(), modes, any::<u8>(), 0..1_u64 << 56);
     (
         ids,
         flags,
@@ -340,8 +342,9 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
         prop::option::of(cenc),
         prop::option::of(time),
         prop::option::of(oti),
+        prop::option::of(seal),
     )
-        .prop_map(|(ids, flags, fdt, content_encoding, time, fti)| {
+        .prop_map(|(ids, flags, fdt, content_encoding, time, fti, seal)| {
             let (tsi_bits, tsi, toi_bits, toi, narrow) = ids;
             let (codepoint, close_session, close_object, words, cci) = flags;
             HeaderFields {
@@ -360,6 +363,11 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
                     session_last_changed: changed.map(NtpSeconds),
                 }),
                 fti,
+                seal: seal.map(|(id, mode, channel, count)| SealField {
+                    session: SessionSeal { id: SealId(id), mode },
+                    channel,
+                    count,
+                }),
             }
         })
 }
@@ -386,8 +394,12 @@ proptest! {
             content_encoding: header.extensions.cenc().and_then(ContentEncoding::from_cenc),
             time: header.extensions.time(),
             fti: header.extensions.fti().map(|content| fti::parse(id, content).unwrap()),
+            seal: SealedDatagram::find(&datagram).map(|sealed| sealed.field),
         };
         prop_assert_eq!(read, fields);
+        let is_encrypted =
+            fields.seal.is_some_and(|seal| seal.session.mode == SealMode::Encrypted);
+        prop_assert_eq!(header.extensions.are_of_encrypted(), is_encrypted);
         for cut in truncations(&datagram[..header_length]) {
             prop_assert!(Packet::parse(cut).is_err());
         }
