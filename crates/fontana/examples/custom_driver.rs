@@ -101,6 +101,7 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: false,
+        seal: None,
         seed: 1,
     })
 }

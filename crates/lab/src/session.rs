@@ -216,6 +216,7 @@ impl Session {
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,
+            seal: None,
             seed: self.seed.wrapping_add(number),
         }))
     }

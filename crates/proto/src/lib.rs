@@ -31,6 +31,7 @@
 //!     sequence_in_cci: true,
 //!     omit_padding: false,
 //!     fti_in_packets: false,
+//!     seal: None,
 //!     seed: 1,
 //! });
 //!
@@ -60,6 +61,7 @@
 //! | `job`, `placed`, `event`, `run` | jobs, answers and events by side; [`Driver`] and [`JobRunner`] |
 //! | `sender` | [`Sender`], [`StreamSender`], control objects |
 //! | `receiver` | [`Receiver`], its configuration and limits |
+//! | `replay` | packets that are sent again: [`ReplayWindow`] |
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
 //! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
 //! | `pacer`, `random` | rate limit, and random numbers from a seed |
@@ -75,6 +77,7 @@ mod placed;
 mod profile;
 mod random;
 mod receiver;
+mod replay;
 mod run;
 mod schedule;
 mod sender;
@@ -104,6 +107,7 @@ pub use receiver::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, ObjectProgress, Receiver, ReceiverConfig,
     ReceiverLimits, ReceiverStats, Subscription, repair_slots,
 };
+pub use replay::ReplayWindow;
 pub use run::{Driver, Effect, Finished, JobRunner, Ticket, memory};
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{

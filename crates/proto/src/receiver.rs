@@ -275,6 +275,10 @@ impl Receiver {
             self.stats.malformed += 1;
             return;
         };
+        if packet.header.extensions.are_of_encrypted() {
+            self.stats.encrypted += 1;
+            return;
+        }
         let key = SessionKey { source: datagram.from.ip(), tsi: packet.header.tsi };
         if !self.config.expectation.includes(key) {
             self.stats.foreign += 1;

@@ -18,7 +18,7 @@ use crate::time::Instant;
 use blocks::BlockFactory;
 use control::ControlCarousel;
 use fontana_fec::ObjectLayout;
-use fontana_wire::{Toi, Tsi};
+use fontana_wire::{SessionSeal, Toi, Tsi};
 use outlet::{DataPacket, Outlet, Slot};
 use rounds::{Missing, OrderFactory, Planned, Rounds};
 use std::collections::VecDeque;
@@ -105,6 +105,9 @@ pub struct SenderConfig {
     /// Send each object's transmission information in every packet of content (EXT_FTI). FCAST
     /// sessions have no other place for it.
     pub fti_in_packets: bool,
+    /// The seal of every packet, whose tag the driver writes; `None`: no seals. Its id is the start
+    /// of the session's instance id, so no other run has it.
+    pub seal: Option<SessionSeal>,
     /// Seed of the first repair symbol of each block and of the first sequence number.
     pub seed: u64,
 }
@@ -212,6 +215,7 @@ impl Sender {
             by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
             omit_padding: config.omit_padding,
             fti_in_packets: config.fti_in_packets,
+            seal: config.seal,
             objects: 0,
             first: config.first.into_iter().collect(),
             limit_permille: limit,
@@ -233,6 +237,7 @@ impl Sender {
             config.packet_overhead,
             config.peak_window,
             max_symbol,
+            config.seal,
         )
         .over_channels(config.channels);
         let channel_count = outlet.channels.len();

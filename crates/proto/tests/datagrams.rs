@@ -104,6 +104,7 @@ fn plain(table: bool) -> Hash {
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: !table,
+        seal: None,
         seed: 1,
     });
     digest(SenderDriver::new(sender, &content))

@@ -47,6 +47,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: true,
+        seal: None,
         seed: 1,
     })
 }

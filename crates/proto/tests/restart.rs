@@ -42,6 +42,7 @@ fn sender(opening_permille: u32) -> Sender {
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,
+        seal: None,
         seed: 1,
     })
 }

@@ -33,6 +33,7 @@ fn blocks_sent(schedule: TransmissionSchedule, round_symbols: u32, count: usize)
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,
+        seal: None,
         seed: 1,
     });
     let (mut now, mut header, mut sent) = (Instant::ZERO, Vec::new(), Vec::new());

@@ -59,6 +59,7 @@ impl Stream {
     ) -> StreamSenderConfig {
         StreamSenderConfig {
             expiry: None,
+            seal: None,
             tsi: TSI,
             instance: InstanceId([instance; 16]),
             signer: signer.clone(),

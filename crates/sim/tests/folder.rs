@@ -179,6 +179,7 @@ impl History {
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,
+            seal: None,
             seed: version,
         })
     }

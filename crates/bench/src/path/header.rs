@@ -111,6 +111,7 @@ fn send(
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,
+        seal: None,
         seed: 1,
     });
     let mut driver = Driver::new(sender, Prompt);

@@ -141,6 +141,7 @@ impl PreparedSender {
             sequence_in_cci: !is_plain,
             omit_padding: matches!(options.format, Format::Flute(_)),
             fti_in_packets,
+            seal: None,
             seed,
         });
         let pool = EncoderPool::new(Arc::clone(&solved));

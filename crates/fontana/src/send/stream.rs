@@ -150,6 +150,7 @@ impl PreparedStream {
                 lifetime: lifetime.max(FontanaFormat::LEAST_LIFETIME),
                 started_at_unix_seconds: since.as_secs(),
             }),
+            seal: None,
             seed,
         })?;
         let cutter = Cutter { symbol_size, max_symbols, repair_permille: options.repair_permille };

@@ -197,6 +197,9 @@ pub struct ReceiverStats {
     pub payload_bytes: u64,
     /// Datagrams that are no ALC packets.
     pub malformed: u64,
+    /// Packets that are encrypted with a group key. The driver of a receiver that has the key
+    /// decrypts them before.
+    pub encrypted: u64,
     /// Packets of sessions that are not wanted.
     pub foreign: u64,
     /// Packets of the wanted sessions until reception was complete: the reception inefficiency

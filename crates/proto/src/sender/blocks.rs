@@ -7,7 +7,7 @@ use crate::endpoint::BlockId;
 use crate::random::SplitMix64;
 use crate::schedule::{BlockShape, SymbolStream, likely_symbols, share};
 use fontana_fec::{Esi, FecScheme, Padding, Sbn};
-use fontana_wire::Tsi;
+use fontana_wire::{SessionSeal, Tsi};
 use std::collections::BTreeSet;
 
 /// Makes the blocks of the objects of a session, also of those that are added later.
@@ -21,6 +21,7 @@ pub(super) struct BlockFactory {
     pub(super) omit_padding: bool,
     /// Packets carry the OTI of their object.
     pub(super) fti_in_packets: bool,
+    pub(super) seal: Option<SessionSeal>,
     /// The number of objects of the session.
     pub(super) objects: u32,
     /// The blocks that are sent before all others.
@@ -38,7 +39,7 @@ impl BlockFactory {
             let oti = object.layout.oti();
             let fti = self.fti_in_packets.then_some(oti);
             let encoding_id = oti.scheme.profile().encoding_id;
-            let header_size = header_size(self.tsi, object.toi, encoding_id, fti);
+            let header_size = header_size(self.tsi, object.toi, encoding_id, fti, self.seal);
             for sbn in (0..object.layout.block_count()).map(Sbn) {
                 let id = BlockId { toi: object.toi, sbn };
                 let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);

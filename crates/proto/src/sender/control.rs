@@ -9,8 +9,8 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Oti, OtiError, Padding, PlanCache, Sbn, Scratch};
 use fontana_wire::{
     Cci, CongestionControl, ContentEncoding, ContentKind, FdtExtension, HeadRecords, HeaderFields,
-    InstanceId, ObjectRef, SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash,
-    stream_index_hash,
+    InstanceId, ObjectRef, SealField, SecretKey, SessionHead, Toi, Tsi, emit_payload_id,
+    manifest_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -377,7 +377,7 @@ impl ControlCarousel {
     }
 
     /// Appends the packet with the next symbol.
-    pub(super) fn emit(&self, tsi: Tsi, cci: Cci, out: &mut Vec<u8>) {
+    pub(super) fn emit(&self, tsi: Tsi, cci: Cci, seal: Option<SealField>, out: &mut Vec<u8>) {
         let ControlObject { toi, oti, ref encoder, fdt, ref empty_files, .. } = self.object;
         let encoding_id = oti.scheme.profile().encoding_id;
         let turn = self.sent.checked_rem(empty_files.len() as u64).unwrap_or(0) as usize;
@@ -390,6 +390,7 @@ impl ControlCarousel {
             // Not for an empty file: a deployed receiver (docs/errata.md) that learns from EXT_FTI
             // that a file is complete before its table has come never makes it.
             fti: empty_file.is_none().then_some(oti),
+            seal,
             ..HeaderFields::new(tsi, Some(empty_file.unwrap_or(toi)))
         };
         fields.emit(out);
@@ -453,7 +454,7 @@ mod tests {
             let mut carousel = carousel(ControlObject::empty_files(&tois, oti, 1));
             for toi in tois.into_iter().chain(tois) {
                 let mut bytes = Vec::new();
-                carousel.emit(Tsi(1), Cci::default(), &mut bytes);
+                carousel.emit(Tsi(1), Cci::default(), None, &mut bytes);
                 carousel.advance(Instant::ZERO, ChannelId::BASE, 0);
                 let packet = Packet::parse(&bytes).unwrap();
                 assert_eq!(packet.header.toi, Some(toi));

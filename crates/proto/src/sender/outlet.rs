@@ -10,7 +10,8 @@ use crate::pacer::Pacer;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Oti};
 use fontana_wire::{
-    Cci, HeaderFields, Toi, Tsi, emit_payload_id, emit_small_block_payload_id, payload_id_size,
+    Cci, HeaderFields, SEAL_BYTES, SealField, SessionSeal, Toi, Tsi, emit_payload_id,
+    emit_small_block_payload_id, payload_id_size,
 };
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Outlet {
     tsi: Tsi,
+    seal: Option<SessionSeal>,
     sequence_in_cci: bool,
     packet_overhead: u32,
     rate_bytes_per_second: u64,
@@ -48,14 +50,21 @@ pub(super) struct DataPacket {
 }
 
 /// Bytes of the header of an object's packets of content, whose CCI has 32 bits.
-pub(super) fn header_size(tsi: Tsi, toi: Toi, encoding_id: EncodingId, fti: Option<Oti>) -> u16 {
+pub(super) fn header_size(
+    tsi: Tsi,
+    toi: Toi,
+    encoding_id: EncodingId,
+    fti: Option<Oti>,
+    seal: Option<SessionSeal>,
+) -> u16 {
     let mut header = Vec::new();
-    let fields = HeaderFields::new(tsi, Some(toi));
+    let seal = seal.map(|session| SealField { session, channel: 0, count: 0 });
+    let fields = HeaderFields { seal, ..HeaderFields::new(tsi, Some(toi)) };
     HeaderFields { codepoint: encoding_id.0, fti, ..fields }.emit(&mut header);
     (header.len() + payload_id_size(encoding_id)) as u16
 }
 
-/// The longest header: fixed LCT part, EXT_FDT, EXT_FTI, payload id.
+/// The longest header without a seal: fixed LCT part, EXT_FDT, EXT_FTI, payload id.
 const MAX_HEADER: u32 = 64;
 
 impl Outlet {
@@ -67,10 +76,13 @@ impl Outlet {
         packet_overhead: u32,
         peak_window: Duration,
         max_symbol: u32,
+        seal: Option<SessionSeal>,
     ) -> Self {
-        let max_packet = max_symbol + packet_overhead + MAX_HEADER;
+        let seal_bytes = seal.map_or(0, |_| SEAL_BYTES as u32);
+        let max_packet = max_symbol + packet_overhead + MAX_HEADER + seal_bytes;
         Self {
             tsi,
+            seal,
             sequence_in_cci,
             packet_overhead,
             rate_bytes_per_second,
@@ -130,6 +142,12 @@ impl Outlet {
         self.channels.get(usize::from(channel.0)).map_or(0, |stats| stats.packets)
     }
 
+    /// The seal of the next packet on a channel.
+    fn seal(&self, channel: ChannelId) -> Option<SealField> {
+        let count = self.packets_on(channel);
+        self.seal.map(|session| SealField { session, channel: channel.0, count })
+    }
+
     /// The number of full packets per second that the rate limit allows.
     pub(super) fn packets_per_second(&self) -> u64 {
         self.rate_bytes_per_second / u64::from(self.max_packet)
@@ -149,6 +167,7 @@ impl Outlet {
             cci: slot.cci,
             codepoint: encoding_id.0,
             fti,
+            seal: self.seal(slot.channel),
             ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
         };
         fields.emit(out);
@@ -177,7 +196,7 @@ impl Outlet {
         out: &mut Vec<u8>,
     ) -> Result<SenderOutput, Instant> {
         let at = out.len();
-        carousel.emit(self.tsi, slot.cci, out);
+        carousel.emit(self.tsi, slot.cci, self.seal(slot.channel), out);
         let bytes = (out.len() - at) as u32;
         self.pass(now, bytes, at, out)?;
         carousel.advance(now, slot.channel, self.packets_on(slot.channel));

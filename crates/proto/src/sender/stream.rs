@@ -23,7 +23,7 @@ use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{
     CongestionControl, ContentKind, Fragment, Hash, HeadRecords, InstanceId, RelativePath,
-    SecretKey, StreamIndex, StreamState, Toi, Tsi,
+    SecretKey, SessionSeal, StreamIndex, StreamState, Toi, Tsi,
 };
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -61,6 +61,8 @@ pub struct StreamSenderConfig {
     pub announce: Duration,
     /// Expiry of the heads; `None`: they do not expire.
     pub expiry: Option<HeadExpiry>,
+    /// As [`SenderConfig::seal`](super::SenderConfig::seal).
+    pub seal: Option<SessionSeal>,
     /// Seed of the first sequence number.
     pub seed: u64,
 }
@@ -159,7 +161,8 @@ impl StreamSender {
         let symbol = u32::from(config.symbol_size.max(config.control_symbol_size));
         let (rate, overhead) = (config.rate_bytes_per_second.max(1), config.packet_overhead);
         let mut random = SplitMix64::new(config.seed, u64::MAX);
-        let outlet = Outlet::new(config.tsi, true, rate, overhead, config.peak_window, symbol);
+        let (peak_window, seal) = (config.peak_window, config.seal);
+        let outlet = Outlet::new(config.tsi, true, rate, overhead, peak_window, symbol, seal);
         let packets = |count: u64| {
             let packet = Duration::from_nanos(1_000_000_000 / outlet.packets_per_second().max(1));
             packet.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))

@@ -207,6 +207,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,
+        seal: None,
         seed: setup.seed,
     })
 }
