@@ -21,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use fontana_proto::ChannelId;
 
 use crate::channels::{Change, Changes, Channels};
 use crate::readiness::Readiness;
@@ -91,6 +92,15 @@ impl ReceivedBatch {
     /// Losses inside this host until this batch was handed over.
     pub fn loss(&self) -> LocalLoss {
         self.loss
+    }
+
+    /// As [`Batch::retain`].
+    pub fn retain(
+        &mut self,
+        dropped_before: u64,
+        keep: impl FnMut(ChannelId, &mut [u8]) -> bool,
+    ) -> u64 {
+        self.batch.retain(dropped_before, keep)
     }
 }
 

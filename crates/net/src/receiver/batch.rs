@@ -126,6 +126,31 @@ impl Batch {
         self.as_datagrams().iter()
     }
 
+    /// Removes the datagrams that `keep` refuses. It gets the channel and the payload of each, and
+    /// may change the payload in place. `dropped_before`: datagrams that this host has lost before
+    /// the batch, beyond those that the batch says. Returns those lost before a datagram that
+    /// follows the batch.
+    pub fn retain(
+        &mut self,
+        dropped_before: u64,
+        mut keep: impl FnMut(ChannelId, &mut [u8]) -> bool,
+    ) -> u64 {
+        let Self { slab, datagrams, payload_bytes, .. } = self;
+        let mut dropped = dropped_before;
+        datagrams.retain_mut(|datagram| {
+            let range = datagram.payload.start as usize..datagram.payload.end as usize;
+            let payload = slab.get_mut(range).unwrap_or_default();
+            dropped += std::mem::take(&mut datagram.dropped_before);
+            let stays = keep(datagram.channel, payload);
+            match stays {
+                true => datagram.dropped_before = std::mem::take(&mut dropped),
+                false => *payload_bytes -= payload.len(),
+            }
+            stays
+        });
+        dropped
+    }
+
     /// Sets the number of datagrams that this host has lost before the first one of the batch.
     pub(crate) fn set_dropped_before(&mut self, dropped: u64) {
         if let Some(first) = self.datagrams.first_mut() {
@@ -256,6 +281,30 @@ mod tests {
         let size = (DEFAULT_SIZE - 8) / 3;
         assert_eq!(batch.slots(size).count(), 3);
         assert_eq!(batch.slots(1).count(), MAX_BATCH_MESSAGES - 4);
+    }
+
+    #[test]
+    fn local_losses_before_a_removed_datagram_count_for_the_next_one() {
+        let mut batch = Batch::default();
+        for bytes in [&b"aa"[..], b"b", b"ccc", b"d"] {
+            keep(&mut batch, bytes, bytes.len());
+        }
+        batch.set_dropped_before(5);
+        let rest = batch.retain(2, |_, payload| {
+            payload[0] = payload[0].to_ascii_uppercase();
+            payload.len() > 1
+        });
+        assert_eq!(rest, 0);
+        let kept: Vec<_> = batch.iter().map(|(d, payload)| (d.dropped_before, payload)).collect();
+        assert_eq!(kept, [(7, &b"Aa"[..]), (0, b"Ccc")]);
+        assert_eq!(batch.payload_bytes(), 5);
+        assert_eq!(batch.retain(3, |_, _| false), 10);
+        assert!(batch.is_empty());
+
+        batch.clear();
+        keep(&mut batch, b"e", 1);
+        batch.set_dropped_before(4);
+        assert_eq!(batch.retain(1, |_, _| false), 5);
     }
 
     #[test]
