@@ -1,6 +1,7 @@
 //! The events of a running session.
 
 use crate::error::Error;
+use crate::seal::RejectedPackets;
 use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
@@ -281,6 +282,10 @@ pub struct ReceiveProgress {
     pub kernel_drops: u64,
     /// Datagrams that were dropped because the workers were behind.
     pub queue_drops: u64,
+    /// Packets that were dropped because no member of the group has sent them
+    /// ([`FontanaReception::group_key`](crate::FontanaReception::group_key)). They are not in
+    /// `stats`.
+    pub rejected: RejectedPackets,
 }
 
 impl ReceiveProgress {

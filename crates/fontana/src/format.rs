@@ -2,6 +2,7 @@
 //! variant.
 
 use crate::layers::Layering;
+use crate::seal::{GroupKey, GroupSeal};
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
 use fontana_wire::{ContentEncoding, FluteVersion, Hash, Manifest, PublicKey, SecretKey};
@@ -56,6 +57,10 @@ pub struct FontanaFormat {
     /// How the rate is divided among the channels of the session. `None`: a session of several
     /// channels has layers of doubling rates.
     pub layering: Option<Layering>,
+    /// Seals every packet with the key of a group. Each session draws a random number when it is
+    /// prepared, from which the cipher's key is derived. A sender on a virtual machine must not be
+    /// continued twice from one snapshot: it would encrypt different packets with one nonce.
+    pub group_seal: Option<GroupSeal>,
 }
 
 impl Default for FontanaFormat {
@@ -67,6 +72,7 @@ impl Default for FontanaFormat {
             manifest: None,
             rehash: false,
             layering: None,
+            group_seal: None,
         }
     }
 }
@@ -147,6 +153,8 @@ pub struct FontanaReception {
     pub only: Vec<String>,
     /// Largest number of bytes of a stream on the disk, received or waiting for the consumer.
     pub stream_window: u64,
+    /// Receive only packets that a sender with this key has sealed.
+    pub group_key: Option<GroupKey>,
 }
 
 impl Default for FontanaReception {
@@ -161,6 +169,7 @@ impl Default for FontanaReception {
             delete: false,
             only: Vec::new(),
             stream_window: ReceiverLimits::default().max_stream_window_bytes,
+            group_key: None,
         }
     }
 }

@@ -35,6 +35,7 @@
 //! | results | [`Outcome`], [`SendReport`], [`ReceiveReport`] |
 //! | errors | [`Error`], [`ErrorKind`] |
 //! | destinations, and the rate | [`Addressing`], [`Rate`] |
+//! | packets that only members of a group can make | [`seal`], [`FontanaFormat::group_seal`] |
 //! | ending a session | [`CancellationToken`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
@@ -62,6 +63,7 @@ mod receive;
 mod receiver;
 mod report;
 mod resume;
+pub mod seal;
 mod send;
 mod sender;
 mod session;

@@ -111,6 +111,7 @@ impl ReceiverBuilder {
         options.delete = fontana.delete;
         options.only = fontana.only;
         options.window = fontana.stream_window;
+        options.group_key = fontana.group_key;
         self
     }
 

@@ -16,6 +16,7 @@ mod queue;
 mod reach;
 mod renewal;
 mod runner;
+mod sealing;
 mod session;
 mod stream;
 

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::event::SendEvent;
 use crate::rate::Rate;
 use crate::report::SendReport;
+use crate::seal::GroupSeal;
 use crate::send::{PreparedStream, StreamOptions};
 use crate::session::{Events, Running};
 use fontana_wire::{SecretKey, Ticket, Tsi};
@@ -106,6 +107,12 @@ impl StreamSenderBuilder {
     /// [`FontanaFormat::expires_after`](crate::FontanaFormat::expires_after).
     pub fn expires_after(mut self, lifetime: Option<Duration>) -> Self {
         self.options.expires_after = lifetime;
+        self
+    }
+
+    /// As [`FontanaFormat::group_seal`](crate::FontanaFormat::group_seal).
+    pub fn group_seal(mut self, seal: Option<GroupSeal>) -> Self {
+        self.options.group_seal = seal;
         self
     }
 

@@ -19,6 +19,7 @@ use crate::event::{ReceiveEvent, ReceiveProgress};
 use crate::kept_mark::KeptMark;
 use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
+use crate::seal::{GroupKey, PacketOpener, RejectedPackets};
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_net::rx_thread::LocalLoss;
@@ -134,6 +135,7 @@ pub(super) fn run(
             follows: options.versions == Versions::Newer,
             old_version_since: None,
             loss: LocalLoss::default(),
+            opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
             outcome: Results::default(),
             emit,
@@ -202,9 +204,35 @@ struct DecidingThread<'a, 'b> {
     /// Time since which only versions that are not newer have been received.
     old_version_since: Option<Duration>,
     loss: LocalLoss,
+    /// Checks packets, if the group has a key.
+    opening: Option<Opening>,
     losing: Option<Losing>,
     outcome: Results,
     emit: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
+}
+
+/// The check of the group's packets.
+struct Opening {
+    opener: PacketOpener,
+    /// Datagrams that this host has lost since the last valid packet.
+    dropped_before: u64,
+}
+
+impl Opening {
+    fn new(key: GroupKey) -> Self {
+        Self { opener: PacketOpener::new(key), dropped_before: 0 }
+    }
+
+    fn rejected(&self) -> RejectedPackets {
+        self.opener.rejected()
+    }
+
+    /// Removes all packets that no member of the group has sent, and decrypts the others.
+    fn open(&mut self, batch: &mut ReceivedBatch) {
+        let Self { opener, dropped_before } = self;
+        *dropped_before = batch
+            .retain(*dropped_before, |ChannelId(channel), datagram| opener.open(channel, datagram));
+    }
 }
 
 /// The datagrams that are dropped on purpose.
@@ -323,8 +351,11 @@ impl DecidingThread<'_, '_> {
         Duration::from_nanos(self.clock.now_nanos())
     }
 
-    fn on_batch(&mut self, batch: ReceivedBatch) -> Result<(), Error> {
+    fn on_batch(&mut self, mut batch: ReceivedBatch) -> Result<(), Error> {
         self.loss = batch.loss();
+        if let Some(opening) = &mut self.opening {
+            opening.open(&mut batch);
+        }
         let batch = Arc::new(batch);
         let is_shared = batch.payload_bytes() >= SHARED_FROM;
         self.core.runner.slab = is_shared.then(|| Arc::clone(&batch));
@@ -487,6 +518,7 @@ impl DecidingThread<'_, '_> {
             most_channels: self.most_channels,
             kernel_drops: self.loss.kernel_drops,
             queue_drops: self.loss.local_drops,
+            rejected: self.opening.as_ref().map(Opening::rejected).unwrap_or_default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::addressing::Addressing;
 use crate::memory;
 use crate::memory::ReceiverMemory;
-
+use crate::seal::GroupKey;
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
@@ -80,6 +80,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) give_up_after_silence: Option<Duration>,
     /// Bytes of a stream that may wait for its consumer on the disk, those being received included.
     pub(crate) window: u64,
+    /// The key of the group: other packets are dropped.
+    pub(crate) group_key: Option<GroupKey>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
 }
@@ -116,6 +118,7 @@ impl ReceiveOptions {
             timeout: None,
             give_up_after_silence: None,
             window: ReceiverLimits::default().max_stream_window_bytes,
+            group_key: None,
             simulated_loss: None,
         }
     }

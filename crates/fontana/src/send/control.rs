@@ -10,7 +10,7 @@ use crate::format::{FcastFormat, FluteFormat, Format};
 use crate::geometry;
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{
-    CongestionControl, ContentEncoding, ContentKind, FdtExtension, InstanceId, Toi,
+    CongestionControl, ContentEncoding, ContentKind, FdtExtension, Hash, InstanceId, Toi,
 };
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,15 +24,17 @@ pub(super) struct ControlObjects {
     pub(super) objects: Vec<ControlObject>,
     /// Renews the head, if it expires.
     pub(super) renewal: Option<HeadRenewal>,
+    /// Hash of the manifest; `None` for plain FLUTE and FCAST, which have none.
+    pub(super) manifest_hash: Option<Hash>,
 }
 
 /// The control objects: session head, manifest and file delivery table; only the table for plain
 /// FLUTE; the descriptor of the carousel for FCAST.
 pub(super) fn control_objects(
     options: &SendOptions,
+    instance: InstanceId,
     congestion_control: &CongestionControl,
     content: &Content,
-    manifest: &[u8],
     symbol_size: u16,
 ) -> Result<ControlObjects, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -40,21 +42,23 @@ pub(super) fn control_objects(
     if let Format::Fcast(FcastFormat { growing, .. }) = options.format {
         let geometry = Geometry { code: options.code, symbol_size };
         control.push(carousel::first_descriptor(geometry, content, growing)?);
-        return Ok(ControlObjects { objects: control, renewal: None });
+        return Ok(ControlObjects { objects: control, ..ControlObjects::default() });
     }
     let (is_plain, FluteFormat { version, content_encoding }) = match options.format {
         Format::Flute(flute) => (true, flute),
         _ => (false, FluteFormat::default()),
     };
     let size = symbol_size - FTI_BYTES;
-    let mut renewal = None;
+    let (mut renewal, mut manifest_hash) = (None, None);
     if !is_plain {
+        let manifest = content.manifest.emit();
+        manifest_hash = Some(fontana_wire::manifest_hash(&manifest));
         let lifetime = options.head_lifetime();
         let announcement = Announcement {
-            instance: InstanceId(crate::system::random_bytes()?),
+            instance,
             version: options.version(),
             kind: ContentKind::Manifest,
-            body: manifest,
+            body: &manifest,
             expires_unix_seconds: lifetime.and_then(expires_after),
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
@@ -101,5 +105,5 @@ pub(super) fn control_objects(
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }
-    Ok(ControlObjects { objects: control, renewal })
+    Ok(ControlObjects { objects: control, renewal, manifest_hash })
 }

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
 use crate::report::SendReport;
+use crate::seal::PacketSealer;
 use crossbeam_channel::{Receiver, TryRecvError, never, unbounded};
 use fontana_net::clock::wake_promptly;
 use fontana_net::thread::spawn_scoped;
@@ -34,6 +35,7 @@ const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Everything that a session needs for sending.
 pub(super) struct Transmission {
     pub(super) socket: SendSocket,
+    pub(super) sealer: Option<PacketSealer>,
     pub(super) sender: Sender,
     /// Source symbols of the whole content.
     pub(super) source_symbols: u64,
@@ -59,7 +61,7 @@ pub(super) fn run(
     stop: &CancellationToken,
     emit: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
-    let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
+    let Transmission { socket, sealer, sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
     let Transmission { renewal, solved, solving_window, .. } = transmission;
     let (jobs, job_queue) = unbounded();
@@ -88,7 +90,7 @@ pub(super) fn run(
             clock: Clock::start(),
             alarm,
             core: Driver::new(sender, runner),
-            queue: SendQueue::new(socket),
+            queue: SendQueue::new(socket, sealer),
             source_symbols,
             instances,
             renewal,

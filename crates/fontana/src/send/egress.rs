@@ -5,12 +5,10 @@ use crate::error::Error;
 use crate::geometry::Code;
 
 use fontana_net::{ChannelAddress, Interface, IpVersion, SendConfig, SendSocket};
+use fontana_wire::SEAL_BYTES;
 
 /// Bytes of the LCT header with 32-bit TSI and TOI. The FEC payload id follows.
 const LCT_HEADER_BYTES: usize = 16;
-/// Bytes reserved in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
-/// counter), so that enabling it does not change the geometry of the content.
-const AUTHENTICATION_BYTES: usize = 36;
 /// Bytes of EXT_FTI, EXT_FDT and EXT_CENC.
 pub(super) const FTI_BYTES: u16 = 16;
 pub(super) const FDT_EXTENSION_BYTES: u16 = 4;
@@ -29,7 +27,7 @@ impl Egress {
     }
 
     /// Bytes of a symbol: `wanted`, or as many as fit in a packet with `extension_bytes` of header
-    /// extensions.
+    /// extensions and a seal.
     pub(super) fn symbol_size(
         &self,
         wanted: Option<u16>,
@@ -39,7 +37,8 @@ impl Egress {
         wanted.map_or_else(
             || {
                 let header = self.payload_bytes(0, code, extension_bytes);
-                let (mtu, reserved) = (self.interface.mtu, AUTHENTICATION_BYTES);
+                // Also without a group key: the key does not change the geometry of the content.
+                let (mtu, reserved) = (self.interface.mtu, SEAL_BYTES);
                 let size = fontana_net::symbol_size_for(mtu, self.version, header, reserved)?;
                 Ok(size as u16)
             },
@@ -60,9 +59,10 @@ impl Egress {
             + usize::from(symbol_size)
     }
 
-    /// Bytes of a packet of content on the wire.
-    pub(super) fn packet_bytes(&self, symbol_size: u16, code: Code) -> u16 {
-        let bytes = self.version.header_size() + self.payload_bytes(symbol_size, code, 0);
+    /// Bytes of a packet of content on the wire, with `extension_bytes` of header extensions.
+    pub(super) fn packet_bytes(&self, symbol_size: u16, code: Code, extension_bytes: u16) -> u16 {
+        let payload = self.payload_bytes(symbol_size, code, extension_bytes);
+        let bytes = self.version.header_size() + payload;
         u16::try_from(bytes).unwrap_or(u16::MAX)
     }
 

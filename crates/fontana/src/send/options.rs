@@ -6,6 +6,7 @@ use crate::geometry::{self, Code};
 use crate::layers::Layering;
 use crate::memory;
 use crate::rate::Rate;
+use crate::seal::GroupSeal;
 use fontana_proto::{Pacer, Profile, SendMode, TransmissionSchedule};
 use fontana_store::Filter;
 use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, SecretKey, Tsi};
@@ -119,6 +120,10 @@ impl SendOptions {
     pub(super) fn head_lifetime(&self) -> Option<Duration> {
         let format = self.format.fontana().filter(|format| format.signer.is_some())?;
         format.expires_after.map(|lifetime| lifetime.max(FontanaFormat::LEAST_LIFETIME))
+    }
+
+    pub(super) fn group_seal(&self) -> Option<&GroupSeal> {
+        self.format.fontana().and_then(|format| format.group_seal.as_ref())
     }
 
     pub(super) fn layering(&self) -> Option<&Layering> {

@@ -131,6 +131,11 @@ impl PreparedSymbols {
         self.batch(batch).and_then(|batch| batch.memory.get(range)).unwrap_or_default()
     }
 
+    /// As [`memory`](Self::memory).
+    pub(super) fn memory_mut(&mut self, batch: BatchId, range: Range<usize>) -> &mut [u8] {
+        self.batch_mut(batch).and_then(|batch| batch.memory.get_mut(range)).unwrap_or_default()
+    }
+
     fn batch(&self, batch: BatchId) -> Option<&Batch> {
         self.batches.get(batch.0.checked_sub(self.first)? as usize)
     }

@@ -2,6 +2,7 @@
 
 use super::prepared::PreparedSymbols;
 use crate::error::Error;
+use crate::seal::PacketSealer;
 use fontana_net::SendSocket;
 use fontana_proto::{BatchId, ChannelId, SymbolId};
 use std::ops::Range;
@@ -13,6 +14,8 @@ use std::ops::Range;
 /// that alternate packet by packet still fill batches.
 pub(super) struct SendQueue {
     socket: SendSocket,
+    /// Seals every datagram, once.
+    sealer: Option<PacketSealer>,
     /// By channel, up to the highest one that has been sent to.
     batches: Vec<GsoBatch>,
     /// Datagrams that this host could not send.
@@ -20,8 +23,8 @@ pub(super) struct SendQueue {
 }
 
 impl SendQueue {
-    pub(super) fn new(socket: SendSocket) -> Self {
-        Self { socket, batches: Vec::new(), lost: 0 }
+    pub(super) fn new(socket: SendSocket, sealer: Option<PacketSealer>) -> Self {
+        Self { socket, sealer, batches: Vec::new(), lost: 0 }
     }
 
     /// The socket, to ask it for what it has sent.
@@ -46,6 +49,10 @@ impl SendQueue {
         let in_place = symbol.and_then(|symbol| {
             prepared.datagram(symbol, header).map(|range| InPlace { batch: symbol.batch, range })
         });
+        if let (Some(sealer), Some(InPlace { batch, range })) = (&self.sealer, &in_place) {
+            // The symbol is not needed again.
+            sealer.seal(prepared.memory_mut(*batch, range.clone()));
+        }
         let bytes = match (symbol, &in_place) {
             (Some(symbol), None) => prepared.symbol(symbol),
             _ => Some(&[][..]),
@@ -56,7 +63,12 @@ impl SendQueue {
             self.lost += batch.flush(&mut self.socket, channel, prepared)?;
         }
         match in_place {
-            None => batch.push(&[header, bytes], prepared),
+            None => {
+                batch.push(&[header, bytes], prepared);
+                if let Some(sealer) = &self.sealer {
+                    sealer.seal(batch.last_copied(size));
+                }
+            }
             Some(run) if batch.is_empty() || batch.is_continued_by(&run) => batch.extend(run),
             Some(InPlace { batch: from, range }) => {
                 batch.push(&[prepared.memory(from, range)], prepared);
@@ -155,6 +167,12 @@ impl GsoBatch {
         }
         self.count(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| self.copied.extend_from_slice(part));
+    }
+
+    /// The copy of `size` bytes that was added last.
+    fn last_copied(&mut self, size: usize) -> &mut [u8] {
+        let start = self.copied.len().saturating_sub(size);
+        self.copied.get_mut(start..).unwrap_or_default()
     }
 
     fn count(&mut self, size: usize) {

@@ -9,6 +9,7 @@ use super::number::HeldNumber;
 use super::options::SendOptions;
 use super::order::Layout;
 use super::runner::EncoderPool;
+use super::sealing::Sealing;
 use crate::cancellation::CancellationToken;
 use crate::content::{Content, ContentOptions};
 use crate::error::{Error, SetupError};
@@ -91,7 +92,9 @@ impl PreparedSender {
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         let rate_bytes_per_second =
             options.rate.as_bytes_per_second() / options.addressing.copies().max(1) as u64;
-        let packet_bytes = egress.packet_bytes(symbol_size, options.code);
+        let sealing = Sealing::draw(options.group_seal())?;
+        let extension_bytes = extension_bytes + sealing.bytes();
+        let packet_bytes = egress.packet_bytes(symbol_size, options.code, extension_bytes);
         let congestion_control =
             congestion_control(&mut options, rate_bytes_per_second, packet_bytes)?;
         check_head_room(&congestion_control, options.records().size(), symbol_size)?;
@@ -100,28 +103,17 @@ impl PreparedSender {
         let socket = egress.socket(&options.addressing)?;
         socket.check_size(egress.payload_bytes(symbol_size, options.code, extension_bytes))?;
         let content = examine(&content_options(&options, symbol_size), &options.format)?;
-        let manifest = content.manifest.emit();
-        let manifest_hash = fontana_wire::manifest_hash(&manifest);
+        let instance = sealing.instance;
         let control =
-            control_objects(&options, &congestion_control, &content, &manifest, symbol_size)?;
-        let ControlObjects { objects: control, renewal } = control;
-        let tsi = options.tsi.unwrap_or_else(|| match is_plain {
+            control_objects(&options, instance, &congestion_control, &content, symbol_size)?;
+        let ControlObjects { objects: control, renewal, manifest_hash } = control;
+        let tsi = options.tsi.unwrap_or_else(|| match &manifest_hash {
             // 0 is not a TSI in ALC (RFC 5775, section 2.1).
-            true => Tsi(u64::from(seed as u32).max(1)),
-            false => Tsi::of_manifest(&manifest_hash),
+            None => Tsi(u64::from(seed as u32).max(1)),
+            Some(hash) => Tsi::of_manifest(hash),
         });
         let local = socket.local_address().ip();
-        let source = ticket_source(&options, local);
-        let ticket = Ticket {
-            near: source.is_none().then_some(local).filter(|local| !local.is_unspecified()),
-            sources: source.into_iter().collect(),
-            group: options.addressing.ticket_address().ip(),
-            port: options.addressing.ticket_address().port(),
-            tsi,
-            key: options.signer().map(SecretKey::public_key),
-            manifest: (!is_plain).then_some(manifest_hash),
-            channels: options.addressing.channels.clone(),
-        };
+        let ticket = ticket(&options, local, tsi, manifest_hash);
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) =
             plan(&options, &content, symbol_size, congestion_control.channel_count(), &shares)?;
@@ -141,7 +133,7 @@ impl PreparedSender {
             sequence_in_cci: !is_plain,
             omit_padding: matches!(options.format, Format::Flute(_)),
             fti_in_packets,
-            seal: None,
+            seal: sealing.session,
             seed,
         });
         let pool = EncoderPool::new(Arc::clone(&solved));
@@ -157,6 +149,7 @@ impl PreparedSender {
         };
         let transmission = Transmission {
             socket,
+            sealer: sealing.sealer,
             sender,
             source_symbols: content.source_symbols(),
             encoders,
@@ -169,7 +162,6 @@ impl PreparedSender {
             solving_window: layout.solving_window,
             _spooled: content.spooled,
         };
-        let manifest_hash = (!is_plain).then_some(manifest_hash);
         let description = SessionDescription {
             ticket,
             manifest: content.manifest,
@@ -264,6 +256,21 @@ fn clock(
     let clock =
         ChannelClock::new(congestion_control, rate_bytes_per_second, packet_bytes, start, seed)?;
     Ok(Some(clock))
+}
+
+/// The ticket of a session that is sent from `local`.
+fn ticket(options: &SendOptions, local: IpAddr, tsi: Tsi, manifest: Option<Hash>) -> Ticket {
+    let source = ticket_source(options, local);
+    Ticket {
+        near: source.is_none().then_some(local).filter(|local| !local.is_unspecified()),
+        sources: source.into_iter().collect(),
+        group: options.addressing.ticket_address().ip(),
+        port: options.addressing.ticket_address().port(),
+        tsi,
+        key: options.signer().map(SecretKey::public_key),
+        manifest,
+        channels: options.addressing.channels.clone(),
+    }
 }
 
 /// The source that the ticket names: none with mirrors, so that one ticket is valid for all of

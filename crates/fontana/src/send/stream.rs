@@ -5,6 +5,7 @@ use super::egress::{Egress, FTI_BYTES};
 use super::emitted::Emitted;
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
+use super::sealing::Sealing;
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
@@ -14,6 +15,7 @@ use crate::geometry::Code;
 use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
+use crate::seal::{GroupSeal, PacketSealer};
 use crate::{geometry, memory};
 use crossbeam_channel::{Receiver, TryRecvError};
 use cut::{Cutter, Prepared};
@@ -24,7 +26,7 @@ use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, HeadExpiry, Instant,
     JobRunner, Pacer, SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
 };
-use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
+use fontana_wire::{ChannelGroups, RelativePath, SecretKey, Ticket, Tsi};
 use std::convert::Infallible;
 use std::io::Read;
 use std::sync::Arc;
@@ -48,6 +50,7 @@ pub(crate) struct StreamOptions {
     pub(crate) announce: Duration,
     pub(crate) signer: Option<SecretKey>,
     pub(crate) expires_after: Option<Duration>,
+    pub(crate) group_seal: Option<GroupSeal>,
     pub(crate) memory: usize,
     pub(crate) seed: Option<u64>,
 }
@@ -67,6 +70,7 @@ impl StreamOptions {
             announce: Duration::ZERO,
             signer: None,
             expires_after: Some(FontanaFormat::DEFAULT_LIFETIME),
+            group_seal: None,
             memory: memory::DEFAULT_MEMORY,
             seed: None,
         }
@@ -78,6 +82,7 @@ pub struct PreparedStream {
     ticket: Ticket,
     token: CancellationToken,
     socket: SendSocket,
+    sealer: Option<PacketSealer>,
     sender: StreamSender,
     cutter: Cutter,
 }
@@ -111,7 +116,8 @@ impl PreparedStream {
         let symbol_size = egress.symbol_size(options.symbol_size, Code::RaptorQ, 0)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
-        socket.check_size(egress.payload_bytes(symbol_size, Code::RaptorQ, 0))?;
+        let sealing = Sealing::draw(options.group_seal.as_ref())?;
+        socket.check_size(egress.payload_bytes(symbol_size, Code::RaptorQ, sealing.bytes()))?;
         let signer = options.signer.map_or_else(crate::system::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         // 0 is not a TSI in ALC (RFC 5775, section 2.1).
@@ -133,7 +139,7 @@ impl PreparedStream {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sender = StreamSender::new(StreamSenderConfig {
             tsi,
-            instance: InstanceId(crate::system::random_bytes()?),
+            instance: sealing.instance,
             signer,
             first_version: since.as_secs() * VERSIONS_PER_SECOND,
             name,
@@ -150,11 +156,11 @@ impl PreparedStream {
                 lifetime: lifetime.max(FontanaFormat::LEAST_LIFETIME),
                 started_at_unix_seconds: since.as_secs(),
             }),
-            seal: None,
+            seal: sealing.session,
             seed,
         })?;
         let cutter = Cutter { symbol_size, max_symbols, repair_permille: options.repair_permille };
-        Ok(Self { ticket, token, socket, sender, cutter })
+        Ok(Self { ticket, token, socket, sealer: sealing.sealer, sender, cutter })
     }
 
     /// The ticket for receivers.
@@ -182,7 +188,7 @@ impl PreparedStream {
         let mut thread = PacingThread {
             clock: Clock::start(),
             alarm,
-            queue: SendQueue::new(self.socket),
+            queue: SendQueue::new(self.socket, self.sealer),
             core: Driver::new(self.sender, fragment_symbols),
             fragments: Some(fragments),
             failures: Vec::new(),

@@ -1,0 +1,33 @@
+//! How a session's packets are sealed.
+
+use crate::error::Error;
+use crate::seal::{GroupSeal, PacketSealer};
+use fontana_wire::{InstanceId, SEAL_BYTES, SessionSeal};
+
+/// One run of a sender, and the seals of its packets if its group has a key.
+pub(super) struct Sealing {
+    /// Distinguishes the run from all others.
+    pub(super) instance: InstanceId,
+    /// What the sender writes into headers.
+    pub(super) session: Option<SessionSeal>,
+    /// Completes the packets.
+    pub(super) sealer: Option<PacketSealer>,
+}
+
+impl Sealing {
+    /// Draws the number of a run. It is never used again: each nonce of its key is used once.
+    pub(super) fn draw(group: Option<&GroupSeal>) -> Result<Self, Error> {
+        let instance = InstanceId(crate::system::random_bytes()?);
+        let id = instance.into();
+        Ok(Self {
+            instance,
+            session: group.map(|group| SessionSeal { id, mode: group.mode }),
+            sealer: group.map(|group| PacketSealer::new(&group.key, id)),
+        })
+    }
+
+    /// Bytes of the seal in each packet.
+    pub(super) fn bytes(&self) -> u16 {
+        self.session.map_or(0, |_| SEAL_BYTES as u16)
+    }
+}
