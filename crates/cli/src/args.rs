@@ -249,6 +249,12 @@ pub(crate) struct ReceiveArguments {
     /// Accept only what this publisher signed, if the ticket does not name its key
     #[arg(long, value_name = "KEY", conflicts_with_all = ["flute", "fcast"])]
     pub(crate) key: Option<PublicKey>,
+    /// Receive only packets that a sender with the group key in FILE has sent
+    ///
+    /// All others are dropped, and counted. Encrypted packets (fontana send --encrypt) are
+    /// decrypted. See docs/guarantees.md.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) group_key: Option<PathBuf>,
     /// Receive every newer version of the publisher until stopped
     ///
     /// The directory remembers the newest version (.fontana-mark-KEY). Versions that are not newer
@@ -443,12 +449,18 @@ pub(crate) struct DoctorArguments {
 
 /// Make a key to sign sessions with
 ///
-/// Writes the secret key to FILE, readable by this user only, and prints the public key.
+/// Writes the secret key to FILE, readable by this user only, and prints the public key. A group
+/// key (--group) has none: copy FILE to all senders and receivers of the group.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana keygen publisher.key
-  fontana send image.raw --sign publisher.key")]
+  fontana send image.raw --sign publisher.key
+  fontana keygen --group group.key
+  fontana send image.raw --group-key group.key")]
 pub(crate) struct KeygenArguments {
+    /// Make a key that all senders and receivers of a group share
+    #[arg(long)]
+    pub(crate) group: bool,
     /// File to create; an existing one is not changed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,

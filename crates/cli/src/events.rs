@@ -340,6 +340,8 @@ pub(crate) struct Received {
     pub(crate) channels: u8,
     pub(crate) most_channels: u8,
     pub(crate) poisoned_blocks: u64,
+    pub(crate) encrypted: u64,
+    pub(crate) unauthenticated: u64,
 }
 
 impl Received {
@@ -367,6 +369,8 @@ impl Received {
             channels: progress.channels,
             most_channels: progress.most_channels,
             poisoned_blocks: stats.corrupt_blocks,
+            encrypted: stats.encrypted,
+            unauthenticated: progress.rejected.total(),
         }
     }
 }

@@ -1,15 +1,32 @@
 //! `fontana keygen`.
 
+use crate::args::KeygenArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use fontana::Outcome;
+use fontana::seal::GroupKey;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes a new secret key to a new file that only its owner can read.
-pub(crate) fn run(path: &Path, console: &Console) -> Result<Outcome, Failure> {
+/// Makes a key of the kind that is asked for.
+pub(crate) fn run(arguments: &KeygenArguments, console: &Console) -> Result<Outcome, Failure> {
+    let path = &arguments.file;
+    if arguments.group {
+        write(path, &GroupKey::generate()?.to_file_text())?;
+        console.note(format_args!("the group key is in {path:?}: copy it to all of the group"));
+        return Ok(Outcome::Complete);
+    }
+    let key = fontana::generate_key()?;
+    write(path, &key.to_file_text())?;
+    console.result(key.public_key());
+    console.note(format_args!("the public key; the secret one is in {path:?}, keep it"));
+    Ok(Outcome::Complete)
+}
+
+/// Writes a secret key to a new file that only its owner can read.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::new(
             Outcome::Refused,
@@ -25,11 +42,7 @@ pub(crate) fn run(path: &Path, console: &Console) -> Result<Outcome, Failure> {
             "choose a directory that this user may write to",
         ),
     };
-    let key = fontana::generate_key()?;
     let mut file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    file.write_all(key.to_file_text().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-    console.result(key.public_key());
-    console.note(format_args!("the public key; the secret one is in {path:?}, keep it"));
-    Ok(Outcome::Complete)
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }

@@ -15,6 +15,7 @@ mod exit;
 mod failure;
 mod hints;
 mod hook;
+mod key_file;
 mod keygen;
 mod lab;
 mod log;
@@ -56,7 +57,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
         Command::Resume(arguments) => resume::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
-        Command::Keygen(arguments) => keygen::run(&arguments.file, console),
+        Command::Keygen(arguments) => keygen::run(arguments, console),
         Command::Lab(arguments) => lab::run(arguments, console, stop),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),

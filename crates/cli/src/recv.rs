@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::failure::Failure;
 use crate::hook::{Described, Hook};
+use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, received};
 use crate::send::listing;
 use crate::signal::stop_on_signals;
@@ -33,6 +34,7 @@ mod choose;
 mod destination;
 mod explain;
 mod follow;
+mod sealed;
 mod unheard;
 
 pub(crate) fn run(
@@ -236,6 +238,10 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     fontana.stream_window = arguments.window;
+    if let Some(path) = &arguments.group_key {
+        key_file::refuse_other_formats(arguments.format())?;
+        fontana.group_key = Some(key_file::read(path, key_file::KEYGEN_GROUP)?);
+    }
     fontana.ignore_expiry = arguments.ignore_expiry;
     fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
     if arguments.watch {
@@ -503,7 +509,7 @@ impl Watch<'_> {
                 if let Some(unheard) =
                     self.unheard.take_if(|_| unheard::is_due(progress, self.offers_shown))
                 {
-                    unheard.warn(&progress.stats, console);
+                    unheard.warn(progress, console);
                 }
                 if let Some(bar) = &mut self.bar {
                     bar.show(progress);

@@ -6,11 +6,13 @@ use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
+use crate::key_file;
 use crate::progress::{Gate, PACKET_HEADER, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::IpVersion;
-use fontana::wire::{ContentEncoding, SecretKey, Ticket, Tsi};
+use fontana::seal::GroupSeal;
+use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
 use fontana::{
     Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
     FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
@@ -18,7 +20,7 @@ use fontana::{
 };
 use shortfall::Shortfall;
 use standard_input::Input;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 mod channels;
@@ -127,7 +129,12 @@ impl Plan {
             return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
         }
         let mut format = FontanaFormat::default();
-        format.signer = arguments.sign.as_deref().map(read_key).transpose()?;
+        format.signer = arguments
+            .sign
+            .as_deref()
+            .map(|path| key_file::read(path, key_file::KEYGEN))
+            .transpose()?;
+        format.group_seal = group_seal(arguments)?;
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
         format.manifest = manifest;
@@ -222,27 +229,16 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
     })
 }
 
-/// Largest key file that is read: a key is one line of 85 bytes.
-const MAX_KEY_FILE: u64 = 4096;
-
-fn read_key(path: &Path) -> Result<SecretKey, Failure> {
-    use std::io::Read;
-    use std::os::unix::fs::MetadataExt;
-    let refused = |error: &dyn std::fmt::Display| {
-        let message = format!("the key file {path:?}: {error}");
-        Failure::new(Outcome::Authentication, message, "make one: fontana keygen FILE")
+/// How packets are sealed, if a group key is given.
+fn group_seal(arguments: &SendArguments) -> Result<Option<GroupSeal>, Failure> {
+    let Some(path) = &arguments.group_key else { return Ok(None) };
+    key_file::refuse_other_formats(arguments.format())?;
+    let key = key_file::read(path, key_file::KEYGEN_GROUP)?;
+    let mode = match arguments.encrypt {
+        true => SealMode::Encrypted,
+        false => SealMode::Authenticated,
     };
-    let file = std::fs::File::open(path).map_err(|error| refused(&error))?;
-    let mut text = String::new();
-    (&file).take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|error| refused(&error))?;
-    let key = text.parse().map_err(|error| refused(&error))?;
-    let mode = file.metadata().map_err(|error| refused(&error))?.mode();
-    if mode & 0o077 != 0 {
-        let message = format!("other users may read the secret key in {path:?}");
-        let hint = format!("chmod 600 {}, or make another: fontana keygen FILE", path.display());
-        return Err(Failure::new(Outcome::Authentication, message, hint));
-    }
-    Ok(key)
+    Ok(Some(GroupSeal { key, mode }))
 }
 
 /// The description of a session before anything is sent.
@@ -251,6 +247,8 @@ struct Outline {
     interface: String,
     /// Bits per second of all channels.
     rate_bits_per_second: u64,
+    /// Bytes of a packet before its symbol, without IP and UDP headers.
+    packet_header: u64,
 }
 
 impl Outline {
@@ -262,6 +260,10 @@ impl Outline {
                 [] => arguments.rate,
                 // Their sum is at most the rate.
                 layers => layers.iter().sum(),
+            },
+            packet_header: match arguments.group_key {
+                Some(_) => PACKET_HEADER + SEAL_BYTES as u64,
+                None => PACKET_HEADER,
             },
         })
     }
@@ -362,7 +364,8 @@ impl Outline {
     /// Duration of one pass over the content, without control packets (under 1 %).
     fn pass(&self, source_symbols: u64, symbol_size: u16) -> Duration {
         let version = IpVersion::of(self.addressing.address().ip());
-        let packet = PACKET_HEADER + version.header_size() as u64 + u64::from(symbol_size);
+        let headers = self.packet_header + version.header_size() as u64;
+        let packet = headers + u64::from(symbol_size);
         let copies = self.addressing.to.len() as u64;
         let bits = (source_symbols * packet * copies * 8) as f64;
         Duration::from_secs_f64(bits / self.rate_bits_per_second.max(1) as f64)

@@ -245,6 +245,19 @@ pub(crate) struct SendArguments {
     /// The ticket then names the public key, and receivers accept only what is signed with it.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) sign: Option<PathBuf>,
+    /// Seal every packet with the group key in FILE (fontana keygen --group)
+    ///
+    /// Receivers with the key (fontana recv --group-key) drop all packets that no member of the
+    /// group has sent. Each member can send in the name of the others. Receivers without the key
+    /// can still receive, unless packets are encrypted (--encrypt). Do not continue a sender twice
+    /// from one snapshot of a virtual machine: that breaks the cipher.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) group_key: Option<PathBuf>,
+    /// With --group-key: encrypt packets, so that only the group can read them
+    ///
+    /// All but the headers is encrypted: addresses, numbers and lengths stay visible.
+    #[arg(long, requires = "group_key")]
+    pub(crate) encrypt: bool,
     /// Let the signature expire after this time, if the sender no longer runs
     ///
     /// The sender renews it every third of the time. Receivers that know the key but not the

@@ -1,5 +1,6 @@
 //! Messages and hints for receptions that did not succeed.
 
+use super::sealed;
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::failure::Failure;
 use crate::progress::whole_seconds;
@@ -252,6 +253,9 @@ impl Circumstances {
         let Self { place, group, .. } = self;
         let stats = &summary.progress.stats;
         let after = Time(whole_seconds(summary.progress.elapsed));
+        if let Some(mismatch) = sealed::mismatch(&summary.progress, place) {
+            return mismatch;
+        }
         if stats.datagrams == 0 {
             let joined = if self.is_group { "the group was joined" } else { "the port was open" };
             let hint = format!(

@@ -1,12 +1,13 @@
 //! What a receiver can tell while no packet of its session arrives.
 
+use super::sealed;
 use crate::address::source_interface;
 use crate::args::ReceiveArguments;
 use crate::console::Console;
 use crate::units::{Count, Time};
+use fontana::ReceiveProgress;
 use fontana::net::doctor::{self, Verdict};
 use fontana::net::{Interface, Interfaces};
-use fontana::{ReceiveProgress, ReceiverStats};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -35,8 +36,14 @@ impl<'a> Unheard<'a> {
         Self { arguments, interface: interface.to_owned(), address }
     }
 
-    pub(super) fn warn(&self, stats: &ReceiverStats, console: &Console) {
+    pub(super) fn warn(&self, progress: &ReceiveProgress, console: &Console) {
         let Self { interface, address, .. } = self;
+        if let Some((message, hint)) =
+            sealed::mismatch(progress, &format!("{address} ({interface})"))
+        {
+            return console.warning(&message, &hint);
+        }
+        let stats = &progress.stats;
         let message =
             format!("no packet of the session on {address} ({interface}) for {}", Time(PATIENCE));
         let mut lines = vec![self.why()];

@@ -39,6 +39,7 @@ pub(super) fn run(
         .announce(arguments.wait.unwrap_or_default())
         .signer(plan.format.signer)
         .expires_after(plan.format.expires_after)
+        .group_seal(plan.format.group_seal)
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;

@@ -10,6 +10,7 @@ mod events;
 mod failures;
 mod foreign_flute;
 mod forged;
+mod group_key;
 mod hook;
 mod lab;
 mod mirrors;
