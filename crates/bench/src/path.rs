@@ -1,6 +1,6 @@
 //! Processor time of a packet, by the stages of the path from a file to a file: reading and
-//! encoding, deciding and writing headers, sockets, and placing, hashing and recovering. Each stage
-//! runs the code that a transfer runs, alone and on one thread.
+//! encoding, deciding and writing headers, the seals of a group key, sockets, and placing, hashing
+//! and recovering. Each stage runs the code that a transfer runs, alone and on one thread.
 
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -9,6 +9,7 @@ mod content;
 mod encode;
 mod header;
 mod row;
+mod seal;
 mod socket;
 mod stage;
 mod store;
@@ -20,7 +21,7 @@ use stage::Stage;
 pub(crate) const USAGE: &str = "\
 usage: fontana-bench path [--stage NAME,..] [--smoke] [--json] [--directory DIR]
 
-  path    processor time of a packet in each stage: socket, header, encode, store";
+  path    processor time of a packet in each stage: socket, header, seal, encode, store";
 
 /// Bytes of the file, and of that of `--smoke`.
 const SIZE: u64 = 64 << 20;
@@ -85,6 +86,7 @@ fn measure(plan: &PathPlan) -> Result<Vec<PathRow>, String> {
         rows.extend(match stage {
             Stage::Socket => socket::measure(&content)?,
             Stage::Header => header::measure(&content)?,
+            Stage::Seal => seal::measure(&content),
             Stage::Encode => encode::measure(&content),
             Stage::Store => store::measure(&content),
         });
@@ -124,7 +126,10 @@ mod tests {
         assert_eq!((whole.stages, whole.size), (Stage::ALL.to_vec(), SIZE));
         let part = parse("--stage store,socket --smoke").unwrap();
         assert_eq!((part.stages, part.size), (vec![Stage::Store, Stage::Socket], SMOKE_SIZE));
-        assert_eq!(parse("--stage x").unwrap_err(), "x is none of socket, header, encode, store");
+        assert_eq!(
+            parse("--stage x").unwrap_err(),
+            "x is none of socket, header, seal, encode, store"
+        );
         assert_eq!(parse("--stage").unwrap_err(), "--stage needs a value");
         assert_eq!(parse("--fast").unwrap_err(), "what is --fast?");
     }

@@ -26,7 +26,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Peers run between network namespaces. Each stage of a transfer is measured alone.
     (
         "fontana-bench",
-        &["fontana-fec", "fontana-net", "fontana-proto", "fontana-store", "fontana-wire"],
+        &[
+            "fontana",
+            "fontana-fec",
+            "fontana-net",
+            "fontana-proto",
+            "fontana-store",
+            "fontana-wire",
+        ],
     ),
     ("fontana-testing", &[]),
 ];

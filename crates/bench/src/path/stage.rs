@@ -10,6 +10,8 @@ pub(super) enum Stage {
     Socket,
     /// Decisions of the protocol, and headers.
     Header,
+    /// The tags and the encryption of a group key.
+    Seal,
     /// Reading a file, and encoding.
     Encode,
     /// Writing a file, hashing and recovering it.
@@ -17,12 +19,14 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 4] = [Self::Socket, Self::Header, Self::Encode, Self::Store];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Socket, Self::Header, Self::Seal, Self::Encode, Self::Store];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Socket => "socket",
             Self::Header => "header",
+            Self::Seal => "seal",
             Self::Encode => "encode",
             Self::Store => "store",
         }
