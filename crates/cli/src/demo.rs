@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::events::{DemoEvent, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
+use crate::hints;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::ThreadError;
@@ -173,7 +174,8 @@ fn pour(
             sent
         };
         let sender = spawn_scoped(scope, "send", send).inspect_err(give_up)?;
-        let lost = || Failure::new(Outcome::Io, "a thread of the demonstration died", "");
+        let message = "a thread of the demonstration panicked";
+        let lost = || Failure::new(Outcome::InternalError, message, hints::PANIC);
         let outcomes: Result<Vec<_>, _> =
             receivers.into_iter().map(|receiver| receiver.join().map_err(|_| lost())).collect();
         enough.cancel();

@@ -588,6 +588,7 @@ pub(crate) fn verdict(verdict: Outcome) -> &'static str {
         Outcome::Refused => "refused",
         Outcome::Authentication => "authentication",
         Outcome::SourceChanged => "source_changed",
+        Outcome::InternalError => "internal_error",
         Outcome::NothingReceived => "nothing_heard",
         Outcome::Interrupted => "interrupted",
     }

@@ -9,6 +9,9 @@ pub(crate) fn hint(kind: ErrorKind) -> &'static str {
 }
 
 const DEFECT: &str = "this is a defect of the program: please report it";
+/// The hint for a panic, in whichever thread.
+pub(crate) const PANIC: &str = "this is a defect of the program: please report it, with what it \
+                                printed; what was received is saved, and the same command resumes";
 const DOCTOR: &str = "see what this host can do: fontana doctor";
 
 /// A hint of several lines has line breaks.
@@ -143,6 +146,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::StreamTooLarge, "if you trust the sender, accept more: --max-size"),
     (ErrorKind::StreamFailed, "somebody forges packets, or a machine is broken"),
     (ErrorKind::StreamBySender, "see what the sender says"),
+    (ErrorKind::Panic, PANIC),
 ];
 
 #[cfg(test)]

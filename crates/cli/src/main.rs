@@ -30,6 +30,7 @@ use args::{Arguments, Command, Talk};
 use clap::Parser;
 use console::Console;
 use failure::Failure;
+use fontana::net::thread::catch;
 use fontana::{CancellationToken, Outcome};
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,7 +44,10 @@ fn main() -> ExitCode {
     let stop = CancellationToken::new();
     let Talk { json, quiet } = command.talk();
     let console = Console::new(json, quiet, command.writes_data(), &stop);
-    let outcome = run(&command, &console, &stop).unwrap_or_else(|failure| {
+    let result = catch(|| run(&command, &console, &stop)).unwrap_or_else(|panic| {
+        Err(Failure::new(Outcome::InternalError, panic.to_string(), hints::PANIC))
+    });
+    let outcome = result.unwrap_or_else(|failure| {
         console.failure(&failure);
         failure.outcome
     });

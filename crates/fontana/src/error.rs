@@ -1,7 +1,8 @@
 //! The errors of a session.
 //!
-//! An [`Error`] belongs to one of three groups: invalid options ([`SetupError`]), a failure of the
-//! system or the network ([`IoError`]), or content that cannot be received ([`TransferError`]).
+//! An [`Error`] belongs to one of four groups: invalid options ([`SetupError`]), a failure of the
+//! system or the network ([`IoError`]), content that cannot be received ([`TransferError`]), or a
+//! panic ([`PanicError`]).
 //! Each error has an [`ErrorKind`], by which a program can handle it, and the [`Outcome`] of a
 //! session that ends with it.
 
@@ -11,7 +12,7 @@ pub use kind::ErrorKind;
 
 use crate::outcome::Outcome;
 use fontana_net::{
-    InterfaceError, MissingNeighbor, MtuError, ReceiveError, SendError, ThreadError,
+    InterfaceError, MissingNeighbor, MtuError, PanicError, ReceiveError, SendError, ThreadError,
 };
 use fontana_proto::{Category, ControlError, JobError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
@@ -34,6 +35,10 @@ pub enum Error {
     /// The content that is sent or received is unusable.
     #[error(transparent)]
     Transfer(#[from] TransferError),
+    /// A thread of the session panicked: a defect of this library, or of a reader or writer that
+    /// the application gave it. What was received is saved.
+    #[error(transparent)]
+    Panic(#[from] PanicError),
 }
 
 /// Options that contradict each other, the content, or this host.
@@ -375,6 +380,7 @@ impl Error {
             Self::Setup(error) => error.kind(),
             Self::Io(error) => error.kind(),
             Self::Transfer(error) => error.kind(),
+            Self::Panic(_) => ErrorKind::Panic,
         }
     }
 

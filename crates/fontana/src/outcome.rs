@@ -23,13 +23,15 @@ pub enum Outcome {
     SourceChanged,
     /// Nothing was received.
     NothingReceived,
+    /// A defect of the program, which panicked; what was received is saved.
+    InternalError,
     /// Interrupted; what was received is saved.
     Interrupted,
 }
 
 impl Outcome {
     /// All outcomes.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Complete,
         Self::Usage,
         Self::Incomplete,
@@ -38,6 +40,7 @@ impl Outcome {
         Self::Refused,
         Self::Authentication,
         Self::SourceChanged,
+        Self::InternalError,
         Self::NothingReceived,
         Self::Interrupted,
     ];
@@ -46,16 +49,17 @@ impl Outcome {
     #[must_use]
     pub fn worst(self, other: Self) -> Self {
         let rank = |outcome| match outcome {
-            Self::Authentication => 0,
-            Self::VerificationFailed => 1,
-            Self::Io => 2,
-            Self::Refused => 3,
-            Self::SourceChanged => 4,
-            Self::Usage => 5,
-            Self::Interrupted => 6,
-            Self::Incomplete => 7,
-            Self::NothingReceived => 8,
-            Self::Complete => 9,
+            Self::InternalError => 0,
+            Self::Authentication => 1,
+            Self::VerificationFailed => 2,
+            Self::Io => 3,
+            Self::Refused => 4,
+            Self::SourceChanged => 5,
+            Self::Usage => 6,
+            Self::Interrupted => 7,
+            Self::Incomplete => 8,
+            Self::NothingReceived => 9,
+            Self::Complete => 10,
         };
         if rank(self) <= rank(other) { self } else { other }
     }
@@ -68,6 +72,7 @@ mod tests {
     #[test]
     fn the_first_that_applies_wins() {
         let order = [
+            Outcome::InternalError,
             Outcome::Authentication,
             Outcome::VerificationFailed,
             Outcome::Io,

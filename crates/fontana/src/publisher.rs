@@ -35,7 +35,7 @@ use crate::session::{Events, Running};
 use changes::{Changes, POLL_EVERY};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use folder::{Folder, Note};
-use fontana_net::thread::spawn_scoped;
+use fontana_net::thread::{catch, spawn_scoped};
 use fontana_store::Tree;
 use fontana_wire::{SecretKey, Tsi};
 use handover::{Handover, STOP_LATENCY};
@@ -230,7 +230,11 @@ impl Publish {
             let version = send.format.fontana().map_or(0, |format| format.version);
             let folder = Folder::new(send, version, settle, changes, ended.clone());
             let outbox = folder::Outbox { ready, note, handover, news };
-            spawn_scoped(scope, "folder", move || folder.run(first, &outbox))?;
+            spawn_scoped(scope, "folder", move || {
+                if let Err(panic) = catch(|| folder.run(first, &outbox)) {
+                    let _ = outbox.note.send(Note::Failed(panic.into()));
+                }
+            })?;
             let result = send_versions(&inbox, &End { token, at: end }, emit);
             ended.cancel();
             drop(inbox);
@@ -304,8 +308,11 @@ fn send_versions(
         let session = match inbox.prepared.recv_timeout(STOP_LATENCY) {
             Ok(session) => session,
             Err(RecvTimeoutError::Timeout) => continue,
-            // The other thread has panicked, and the panic has been reported.
-            Err(RecvTimeoutError::Disconnected) => break,
+            // The other thread has panicked.
+            Err(RecvTimeoutError::Disconnected) => {
+                inbox.emit_notes(report.versions > 0, emit)?;
+                break;
+            }
         };
         emit(PublishEvent::Version(Arc::clone(session.shared_description())));
         report.versions += 1;
@@ -346,7 +353,8 @@ fn send_versions(
 fn is_passing(error: &Error) -> bool {
     !matches!(
         error,
-        Error::Io(IoError::Send(_) | IoError::Thread(_) | IoError::System { .. })
+        Error::Panic(_)
+            | Error::Io(IoError::Send(_) | IoError::Thread(_) | IoError::System { .. })
             | Error::Setup(SetupError::Send(_) | SetupError::Interface(_) | SetupError::Mtu(_))
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use fontana_net::thread::spawn;
+use fontana_net::thread::{PanicError, spawn};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -59,8 +59,8 @@ impl<E: Send + 'static, R: Send + 'static> Running<E, R> {
         let Some(thread) = self.thread.take() else {
             return Err(Error::system("join a session")(std::io::Error::other("it was joined")));
         };
-        // A panic in the thread is a defect of this crate, and is propagated.
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let name = thread.thread().name().unwrap_or_default().to_owned();
+        thread.join().unwrap_or_else(|panic| Err(PanicError::new(&name, &*panic).into()))
     }
 }
 
@@ -276,6 +276,18 @@ mod tests {
             Ok(1)
         });
         assert_eq!(session.join().unwrap(), 1);
+    }
+
+    #[test]
+    fn a_panic_ends_the_events_and_is_an_error() {
+        let session = running(|_, emit| {
+            emit(1);
+            std::panic::resume_unwind(Box::new("a defect"))
+        });
+        assert_eq!(session.events().collect::<Vec<_>>(), [1]);
+        let error = session.join().unwrap_err();
+        assert_eq!(error.to_string(), "thread \"test\" panicked: a defect");
+        assert_eq!(error.outcome(), crate::outcome::Outcome::InternalError);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! | [`channels`] | the sockets of a session's channels |
 //! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
 //! | [`frames`] | raw Ethernet frames, for relays |
-//! | [`thread`] | named threads, whose start may fail |
+//! | [`thread`] | named threads, whose start may fail, and their panics as errors |
 //! | [`namespace`] | network namespaces of this process, for hosts that are threads, and a switch between them |
 //! | [`neighbor`] | whether the kernel knows where on a link a host is |
 //! | [`doctor`] | checks whether multicast works on this host, and suggests remedies |
@@ -81,4 +81,4 @@ pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 pub use sender::{
     ChannelAddress, LossCause, MtuDrop, SendConfig, SendError, SendLoss, SendSocket, Sent,
 };
-pub use thread::ThreadError;
+pub use thread::{PanicError, ThreadError};

@@ -26,7 +26,10 @@ use fontana_proto::ChannelId;
 use crate::channels::{Change, Changes, Channels};
 use crate::readiness::Readiness;
 use crate::receiver::{Batch, ReceiveSocket};
-use crate::thread::{self, ThreadError};
+use crate::thread::{self, PanicError, ThreadError};
+
+/// The thread's name.
+const NAME: &str = "fontana-receive";
 
 /// Longest wait in the kernel. Every event wakes the thread, so this only limits the delay if an
 /// event is missed.
@@ -166,8 +169,8 @@ impl ReceiveThread {
             reported: 0,
             spare: Batch::with_size(config.batch_size),
         };
-        let thread = thread::spawn("fontana-receive", move || drain.run())
-            .map_err(|ThreadError(error)| error)?;
+        let thread =
+            thread::spawn(NAME, move || drain.run()).map_err(|ThreadError(error)| error)?;
         Ok(Self { batches, channels, stop, thread: Some(thread) })
     }
 
@@ -186,7 +189,7 @@ impl ReceiveThread {
     /// that were not taken from [`Self::batches`] are dropped.
     ///
     /// # Errors
-    /// The reason if the thread had ended before.
+    /// The reason if the thread had ended before; it may be a [`PanicError`].
     pub fn stop(mut self) -> io::Result<LocalLoss> {
         self.join()
     }
@@ -196,7 +199,7 @@ impl ReceiveThread {
         self.channels.wake();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            Some(Err(_)) => Err(io::Error::other("the receive thread panicked")),
+            Some(Err(panic)) => Err(io::Error::other(PanicError::new(NAME, &*panic))),
             None => Ok(LocalLoss::default()),
         }
     }

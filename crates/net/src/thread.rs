@@ -1,4 +1,5 @@
-//! Named threads, whose start may fail. A thread runs in the tracing span of its starter.
+//! Named threads, whose start may fail, and their panics as errors. A thread runs in the tracing
+//! span of its starter.
 //!
 //! `std::thread::spawn` and `Scope::spawn` panic if the system has no thread left: a limit on
 //! processes (`ulimit -u`, the `pids` controller of a container) or no memory for a stack. These
@@ -7,7 +8,9 @@
 //! A caller that returns the error from inside a scope must end the threads that it has started
 //! before, by dropping its ends of their channels or by a flag: the scope waits for them.
 
+use std::any::Any;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 use tracing::Span;
 
@@ -15,6 +18,36 @@ use tracing::Span;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start a thread: {0}")]
 pub struct ThreadError(#[source] pub io::Error);
+
+/// A panic: a defect of this program, or of code that its user gave it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("thread {thread:?} panicked: {message}")]
+pub struct PanicError {
+    /// Name of the thread; empty if it has none.
+    pub thread: String,
+    /// What it panicked with; empty if that is no text.
+    pub message: String,
+}
+
+impl PanicError {
+    /// The panic of a thread. `payload`: what `catch_unwind` or a join returned.
+    pub fn new(thread: &str, payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self { thread: thread.to_owned(), message: text.unwrap_or_default().to_owned() }
+    }
+}
+
+/// Calls `work`. What it owns is dropped also if it panics; what it borrows must then not be used
+/// again, except by code that ends.
+///
+/// # Errors
+/// Its panic, which has been printed.
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, PanicError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        PanicError::new(std::thread::current().name().unwrap_or_default(), &*payload)
+    })
+}
 
 /// Starts a thread. Linux shows the first 15 bytes of `name` (`top -H`).
 ///
@@ -41,4 +74,24 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     let span = Span::current();
     let work = move || span.in_scope(work);
     Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(ThreadError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_names_its_thread_and_its_message() {
+        let silent = |payload: Box<dyn Any + Send>| -> u8 { std::panic::resume_unwind(payload) };
+        let catching = move || {
+            let text = catch(|| silent(Box::new("why")));
+            let owned = catch(|| silent(Box::new("why".to_owned())));
+            (text, owned, catch(|| silent(Box::new(7))), catch(|| 7))
+        };
+        let ended = spawn("worker", catching).unwrap().join().unwrap();
+        let panicked = |message: &str| {
+            Err(PanicError { thread: "worker".to_owned(), message: message.to_owned() })
+        };
+        assert_eq!(ended, (panicked("why"), panicked("why"), panicked(""), Ok(7)));
+    }
 }

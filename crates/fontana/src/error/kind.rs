@@ -152,6 +152,8 @@ pub enum ErrorKind {
     StreamFailed,
     /// The sender aborted the stream.
     StreamBySender,
+    /// A thread of the session panicked.
+    Panic,
 }
 
 impl ErrorKind {
@@ -227,6 +229,7 @@ impl ErrorKind {
         Self::StreamTooLarge,
         Self::StreamFailed,
         Self::StreamBySender,
+        Self::Panic,
     ];
 
     /// The outcome of a session that an error of this kind ends.
@@ -302,6 +305,7 @@ impl ErrorKind {
             | Self::StreamLost
             | Self::StreamBehind
             | Self::StreamBySender => Outcome::Incomplete,
+            Self::Panic => Outcome::InternalError,
         }
     }
 }
@@ -431,7 +435,7 @@ mod tests {
         for (number, &kind) in ErrorKind::ALL.iter().enumerate() {
             assert_eq!(kind as usize, number, "{kind:?}");
         }
-        assert_eq!(ErrorKind::ALL.last(), Some(&ErrorKind::StreamBySender), "the last of all");
+        assert_eq!(ErrorKind::ALL.last(), Some(&ErrorKind::Panic), "the last of all");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
-    Channels, Clock, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
+    Channels, Clock, PanicError, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
 };
 use fontana_proto::{
     ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, ReceiveDone,
@@ -147,12 +147,22 @@ pub(super) fn run(
         over.map(|over| thread.result(over))
     });
     let missing = target.end();
-    let mut result = result?;
+    let mut result = match (result, rx.stop()) {
+        // The receive thread had ended by itself.
+        (Err(_), Err(reason)) => Err(receive_failure(reason)),
+        (result, _) => result,
+    }?;
     for missing in missing {
         result.report.outcome = result.report.outcome.worst(missing.outcome());
         result.report.failures.push(Arc::new(missing));
     }
     Ok(result)
+}
+
+/// Why the receive thread ended.
+fn receive_failure(reason: std::io::Error) -> Error {
+    let failed = |reason| Error::system("receive")(reason);
+    reason.downcast::<PanicError>().map_or_else(failed, Error::from)
 }
 
 /// The endpoint, as the options describe it.
@@ -323,6 +333,7 @@ impl DecidingThread<'_, '_> {
             select_biased! {
                 recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
                 recv(reports.target) -> report => if let Ok(report) = report { self.on_target(report) },
+                recv(reports.panics) -> panic => if let Ok(panic) = panic { return Err(panic.into()) },
                 recv(delivered) -> report => if let Ok(report) = report { self.on_delivery(report) },
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
                     self.core.endpoint.accept(session);

@@ -6,7 +6,7 @@ use super::target::{Target, TargetReport};
 use super::worker::{self, Attempt, WorkerReport};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use fontana_net::thread::spawn_scoped;
+use fontana_net::thread::{PanicError, catch, spawn_scoped};
 use fontana_proto::{ReceiveJob, SymbolBytes};
 use fontana_store::Staging;
 use std::sync::Arc;
@@ -36,20 +36,34 @@ pub(super) struct Threads {
 pub(super) struct Reports {
     pub(super) workers: Receiver<WorkerReport>,
     pub(super) target: Receiver<TargetReport>,
+    /// Panics of the threads.
+    pub(super) panics: Receiver<PanicError>,
 }
 
 /// Where the threads report.
 pub(super) struct ReportSenders {
     pub(super) workers: Sender<WorkerReport>,
     pub(super) target: Sender<TargetReport>,
+    pub(super) panics: Sender<PanicError>,
 }
 
 /// The channels of the threads' reports.
 pub(super) fn report_channels() -> (ReportSenders, Reports) {
     let (workers, worker_reports) = unbounded();
     let (target, target_reports) = unbounded();
-    let reports = Reports { workers: worker_reports, target: target_reports };
-    (ReportSenders { workers, target }, reports)
+    let (panics, caught) = unbounded();
+    let reports = Reports { workers: worker_reports, target: target_reports, panics: caught };
+    (ReportSenders { workers, target, panics }, reports)
+}
+
+/// `work`, with its panic reported. What it owns is dropped before, its queues among it, so that no
+/// other thread waits for it.
+fn reporting(panics: Sender<PanicError>, work: impl FnOnce() + Send) -> impl FnOnce() + Send {
+    move || {
+        if let Err(panic) = catch(work) {
+            let _ = panics.send(panic);
+        }
+    }
 }
 
 /// How many threads solve, and how many recover, and what each of the latter may use.
@@ -125,24 +139,27 @@ impl Threads {
         target: &'scope mut Target,
         reports: ReportSenders,
     ) -> Result<Self, Error> {
-        let ReportSenders { workers: reports, target: target_reports } = reports;
+        let ReportSenders { workers: reports, target: target_reports, panics } = reports;
         let (threads, queues) = Self::queues();
         // The endpoint bounds the number of blocks that are worked on.
         let (bytes_jobs, bytes_queue) = unbounded();
         for _ in 0..share.count {
             let (queue, reports) = (bytes_queue.clone(), reports.clone());
             let work = move || worker::run_on_bytes(&queue, &reports, share.bytes);
-            spawn_scoped(scope, "recover", work)?;
+            spawn_scoped(scope, "recover", reporting(panics.clone(), work))?;
         }
         let placer_reports = reports.clone();
         let work = move || placer::run(&queues.placer, bytes_jobs, &placer_reports);
-        spawn_scoped(scope, "place", work)?;
+        spawn_scoped(scope, "place", reporting(panics.clone(), work))?;
         for _ in 0..share.count {
             let (attempts, reports) = (queues.solver.clone(), reports.clone());
-            spawn_scoped(scope, "solve", move || worker::run_solver(&attempts, &reports))?;
+            let work = move || worker::run_solver(&attempts, &reports);
+            spawn_scoped(scope, "solve", reporting(panics.clone(), work))?;
         }
-        spawn_scoped(scope, "sync", move || syncer::run(&queues.syncer, &reports))?;
-        spawn_scoped(scope, "disk", move || target.run(&queues.target, &target_reports))?;
+        let work = move || syncer::run(&queues.syncer, &reports);
+        spawn_scoped(scope, "sync", reporting(panics.clone(), work))?;
+        let work = move || target.run(&queues.target, &target_reports);
+        spawn_scoped(scope, "disk", reporting(panics, work))?;
         Ok(threads)
     }
 

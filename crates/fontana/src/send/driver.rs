@@ -16,7 +16,7 @@ use crate::seal::PacketSealer;
 use crossbeam_channel::{Receiver, TryRecvError, never, unbounded};
 use fontana_net::clock::wake_promptly;
 use fontana_net::thread::spawn_scoped;
-use fontana_net::{Alarm, Clock, SendSocket};
+use fontana_net::{Alarm, Clock, PanicError, SendSocket};
 use fontana_proto::{
     DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Sender, SenderEvent,
 };
@@ -66,7 +66,7 @@ pub(super) fn run(
     let Transmission { renewal, solved, solving_window, .. } = transmission;
     let (jobs, job_queue) = unbounded();
     let (blocks, block_queue) = unbounded();
-    let (finished, encoded) = unbounded::<Encoded>();
+    let (finished, encoded) = unbounded();
     let alarm = Alarm::for_this_thread();
     wake_promptly();
     std::thread::scope(|scope| {
@@ -118,7 +118,7 @@ struct PacingThread {
 impl PacingThread {
     fn run(
         mut self,
-        encoded: Receiver<Encoded>,
+        encoded: Receiver<Result<Encoded, PanicError>>,
         stop: &CancellationToken,
         emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
@@ -130,7 +130,7 @@ impl PacingThread {
                 self.core.runner.add(next.encoders);
                 self.core.endpoint.extend(&next.objects, next.control);
             }
-            self.take_encoded(&encoded);
+            self.take_encoded(&encoded)?;
             self.poll(now)?;
             let elapsed = Duration::from_nanos(now.as_nanos());
             if let Some(head) = self.renewal.as_mut().and_then(|renewal| renewal.poll(elapsed)) {
@@ -156,21 +156,25 @@ impl PacingThread {
     }
 
     /// Accepts the batches that workers have finished.
-    fn take_encoded(&mut self, encoded: &Receiver<Encoded>) {
+    fn take_encoded(
+        &mut self,
+        encoded: &Receiver<Result<Encoded, PanicError>>,
+    ) -> Result<(), Error> {
         loop {
             match encoded.try_recv() {
                 Ok(encoded) => {
+                    let encoded = encoded?;
                     let done = self.core.runner.finish(encoded);
                     self.core.endpoint.handle_done(self.now(), done);
                     // A session without an end whose objects all failed would delay receivers for
                     // nothing.
                     self.ended |= self.core.runner.all_failed();
                 }
-                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Empty) => return Ok(()),
                 // All workers have ended.
                 Err(TryRecvError::Disconnected) => {
                     self.ended = true;
-                    return;
+                    return Ok(());
                 }
             }
         }

@@ -6,7 +6,8 @@ use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender as ChannelSender, select_biased};
 use fontana_fec::{Esi, PlanCache, Sbn};
-use fontana_net::Bell;
+use fontana_net::thread::catch;
+use fontana_net::{Bell, PanicError};
 use fontana_proto::{
     BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob,
 };
@@ -117,7 +118,7 @@ pub(super) struct Worker {
     pub(super) jobs: Receiver<EncodeJob>,
     /// Blocks to be solved while there is no job.
     pub(super) blocks: Receiver<UnsolvedBlock>,
-    pub(super) finished: ChannelSender<Encoded>,
+    pub(super) finished: ChannelSender<Result<Encoded, PanicError>>,
     /// Wakes the pacing thread if it waits for a batch.
     pub(super) bell: Bell,
     /// Memory of an encoding in bytes.
@@ -125,14 +126,21 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Encodes batches until the queue is closed.
+    /// Encodes batches until the queue is closed. Reports a panic.
     pub(super) fn run(self) {
         crate::system::give_way();
+        if let Err(panic) = catch(|| self.encode_all()) {
+            let _ = self.finished.send(Err(panic));
+            self.bell.ring();
+        }
+    }
+
+    fn encode_all(&self) {
         loop {
             select_biased! {
                 recv(self.jobs) -> job => {
                     let Ok(encoded) = job.map(|job| job.run(self.bytes)) else { return };
-                    if self.finished.send(encoded).is_err() {
+                    if self.finished.send(Ok(encoded)).is_err() {
                         return;
                     }
                     self.bell.ring();

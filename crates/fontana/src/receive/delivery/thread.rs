@@ -7,7 +7,7 @@ use super::sink::Sink;
 use crate::error::{Error, IoError};
 use crate::receive::object::OpenObject;
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use fontana_net::thread::spawn;
+use fontana_net::thread::{catch, spawn};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -59,7 +59,11 @@ impl DeliveryThread {
         let delivered = Arc::new(AtomicU64::new(0));
         let may_block = sink.may_block();
         let counting = CountingSink { sink, delivered: Arc::clone(&delivered) };
-        let thread = spawn("deliver", move || run(counting, &queue, &reports_out))?;
+        let thread = spawn("deliver", move || {
+            if let Err(panic) = catch(|| run(counting, &queue, &reports_out)) {
+                let _ = reports_out.send(DeliveryReport::Failed(panic.into()));
+            }
+        })?;
         let thread = Some(thread).filter(|_| !may_block);
         Ok(Self { jobs, reports, delivered, thread })
     }
@@ -91,7 +95,7 @@ impl DeliveryThread {
     pub(super) fn end(self) -> u64 {
         drop(self.jobs);
         if let Some(thread) = self.thread {
-            // A panic there is a defect of ours; it was printed.
+            // It has reported its panic.
             let _ = thread.join();
         }
         self.delivered.load(Ordering::Relaxed)

@@ -9,14 +9,15 @@ use super::wanted::Wanted;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use fontana_fec::Sbn;
-use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
+use fontana_net::{PanicError, ThreadError};
 use fontana_store::{StagingError, TargetDirectory};
 use fontana_wire::{BlockHasher, Entry, Hash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often the progress is reported.
@@ -144,8 +145,7 @@ impl Survey<'_> {
                     (self.report)(SurveyProgress { bytes, of });
                 }
             });
-            // The blocks of a thread that panicked do not agree.
-            others.into_iter().filter_map(|other| other.join().ok()).fold(own, Result::and)
+            others.into_iter().map(joined).fold(own, Result::and)
         });
         result?;
         if of > 0 {
@@ -153,6 +153,11 @@ impl Survey<'_> {
         }
         Ok(agreeing.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The result of a thread; its panic is an error.
+fn joined(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
+    thread.join().unwrap_or_else(|panic| Err(PanicError::new("compare", &*panic).into()))
 }
 
 impl Comparison<'_> {

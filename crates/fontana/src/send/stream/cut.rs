@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Lent, PlanCache, Scratch};
 use fontana_net::Bell;
-use fontana_net::thread::spawn;
+use fontana_net::thread::{catch, spawn};
 use fontana_proto::repair_symbols;
 use fontana_wire::{BlockHasher, Hash};
 use std::io::{self, Read};
@@ -49,13 +49,21 @@ impl Cutter {
     ) -> Result<Receiver<Result<Prepared, Error>>, Error> {
         let (chunks, read) = bounded(CHUNKS);
         let (fragments, cut) = bounded(1);
-        spawn("read", move || read_all(reader, &chunks))?;
+        spawn("read", move || {
+            // A reader that panics has not come to its end.
+            if let Err(panic) = catch(|| read_all(reader, &chunks)) {
+                let _ = chunks.send(Err(panic.into()));
+            }
+        })?;
         spawn("cut", move || {
-            self.run(&read, &|fragment| {
+            let emit = |fragment: Result<Prepared, Error>| {
                 let is_taken = fragments.send(fragment).is_ok();
                 bell.ring();
                 is_taken
-            });
+            };
+            if let Err(panic) = catch(|| self.run(&read, &emit)) {
+                emit(Err(panic.into()));
+            }
             drop(fragments);
             bell.ring();
         })?;
@@ -65,7 +73,7 @@ impl Cutter {
     /// Emits fragments until the end of the chunks, or until one is not taken.
     fn run(
         &self,
-        chunks: &Receiver<io::Result<Vec<u8>>>,
+        chunks: &Receiver<Result<Vec<u8>, Error>>,
         emit: &dyn Fn(Result<Prepared, Error>) -> bool,
     ) {
         crate::system::give_way();
@@ -111,7 +119,7 @@ impl Cutter {
             }
             if let Some(Err(error)) = end {
                 // It is not taken only if the session has ended.
-                emit(Err(IoError::Producer { error }.into()));
+                emit(Err(error));
                 return;
             }
             if end.is_some() {
@@ -142,7 +150,7 @@ impl Cutter {
     }
 }
 
-fn read_all(mut reader: impl Read, chunks: &Sender<io::Result<Vec<u8>>>) {
+fn read_all(mut reader: impl Read, chunks: &Sender<Result<Vec<u8>, Error>>) {
     loop {
         let mut chunk = vec![0; CHUNK];
         let result = match reader.read(&mut chunk) {
@@ -152,7 +160,7 @@ fn read_all(mut reader: impl Read, chunks: &Sender<io::Result<Vec<u8>>>) {
                 Ok(chunk)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
+            Err(error) => Err(IoError::Producer { error }.into()),
         };
         let failed = result.is_err();
         if chunks.send(result).is_err() || failed {
