@@ -18,23 +18,28 @@ pub struct ChannelSet {
 
 impl ChannelSet {
     /// True if `channel` is in the set.
-    pub const fn contains(&self, ChannelId(channel): ChannelId) -> bool {
-        self.bits[(channel >> 6) as usize] >> (channel & 63) & 1 == 1
+    pub fn contains(&self, ChannelId(channel): ChannelId) -> bool {
+        let word = self.bits.get(usize::from(channel >> 6)).copied().unwrap_or(0);
+        word >> (channel & 63) & 1 == 1
     }
 
     /// Adds `channel`. False if the set contained it.
-    pub const fn insert(&mut self, channel: ChannelId) -> bool {
+    pub fn insert(&mut self, channel: ChannelId) -> bool {
         let is_new = !self.contains(channel);
-        self.bits[(channel.0 >> 6) as usize] |= 1 << (channel.0 & 63);
-        self.count += is_new as u16;
+        if let Some(word) = self.bits.get_mut(usize::from(channel.0 >> 6)) {
+            *word |= 1 << (channel.0 & 63);
+        }
+        self.count += u16::from(is_new);
         is_new
     }
 
     /// Removes `channel`. False if the set did not contain it.
-    pub const fn remove(&mut self, channel: ChannelId) -> bool {
+    pub fn remove(&mut self, channel: ChannelId) -> bool {
         let was_there = self.contains(channel);
-        self.bits[(channel.0 >> 6) as usize] &= !(1 << (channel.0 & 63));
-        self.count -= was_there as u16;
+        if let Some(word) = self.bits.get_mut(usize::from(channel.0 >> 6)) {
+            *word &= !(1 << (channel.0 & 63));
+        }
+        self.count -= u16::from(was_there);
         was_there
     }
 

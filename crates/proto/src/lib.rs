@@ -66,6 +66,9 @@
 //! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
 //! | `pacer`, `random` | rate limit, and random numbers from a seed |
 
+// Any host can write the numbers that endpoints decide on: none of them is an index.
+#![deny(clippy::indexing_slicing)]
+
 mod channel;
 mod congestion;
 mod datagram;

@@ -35,6 +35,9 @@
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
+// Any host can write the lengths and numbers that are parsed here: none of them is an index.
+#![deny(clippy::indexing_slicing)]
+
 mod alc;
 mod bytes;
 mod cci;

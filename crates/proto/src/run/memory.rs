@@ -103,7 +103,9 @@ impl MemoryContent {
             for piece in layout.symbol_pieces(block.sbn, esi) {
                 let from = bytes.get(piece.in_object.start as usize..piece.in_object.end as usize);
                 let from = from.ok_or(MissingBytes)?;
-                out[piece.in_symbol.start..][..from.len()].copy_from_slice(from);
+                let end = piece.in_symbol.start + from.len();
+                let out = out.get_mut(piece.in_symbol.start..end).ok_or(MissingBytes)?;
+                out.copy_from_slice(from);
             }
             Ok::<(), MissingBytes>(())
         };
@@ -120,7 +122,9 @@ struct MissingBytes;
 pub fn append_symbol(block: &Intermediate, esi: Esi, datagram: &mut Vec<u8>) {
     let start = datagram.len();
     datagram.resize(start + block.width(), 0);
-    block.write_symbol(esi, &mut datagram[start..]);
+    if let Some(symbol) = datagram.get_mut(start..) {
+        block.write_symbol(esi, symbol);
+    }
 }
 
 /// Runs a sender's jobs on content in memory. Each batch that is not released has its encoded block
