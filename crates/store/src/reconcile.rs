@@ -3,7 +3,8 @@
 //! A staged file has its full length from its creation on. If it is shorter when a receiver resumes
 //! (a damaged disk, an interrupted copy, or a user truncated it), the bytes after its end are lost,
 //! although the journal has notes about them. Their symbols must be received again: a symbol that
-//! is read as zeros makes its whole block wrong.
+//! is read as zeros makes its whole block wrong. The length of a spool follows from its number of
+//! slots. In a spool of another length, a symbol may be in another place than its note says.
 
 use crate::failure::StagingError;
 use crate::ids::FileIndex;
@@ -18,15 +19,16 @@ use std::ops::Range;
 struct Available {
     /// Present length of each file that is too short.
     short: BTreeMap<FileIndex, u64>,
-    /// Present length of the spool.
-    spool: u64,
+    /// The spool has its length.
+    has_spool: bool,
 }
 
 impl Staging {
-    /// Removes from `kept` the symbols that lie after the end of a file of their object, and
-    /// records this in the journal. Then creates the large files, and extends existing ones to
-    /// their length. Call it after all files and `objects`, with their TOIs, were added, and before
-    /// anything is written. Does nothing unless an earlier receiver left files.
+    /// Removes from `kept` the symbols that lie after the end of a file of their object, or in a
+    /// spool of another length, and records this in the journal. Then creates the large files, and
+    /// gives existing ones their length. Call it after all files and `objects`, with their TOIs,
+    /// were added, and before anything is written. Does nothing unless an earlier receiver left
+    /// files.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].
@@ -70,7 +72,8 @@ impl Staging {
                 short.insert(index, length);
             }
         }
-        Ok(Available { short, spool: self.length_on_disk(&object.spool().file)? })
+        let spool = &object.spool().file;
+        Ok(Available { short, has_spool: self.length_on_disk(spool)? == spool.length })
     }
 }
 
@@ -87,10 +90,9 @@ impl Available {
             }
             remaining.in_place.retain(|&esi| self.has_source(object, sbn, esi));
         }
-        remaining.spooled.retain(|&(_, slot)| {
-            let end = object.spool().slot_range(sbn, slot).map(|range| range.end);
-            end.is_ok_and(|end| end <= self.spool)
-        });
+        remaining
+            .spooled
+            .retain(|&(_, slot)| self.has_spool && object.spool().slot_range(sbn, slot).is_ok());
         remaining
     }
 

@@ -359,6 +359,12 @@ impl Staging {
         files.list.get(index.0 as usize).cloned().ok_or(GeometryError::NoSuchFile(index))
     }
 
+    /// Reserves the numbers of the spools of `count` objects that are not received, so that numbers
+    /// do not depend on the selection.
+    pub fn pass_over_spools(&self, count: u32) {
+        self.spools.fetch_add(count, Ordering::Relaxed);
+    }
+
     /// A sparse file of `length` bytes that is never committed.
     pub(crate) fn add_spool(&self, length: u64) -> Arc<StagedFile> {
         Arc::new(StagedFile {

@@ -114,6 +114,41 @@ fn a_part_that_was_interrupted_is_gone_on_with_by_another_choice() {
 }
 
 #[test]
+fn repair_symbols_of_a_part_are_resumed_with_their_object() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    fs::create_dir(&root).unwrap();
+    for number in 0..3_u64 {
+        fs::write(root.join(format!("{number}.raw")), noise(1_500_000, number)).unwrap();
+    }
+    let addressing = addressing(23);
+    let options = send_options(vec![root], &addressing).block_symbols(500);
+    let sending = Sending::start(options.rate(Rate::bytes_per_second(2_000_000)));
+    assert_eq!(sending.manifest.objects().len(), 3);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &addressing, &into)
+        .simulated_loss(Some(SimulatedLoss { probability: 0.5, seed: 4 }));
+    // Half of their source symbols are lost: the others come with repair symbols.
+    let first = only(&["1.raw", "2.raw"], &sending.ticket, options.clone());
+    let summary = receive_until(first, |event| match event {
+        ReceiveEvent::Progress(progress) => {
+            let of_two = progress.source_symbols;
+            of_two > 0 && progress.stats.fresh * 100 >= of_two * 65
+        }
+        _ => false,
+    });
+    assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
+    let (summary, missing) = receive_what_is_missing(options);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.progress.stats.corrupt_blocks, 0, "{:?}", summary.progress.stats);
+    // The third file, and a third of the others.
+    let of_three = summary.progress.source_symbols;
+    assert!((of_three / 3..of_three * 3 / 5).contains(&missing), "{missing} of {of_three}");
+    sending.end();
+}
+
+#[test]
 fn a_choice_of_nothing_is_refused_with_names() {
     let _turn = TURN.lock();
     let directory = tempfile::tempdir().unwrap();

@@ -209,8 +209,10 @@ impl TreeTarget {
         for entry in plan.entries {
             apply_entry(entry, staging)?;
         }
-        let mut objects = BTreeMap::new();
+        let (mut objects, mut others) = (BTreeMap::new(), tree.manifest.objects().iter());
         for PlannedObject { toi, layout, files, group, source } in plan.objects {
+            let before = others.by_ref().take_while(|object| object.toi != toi).count();
+            staging.pass_over_spools(before as u32);
             let staged = stage(staging, layout, files.extents)?;
             let object = OpenObject::with_journal(staged, files.names, Arc::clone(staging));
             objects.insert(toi, TreeObject { object: Arc::new(object), group, source });
