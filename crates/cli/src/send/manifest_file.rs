@@ -1,8 +1,10 @@
-//! The file of `fontana send --manifest`: a manifest as on the wire, for restarts and mirrors.
+//! The file of `fontana send --manifest`, for restarts and mirrors: a manifest as on the wire, and
+//! its hash, which tickets have as `manifest=`. A damaged manifest that is still valid would make
+//! another session of the same files.
 
 use crate::failure::Failure;
 use fontana::Outcome;
-use fontana::wire::{Manifest, ManifestLimits};
+use fontana::wire::{Hash, Manifest, ManifestLimits, manifest_hash};
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,9 +13,8 @@ use std::path::Path;
 /// Reads the manifest; `None` if there is no such file yet.
 pub(super) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
     let limits = ManifestLimits::default();
-    let mut bytes = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(limits.bytes as u64 + 1).read_to_end(&mut bytes));
+    let (mut bytes, most) = (Vec::new(), limits.bytes + Hash::SIZE);
+    let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
@@ -22,11 +23,17 @@ pub(super) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
         }
         Ok(_) => {}
     }
-    Manifest::parse(&bytes, &limits).map(Some).map_err(|error| {
-        let message = format!("{path:?}: {error}");
+    let refused = |what: String| {
         let hint = "copy it again from the first sender, or choose a new name to begin anew";
-        Failure::new(Outcome::Usage, message, hint)
-    })
+        Failure::new(Outcome::Usage, format!("{path:?}: {what}"), hint)
+    };
+    match bytes.split_last_chunk() {
+        Some((manifest, &hash)) if manifest_hash(manifest) == Hash(hash) => {
+            let parsed = Manifest::parse(manifest, &limits);
+            parsed.map(Some).map_err(|error| refused(error.to_string()))
+        }
+        _ => Err(refused("it is damaged, or no file of --manifest: its hash is another".into())),
+    }
 }
 
 /// Writes the manifest to a new file atomically. An existing file is not replaced.
@@ -53,7 +60,9 @@ pub(super) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(directory)
         .map_err(|error| failed(&error))?;
-    file.write_all(&manifest.emit())
+    let mut bytes = manifest.emit();
+    bytes.extend(manifest_hash(&bytes).0);
+    file.write_all(&bytes)
         .and_then(|()| file.as_file().sync_all())
         .map_err(|error| failed(&error))?;
     file.persist_noclobber(path).map(drop).map_err(|error| failed(&error.error))

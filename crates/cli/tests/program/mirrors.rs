@@ -40,6 +40,32 @@ fn a_sender_that_finds_its_manifest_pours_repair_symbols_of_the_same_objects() {
 }
 
 #[test]
+fn a_damaged_manifest_is_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, manifest) = (directory.path().join("file"), directory.path().join("manifest"));
+    std::fs::write(&file, noise(300_000, 1)).unwrap();
+    let words = format!("--to {} --manifest {}", place(), manifest.display());
+    send(&words, &[&file]);
+    let written = std::fs::read(&manifest).unwrap();
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&manifest, bytes).unwrap();
+        let words = format!("send -i lo {words} --duration 50ms");
+        let refused = run(&arguments(&words, &[&file])).expect(2);
+        assert!(refused.stderr.contains("it is damaged"), "{}", refused.stderr);
+    };
+    // The label, the version and a block's hash: all manifests that are valid.
+    for at in [8, 15, 20, written.len() / 2, written.len() - 33, written.len() - 1] {
+        let mut damaged = written.clone();
+        damaged[at] ^= 1;
+        refused(&damaged);
+    }
+    refused(&written[..written.len() - 1]);
+    refused(&[]);
+    std::fs::write(&manifest, &written).unwrap();
+    send(&words, &[&file]);
+}
+
+#[test]
 fn a_ticket_stays_valid_when_its_sender_is_started_again() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
