@@ -125,7 +125,10 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::System, ""),
     (ErrorKind::NothingSelected, "see all names: fontana recv --list"),
     (ErrorKind::Content, "the sender's data is inconsistent: ask who runs it, or receive again"),
-    (ErrorKind::Unsupported, "ask the sender to send it in another way"),
+    (
+        ErrorKind::Unsupported,
+        "ask the sender to send it in another way; if it asks for too much: --memory, --max-size",
+    ),
     (ErrorKind::MissingSlices, "receive longer, or ask the sender for all slices"),
     (ErrorKind::NotOneFile, "receive into a directory"),
     (ErrorKind::TooSmall, "use a larger device; nothing was written beyond its end"),

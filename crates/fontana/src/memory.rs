@@ -75,6 +75,56 @@ impl ReceiverMemory {
     }
 }
 
+/// The shares of a receiver of a session without a manifest, where any host can name files. They
+/// divide those of [`ReceiverMemory`] for early symbols and for decoders: such sessions have few
+/// blocks of Tornado or LT, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnlistedMemory {
+    /// As in [`ReceiverMemory`].
+    pub(crate) spool_bytes: usize,
+    /// As in [`ReceiverMemory`].
+    pub(crate) decoder_bytes: u64,
+    /// Files that are open or were received.
+    pub(crate) files: usize,
+    /// Source blocks of these.
+    pub(crate) blocks: u64,
+    /// Bytes of a file delivery table as sent. Four are collected at a time.
+    pub(crate) table_bytes: u64,
+    /// Bytes of a table after decompression.
+    pub(crate) decoded_table_bytes: usize,
+    /// Files of a table that is read.
+    pub(crate) table_files: usize,
+}
+
+/// Bytes of a file that a table names: its description, its geometry, its staged file and spool,
+/// and its place in the report.
+const FILE_BYTES: usize = 2700;
+/// Bytes of a file's description while a table is read.
+const DESCRIPTION_BYTES: usize = 400;
+/// Bytes of a block without a symbol.
+const BLOCK_BYTES: u64 = 200;
+
+/// What a larger budget than the smallest leaves beside [`usable`] and the program itself.
+fn spare(memory: usize) -> usize {
+    memory.saturating_sub(MIN_MEMORY) / 8
+}
+
+impl UnlistedMemory {
+    pub(crate) fn of(memory: usize, workers: usize) -> Self {
+        let ReceiverMemory { spool_bytes, decoder_bytes, .. } = ReceiverMemory::of(memory, workers);
+        let sixteenth = (spool_bytes + decoder_bytes as usize) / 16;
+        Self {
+            spool_bytes: 2 * sixteenth,
+            decoder_bytes: sixteenth as u64,
+            files: (5 * sixteenth + spare(memory)) / FILE_BYTES,
+            blocks: 4 * sixteenth as u64 / BLOCK_BYTES,
+            table_bytes: sixteenth as u64 / 4,
+            decoded_table_bytes: sixteenth,
+            table_files: 2 * sixteenth / DESCRIPTION_BYTES,
+        }
+    }
+}
+
 /// Smallest number of source symbols per block and window, as a share of the block: a 32nd. A block
 /// is encoded again for every visit, so encoding costs at most 32 passes over the content for each
 /// pass that is sent. A receiver receives at most 3 % too many symbols of some blocks.
@@ -100,6 +150,13 @@ mod tests {
                 let decoder_bytes = shares.decoder_bytes as usize;
                 let others = shares.spool_bytes + decoder_bytes;
                 assert!(datagram_bytes + workers * worker_bytes + others <= whole);
+                let unlisted = UnlistedMemory::of(memory, workers);
+                let UnlistedMemory { spool_bytes, files, table_files, .. } = unlisted;
+                let of_files = files * FILE_BYTES + table_files * DESCRIPTION_BYTES;
+                let of_blocks = unlisted.decoder_bytes + unlisted.blocks * BLOCK_BYTES;
+                let of_tables = 4 * unlisted.table_bytes as usize + unlisted.decoded_table_bytes;
+                let all = spool_bytes + of_files + of_blocks as usize + of_tables;
+                assert!(all <= others + spare(memory));
             }
         }
     }

@@ -1,7 +1,9 @@
 //! What `recv --flute` says of the sessions of other senders, which are made packet by packet.
 
-use crate::support::{Running, arguments, place, run};
+use crate::support::{Running, arguments, fontana, peak_memory, place, run};
+use std::fs::File;
 use std::net::UdpSocket;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -29,14 +31,20 @@ fn packet(bits: [u8; 2], codepoint: u8, toi: Option<u32>, rest: [&[u8]; 2]) -> V
 
 /// A table of one symbol: the instance with this number.
 fn table(instance: u8, xml: &str) -> Vec<u8> {
-    let length = xml.len() as u16;
-    let mut extensions = vec![192, 0x20, 0, instance, 64, 4, 0, 0, 0, 0];
-    extensions.extend(length.to_be_bytes());
+    table_in_symbols(instance, xml, xml.len()).remove(0)
+}
+
+/// A table in one block of symbols of this length.
+fn table_in_symbols(instance: u8, xml: &str, symbol_size: usize) -> Vec<Vec<u8>> {
+    let mut extensions = vec![192, 0x20, 0, instance, 64, 4];
+    extensions.extend(&(xml.len() as u64).to_be_bytes()[2..]);
     extensions.extend([0, 0]);
-    extensions.extend(length.to_be_bytes());
-    extensions.extend([0, 0, 0, 1]);
-    let symbol = [&[0, 0, 0, 0], xml.as_bytes()].concat();
-    packet([0, 0], 0, Some(0), [&extensions, &symbol])
+    extensions.extend((symbol_size as u16).to_be_bytes());
+    extensions.extend(60_000_u32.to_be_bytes());
+    let symbols = xml.as_bytes().chunks(symbol_size).zip(0_u32..);
+    let payload = |(symbol, id): (&[u8], u32)| [&id.to_be_bytes(), symbol].concat();
+    let payloads = symbols.map(payload);
+    payloads.map(|payload| packet([0, 0], 0, Some(0), [&extensions, &payload])).collect()
 }
 
 /// Sends packets to a group of the loopback interface until it is stopped, and then the last one.
@@ -131,4 +139,50 @@ fn a_watched_session_is_received_until_it_is_stopped() {
     for name in ["file1", "file2"] {
         assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), b"hello");
     }
+}
+
+#[test]
+fn tables_of_many_files_take_no_more_memory_than_was_given() {
+    let (directory, place) = (tempfile::tempdir().unwrap(), place());
+    let tables = |instances: std::ops::Range<u32>, count: u32| {
+        let file = move |toi| {
+            format!(r#"<File TOI="{toi}" Content-Location="f/{toi}" Content-Length="9"/>"#)
+        };
+        let table = move |instance: u32| {
+            let files: String =
+                (1..=count).map(|number| file(instance * 10_000 + number)).collect();
+            let head = r#"<FDT-Instance Expires="4086825600" FEC-OTI-FEC-Encoding-ID="0"
+                FEC-OTI-Maximum-Source-Block-Length="9" FEC-OTI-Encoding-Symbol-Length="9">"#;
+            let xml = format!("{head}{files}</FDT-Instance>");
+            table_in_symbols(instance as u8, &xml, 1_400)
+        };
+        instances.flat_map(table)
+    };
+    // The first ones can be read, the others are too long.
+    let packets = tables(1..5, 1_000).chain(tables(5..12, 9_000)).collect();
+    let sender = Foreign::start(&place, packets, None);
+    let words = format!("recv --flute -y -i lo --json --memory 32M --timeout 5 --group {place} -o");
+    let events = directory.path().join("events");
+    let mut receiver = fontana()
+        .args(arguments(&words, &[&directory.path().join("into")]))
+        .stdout(File::create(&events).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut peak = 0;
+    let ended = loop {
+        peak = peak_memory(receiver.id()).max(peak);
+        if let Some(ended) = receiver.try_wait().unwrap() {
+            break ended;
+        }
+        thread::sleep(Duration::from_millis(50));
+    };
+    sender.stop();
+    let events = std::fs::read_to_string(events).unwrap();
+    let found = events.matches(r#""event":"file_found""#).count();
+    println!("{} MiB, {found} files, {} bytes of events", peak >> 20, events.len());
+    assert_eq!(ended.code(), Some(6), "files beyond the limit are refused");
+    assert!((500..2_000).contains(&found), "{found} files");
+    assert!(peak < 48 << 20, "{peak} bytes");
+    assert!(events.len() < 1 << 20, "{} bytes of events", events.len());
 }

@@ -146,6 +146,14 @@ impl Running {
     }
 }
 
+/// The most memory that a process has used so far, in bytes; 0 if it has ended.
+pub(crate) fn peak_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+    kilobytes.map_or(0, |kilobytes| kilobytes.parse::<u64>().unwrap() << 10)
+}
+
 trait WaitWithStderr {
     fn wait_with_stderr(&mut self) -> (Option<i32>, String);
 }

@@ -2,12 +2,12 @@
 
 use crate::addressing::Addressing;
 use crate::memory;
-use crate::memory::ReceiverMemory;
+use crate::memory::{ReceiverMemory, UnlistedMemory};
 use crate::seal::GroupKey;
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
-use fontana_wire::{Hash, MAX_CHANNELS, Manifest, ManifestLimits};
+use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl ReceiveOptions {
         let expected = manifest.is_some() || publisher.is_some();
         let share = if expected { 8 } else { 4 * defaults.max_sessions };
         let bytes = defaults.manifest.bytes.min(self.memory / share);
-        ReceiverLimits {
+        let limits = ReceiverLimits {
             max_early_bytes: self.shares().spool_bytes,
             max_decoder_bytes: self.shares().decoder_bytes,
             max_transfer_bytes: self.max_bytes,
@@ -142,6 +142,29 @@ impl ReceiveOptions {
             manifest: ManifestLimits { bytes, ..defaults.manifest },
             max_recoveries: 2 * self.workers.max(1),
             ..defaults
+        };
+        match self.metadata {
+            MetadataMode::Manifest => limits,
+            MetadataMode::Flute | MetadataMode::Fcast => self.limits_of_files(limits),
+        }
+    }
+
+    /// The limits of a session whose files are not known beforehand.
+    fn limits_of_files(&self, limits: ReceiverLimits) -> ReceiverLimits {
+        let shares = UnlistedMemory::of(self.memory, self.workers);
+        let fdt = FdtLimits {
+            encoded_bytes: limits.fdt.encoded_bytes.min(shares.table_bytes),
+            decoded_bytes: limits.fdt.decoded_bytes.min(shares.decoded_table_bytes),
+            files: limits.fdt.files.min(shares.table_files),
+            ..limits.fdt
+        };
+        ReceiverLimits {
+            max_early_bytes: shares.spool_bytes,
+            max_decoder_bytes: shares.decoder_bytes,
+            max_files: limits.max_files.min(shares.files),
+            max_blocks: limits.max_blocks.min(shares.blocks),
+            fdt,
+            ..limits
         }
     }
 }
