@@ -454,6 +454,10 @@ impl Watch<'_> {
                     Count(source_symbols, "symbol"),
                 ));
             }
+            ReceiveEvent::LittleRoom(room) => {
+                let (message, hint) = explain::little_room(*room);
+                console.warning(&message, hint);
+            }
             ReceiveEvent::CarouselFound { session } => {
                 let (source, tsi) = (session.source.to_string(), session.tsi.0);
                 console.say(format_args!("receiving the objects that {source} sends"));

@@ -60,6 +60,15 @@ pub struct SendProgress {
     pub first_sent: bool,
 }
 
+/// The room on a disk for repair symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LittleRoom {
+    /// Free bytes beside the files that are received.
+    pub free: u64,
+    /// Bytes that repair symbols take at most: as many symbols as the files lack now.
+    pub wanted: u64,
+}
+
 /// An event of a receiver.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -123,6 +132,9 @@ pub enum ReceiveEvent {
         /// Source symbols of the whole content.
         source_symbols: u64,
     },
+    /// The disk has room for the files, but perhaps not for the repair symbols that are stored
+    /// beside them until their blocks are verified. The reception goes on.
+    LittleRoom(LittleRoom),
     /// An FCAST session was found. All of its objects are received.
     CarouselFound {
         /// The session.

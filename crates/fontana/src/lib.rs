@@ -76,7 +76,8 @@ pub use addressing::{Addressing, DEFAULT_GROUP};
 pub use cancellation::CancellationToken;
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
 pub use event::{
-    NamedFile, ObjectReport, ReceiveEvent, ReceiveProgress, ReceivedPart, SendEvent, SendProgress,
+    LittleRoom, NamedFile, ObjectReport, ReceiveEvent, ReceiveProgress, ReceivedPart, SendEvent,
+    SendProgress,
 };
 pub use follower::{FollowEvent, FollowReport, Follower, FollowerBuilder};
 pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};

@@ -10,6 +10,7 @@ mod options;
 mod outcome;
 mod placer;
 mod plan;
+mod room;
 mod runner;
 mod saved;
 mod session;

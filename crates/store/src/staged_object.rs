@@ -55,6 +55,11 @@ impl StagedObject {
         self.placement.layout()
     }
 
+    /// The staging directory with its files.
+    pub fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
     /// The object's extents.
     pub fn extents(&self) -> &Extents {
         self.placement.extents()

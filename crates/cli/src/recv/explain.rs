@@ -7,8 +7,8 @@ use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
 use fontana::{
-    Ended, Error, Outcome, ReceiveReport, RejectedSession, Rejection, SuspectBlock, TableStatus,
-    TableWarning, Verified,
+    Ended, Error, LittleRoom, Outcome, ReceiveReport, RejectedSession, Rejection, SuspectBlock,
+    TableStatus, TableWarning, Verified,
 };
 use std::net::SocketAddr;
 use std::path::Path;
@@ -68,7 +68,20 @@ pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
     }
 }
 
-/// The first names: a bundle has thousands.
+/// The message and the hint of a disk that may not have room for repair symbols.
+pub(super) fn little_room(LittleRoom { free, wanted }: LittleRoom) -> (String, &'static str) {
+    (
+        format!(
+            "the disk has {} beside the files, and repair symbols may take {} until their blocks \
+             are complete",
+            Bytes(free),
+            Bytes(wanted)
+        ),
+        "free some space, or begin before the sender does: then as much is needed as is lost; if \
+         the disk is full, the receiver ends with exit code 5, and the same command resumes",
+    )
+}
+
 /// What of a session only newer versions of the program know.
 fn newer(reason: Rejection) -> Option<String> {
     match reason {
@@ -78,6 +91,7 @@ fn newer(reason: Rejection) -> Option<String> {
     }
 }
 
+/// The first names: a bundle has thousands.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -87,6 +87,27 @@ fn transfer_within(
     assert!(peaks.iter().all(|&peak| peak < limit_mib), "{peaks:?}");
 }
 
+/// A disk with room for the file, and not for as many repair symbols, is worth a warning.
+#[test]
+fn a_disk_that_repair_symbols_may_fill_is_warned_of() {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("image.raw", 8 << 20);
+    let session = scene.send(0, "--rate 50M", &file);
+    for (size, warns) in [("12m", true), ("18m", false)] {
+        let disk = scene.path(size);
+        std::fs::create_dir(&disk).unwrap();
+        let mounted = Mounted::tmpfs(&disk, size);
+        let mut reception = scene.receive_into(&disk, 1, &session.ticket, "--timeout 30");
+        reception.complete();
+        let is_warning = |event: &&serde_json::Value| event["event"] == "warning";
+        let warnings = reception.receiver.seen.iter().filter(is_warning);
+        let of_room = warnings.filter(|warning| warning["message"].to_string().contains("repair"));
+        assert_eq!(of_room.count(), usize::from(warns), "{size}");
+        drop(mounted);
+    }
+    session.end();
+}
+
 /// A full disk is an error with a hint at one receiver, and has no effect on the other.
 #[test]
 fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {

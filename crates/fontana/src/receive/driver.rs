@@ -457,7 +457,10 @@ impl DecidingThread<'_, '_> {
                 return (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
             }
             TargetReport::Named(file) => return (self.emit)(ReceiveEvent::FileNamed(file)),
-            TargetReport::Opened { scope, opened } => {
+            TargetReport::Opened { scope, opened, room } => {
+                if let Some(room) = room {
+                    (self.emit)(ReceiveEvent::LittleRoom(room));
+                }
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {
                     self.core.runner.threads.keep_synced(staging);

@@ -7,6 +7,7 @@
 use super::into::ReceiveInto;
 use super::object::Opened;
 use super::options::ReceiveOptions;
+use super::room::shortage;
 use super::staging_root::StagingRoot;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
@@ -103,7 +104,12 @@ impl Target {
             ReceiveJob::Open(opening) => {
                 let scope = opening.scope();
                 let opened = self.open(&opening);
-                (scope, opened.map(|opened| TargetReport::Opened { scope, opened }))
+                let report = |opened| {
+                    let is_listed = matches!(*opening, Opening::Manifest(_));
+                    let room = if is_listed { shortage(&opened) } else { None };
+                    TargetReport::Opened { scope, opened, room }
+                };
+                (scope, opened.map(report))
             }
             ReceiveJob::Commit { toi } => {
                 let _object = tracing::debug_span!("object", %toi).entered();

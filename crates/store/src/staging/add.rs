@@ -250,6 +250,29 @@ impl Staging {
         }
     }
 
+    /// Free bytes of the disk beside those of all files that were added; `None` if the system does
+    /// not say.
+    pub fn room_left(&self) -> Option<u64> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let unwritten = files.list.iter().map(|file| {
+            let has_bytes = match *file.read() {
+                State::Absent => 0,
+                State::Staged if !file.is_device() => self.bytes_on_disk(file),
+                _ => return 0,
+            };
+            file.data_length().saturating_sub(has_bytes)
+        });
+        let wanted = unwritten.fold(0, u64::saturating_add);
+        self.available().map(|available| available.saturating_sub(wanted))
+    }
+
+    /// Bytes of the disk that a file takes, those that are reserved included.
+    fn bytes_on_disk(&self, file: &StagedFile) -> u64 {
+        let stat = self.disk().stat_at(self.directory().as_fd(), file.staged_name().as_bytes());
+        // In units of 512 bytes on every system.
+        stat.map_or(0, |stat| (stat.st_blocks as u64).saturating_mul(512))
+    }
+
     /// The index of the file that is added next.
     pub fn next_index(&self) -> FileIndex {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! What the target tells the driver.
 
 use crate::error::Error;
-use crate::event::NamedFile;
+use crate::event::{LittleRoom, NamedFile};
 use crate::receive::object::Opened;
 use fontana_proto::Scope;
 use fontana_wire::{CarouselInstance, Toi};
@@ -10,8 +10,8 @@ use fontana_wire::{CarouselInstance, Toi};
 pub(in crate::receive) enum TargetReport {
     /// Bytes of existing files that were compared with the manifest, of all to compare.
     Compared { bytes: u64, of: u64 },
-    /// Objects are ready for symbols.
-    Opened { scope: Scope, opened: Opened },
+    /// Objects are ready for symbols. `room`: if the disk may not have room for repair symbols.
+    Opened { scope: Scope, opened: Opened, room: Option<LittleRoom> },
     /// An FCAST object's header was read: the file `name` has `bytes` bytes.
     Found { toi: Toi, name: String, bytes: u64 },
     /// The object's files are complete on the disk, as far as they can be without other objects.
