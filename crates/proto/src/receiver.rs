@@ -32,6 +32,7 @@ mod config;
 mod newer;
 mod reception;
 mod sessions;
+mod suspicion;
 mod symbols;
 mod transfer;
 mod unverified;

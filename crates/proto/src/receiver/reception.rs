@@ -10,7 +10,8 @@ use super::newer::NewerVersion;
 use super::sessions::{
     Announced, ContentId, Metadata, SessionIndex, SessionState, Sessions, Standing,
 };
-use super::transfer::{IDLE, Taken, Transfer};
+use super::suspicion::IDLE;
+use super::transfer::{Taken, Transfer};
 use super::unverified::UnverifiedSymbols;
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};

@@ -18,12 +18,10 @@ use std::sync::Arc;
 
 mod block;
 mod object;
-mod suspicion;
 
 pub(super) use block::Taken;
 pub use block::repair_slots;
 pub use object::ObjectProgress;
-pub(super) use suspicion::IDLE;
 
 /// The accepted objects of a receiver.
 #[derive(Debug)]
@@ -499,8 +497,8 @@ impl Transfer {
         self.suspects.iter().copied().find(|&id| self.need(id) != Need::Nothing)
     }
 
-    /// No symbols of use have arrived for [`IDLE`]: such blocks are searched with those that they
-    /// have.
+    /// No symbols of use have arrived for [`IDLE`](super::suspicion::IDLE): such blocks are
+    /// searched with those that they have.
     pub(super) fn on_idle(&mut self, out: &mut VecDeque<ReceiverOutput>) {
         for id in self.suspects.iter().copied().collect::<Vec<_>>() {
             if !self.block(id).is_some_and(|block| block.is_suspect()) {

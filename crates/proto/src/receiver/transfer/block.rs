@@ -1,10 +1,10 @@
 //! One source block: collecting, solving, recovering, verified; or searched for wrong symbols.
 
-use super::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
 use crate::endpoint::BlockId;
 use crate::job::{ReceiveJob, Recipe, SavedBlock, Search};
 use crate::placed::SymbolPlace;
 use crate::receiver::config::DecodePolicy;
+use crate::receiver::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
 use fontana_fec::{
     BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Location, Locator, Novelty, Plan,
     PlanCache, Progress, Work,

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Time without a symbol of use after which blocks are searched that wait for more symbols.
-pub(in crate::receiver) const IDLE: Duration = Duration::from_millis(200);
+pub(super) const IDLE: Duration = Duration::from_millis(200);
 
 /// Searches of that kind for each time that the symbols of a block are collected.
 const IDLE_SEARCHES: u32 = 4;
