@@ -252,6 +252,43 @@ fn every_code_completes_among_forged_symbols() {
     }
 }
 
+/// Forged symbols of a manifest, each before the right one with its ESI.
+#[test]
+fn a_manifest_of_many_symbols_is_complete_among_forged_ones() {
+    let content = Content::new(&[(100, 1); 300], 3);
+    let mut driver = SenderDriver::new(sender(&content, &Setup::default(), None), &content);
+    let mut config = receiver_config();
+    config.expectation.manifest = Some(content.hash());
+    let mut receiver = ReceiverDriver::new(config, 0.0, 3);
+    let (mut arrived, mut symbol_size, mut is_accepted) = (0, 1, false);
+    receiver.timeout(Instant::ZERO);
+    for millis in 0..60_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in driver.poll(now) {
+            let packet = Packet::parse(&datagram).unwrap();
+            if packet.header.toi == Some(Toi::MANIFEST) && !is_accepted {
+                arrived += 1;
+                symbol_size = packet.payload(EncodingId::RAPTORQ).unwrap().unwrap().symbol.len();
+                if arrived % 20 == 10 {
+                    let mut forged = datagram.clone();
+                    let random = &mut SplitMix64::new(arrived, 1);
+                    let symbol = forged.iter_mut().rev().take(symbol_size - 8);
+                    symbol.for_each(|byte| *byte = random.next_u64() as u8);
+                    receiver.hear(now, source(1), &forged);
+                }
+            }
+            receiver.hear(now, source(1), &datagram);
+            let is_accepting =
+                |event: &ReceiverEvent| matches!(event, ReceiverEvent::Accepted { .. });
+            is_accepted = is_accepted || receiver.events.iter().any(is_accepting);
+        }
+        receiver.timeout(now);
+    }
+    let k = content.manifest_bytes.len().div_ceil(symbol_size) as u64;
+    assert!(is_accepted && k > 50, "{arrived} symbols of {k}");
+    assert!(arrived <= k * 11 / 10 + 32, "{arrived} symbols of {k}");
+}
+
 /// The manifest promises another block than every sender sends.
 #[test]
 fn content_that_is_not_the_manifests_is_given_up() {

@@ -94,6 +94,16 @@ impl SearchLimits {
         (limits.least <= limits.most).then_some(limits)
     }
 
+    /// The limits of a block of a control object. A short one collects as many symbols as it has:
+    /// symbols of another object delay it by no more than that.
+    pub(super) fn of_control(scheme: FecScheme, source_symbols: u32) -> Option<Self> {
+        /// Errors of a few wrong symbols are found with so many.
+        const LEAST: u32 = 8;
+        let limits = Self::of(scheme, source_symbols)?;
+        let most = limits.most.min(source_symbols.max(LEAST));
+        (limits.least <= most).then_some(Self { most, ..limits })
+    }
+
     /// Symbols that are missing for the first search of a block with so many `available` ones.
     pub(super) fn first_wanted(&self, available: u32) -> u32 {
         (self.source_symbols + self.least).saturating_sub(available)

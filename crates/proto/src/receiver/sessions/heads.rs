@@ -228,8 +228,7 @@ impl HeadState {
                 complete = Some((at, bytes));
                 break;
             }
-            // A symbol was forged, or is of another version: collect them again.
-            taken.collector = Collector::new(collector.oti(), u64::MAX);
+            collector.reject();
         }
         let (at, bytes) = complete?;
         if let Some(taken) = self.heads.get_mut(..=at) {
