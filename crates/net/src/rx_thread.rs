@@ -6,11 +6,12 @@
 //!                   └───────────── empty batches ◀─────────────┘
 //! ```
 //!
-//! All memory is allocated at the start: `batches` buffers that are reused, the last returned first.
-//! While the consumer is busy, and for a millisecond after each batch, single datagrams collect in
-//! one batch, so slow traffic uses the memory as well as fast traffic. If the consumer holds all batches, the thread continues to drain the sockets, and drops
-//! and counts the datagrams. So the consumer knows exactly how many datagrams it missed, which the
-//! kernel's counter would not show, and does not mistake them for loss in the network.
+//! All memory is allocated at the start: `batches` buffers that are reused, the last returned
+//! first. While the consumer is busy, and for a millisecond after each batch, single datagrams
+//! collect in one batch, so slow traffic uses the memory as well as fast traffic. If the consumer
+//! holds all batches, the thread continues to drain the sockets, and drops and counts the
+//! datagrams. So the consumer knows exactly how many datagrams it missed, which the kernel's
+//! counter would not show, and does not mistake them for loss in the network.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,8 +39,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Pause after an error of a socket.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// Least time between two batches that are not full. A consumer is woken for many datagrams, and one
-/// that arrives after a pause does not wait.
+/// Least time between two batches that are not full. A consumer is woken for many datagrams, and
+/// one that arrives after a pause does not wait.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The number of the wake-up descriptor; the sockets have larger numbers.

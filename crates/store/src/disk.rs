@@ -47,7 +47,8 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Free bytes of the file system for this user; `None` if it does not tell (fstatvfs(3)).
     fn available(&self, file: BorrowedFd<'_>) -> Option<u64>;
 
-    /// Reads bytes from `offset` on: 0 at the end of the file, or fewer than `out` holds (pread(2)).
+    /// Reads bytes from `offset` on: 0 at the end of the file, or fewer than `out` holds
+    /// (pread(2)).
     fn read(&self, file: BorrowedFd<'_>, out: &mut [u8], offset: u64) -> Result<usize>;
 
     /// Writes the first bytes of `bytes` at `offset`, and returns how many (pwrite(2)).
