@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The journal's name in the staging directory.
 pub(crate) const JOURNAL: &str = "journal";
@@ -294,6 +294,9 @@ impl Kept {
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
     file: OwnedFd,
+    /// The end of the last complete group. `None` if an incomplete one follows that could not be
+    /// removed: readers would ignore all that is appended.
+    end: Mutex<Option<u64>>,
 }
 
 impl Journal {
@@ -306,7 +309,7 @@ impl Journal {
         let flags = OFlags::CREATE | OFlags::TRUNC;
         let file =
             open(&**disk, directory, flags).map_err(failed(path, "create the journal of"))?;
-        let journal = Self { disk: Arc::clone(disk), file };
+        let journal = Self { disk: Arc::clone(disk), file, end: Mutex::new(Some(0)) };
         journal
             .write(MAGIC)
             .and_then(|()| journal.append_lines([Line::Run(disk.boot())]))
@@ -331,7 +334,8 @@ impl Journal {
         let Some((kept, marks)) = read(beginning, now) else { return Ok(None) };
         // Removes an incomplete group between old and new ones.
         let mended = disk.set_length(file.as_fd(), marks.end);
-        let journal = Self { disk: Arc::clone(disk), file };
+        let end = Mutex::new(Some(marks.end));
+        let journal = Self { disk: Arc::clone(disk), file, end };
         mended
             .and_then(|()| match marks.run.is_same_boot(now) {
                 true => Ok(()),
@@ -368,7 +372,7 @@ impl Journal {
 
     /// The journal's length: all completed writes lie before it.
     pub(crate) fn end(&self) -> rustix::io::Result<u64> {
-        Ok(self.disk.stat(self.file.as_fd())?.st_size as u64)
+        self.end.lock().unwrap_or_else(PoisonError::into_inner).ok_or(Errno::IO)
     }
 
     /// Writes one group.
@@ -382,9 +386,19 @@ impl Journal {
     }
 
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
-        let count = self.disk.append(self.file.as_fd(), bytes)?;
-        // An incomplete group ends the journal for its readers: the disk is full.
-        if count == bytes.len() { Ok(()) } else { Err(Errno::NOSPC) }
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = end.ok_or(Errno::IO)?;
+        let errno = match self.disk.append(self.file.as_fd(), bytes) {
+            Ok(count) if count == bytes.len() => {
+                *end = Some(start + count as u64);
+                return Ok(());
+            }
+            Ok(_) => Errno::NOSPC,
+            Err(errno) => errno,
+        };
+        // An incomplete group ends the journal for its readers. Notes of other threads may follow.
+        *end = self.disk.set_length(self.file.as_fd(), start).ok().map(|()| start);
+        Err(errno)
     }
 }
 
