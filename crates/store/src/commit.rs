@@ -235,4 +235,21 @@ mod tests {
         assert!(!dir.path().join("a").exists());
         assert!(staging.path().join("0").exists());
     }
+
+    #[test]
+    fn a_file_that_could_not_be_synced_is_not_marked_as_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
+        let options = StagingOptions::default();
+        let staging = Staging::create(Arc::clone(&target), "test", options).unwrap().0;
+        let name = TargetName::new(&["a"]).unwrap();
+        let index = staging.add_file(name, 5, FileAttributes::default()).unwrap();
+        let file = staging.file(index).unwrap();
+        staging.write_all_at(&file, 0, b"bytes").unwrap();
+        let length = || std::fs::metadata(staging.path().join("journal")).unwrap().len();
+        let before = length();
+        *file.write() = State::Doubtful;
+        assert!(staging.sync().is_err_and(|error| error.category() == Category::Io));
+        assert_eq!(length(), before, "no mark");
+    }
 }

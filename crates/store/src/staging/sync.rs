@@ -131,6 +131,7 @@ impl Staging {
         if anything || dirty.len() > MANY {
             let synced = self.disk().sync_file_system(self.directory().as_fd());
             synced.map_err(failed(&self.path(), "sync"))?;
+            dirty.values().try_for_each(|file| self.check_trusted(file, *file.read()))?;
         } else {
             dirty.values().try_for_each(|file| self.sync_file(file))?;
         }
@@ -156,6 +157,7 @@ impl Staging {
 
     fn sync_file(&self, file: &Arc<StagedFile>) -> Result<(), StagingError> {
         let state = file.read();
+        self.check_trusted(file, *state)?;
         if !matches!(*state, State::Staged | State::Closed) {
             return Ok(()); // already synced by a commit, or removed
         }
@@ -166,6 +168,13 @@ impl Staging {
             file.refused.store(true, Ordering::SeqCst);
             self.failed(file, "sync", 0)(errno)
         })
+    }
+
+    /// Rejects a file of which a commit could not sync all: the kernel reports the error once, so a
+    /// later success shows nothing.
+    fn check_trusted(&self, file: &StagedFile, state: State) -> Result<(), StagingError> {
+        let is_doubtful = state == State::Doubtful || file.refused.load(Ordering::SeqCst);
+        if is_doubtful { Err(self.doubtful(file)) } else { Ok(()) }
     }
 
     fn sync_directories(&self) -> Result<(), StagingError> {
