@@ -100,8 +100,8 @@ impl Staging {
     }
 
     /// Creates the directories that are still missing, and gives all created directories their
-    /// modes and times. Call it after everything in them was committed. Returns when they would
-    /// survive a power failure.
+    /// modes and times. Call it after everything in them was committed. Returns when they, and all
+    /// names that earlier receivers gave, would survive a power failure.
     ///
     /// # Errors
     /// [`StagingError::NotADirectory`], [`StagingError::System`].
@@ -115,7 +115,13 @@ impl Staging {
             self.enter(Some(name), &mut changed).map(drop)
         });
         made.and(self.sync_changed(&changed))?;
-        self.finish_directories()
+        self.finish_directories()?;
+        if self.is_resumed() {
+            // An earlier receiver may have ended between a name and its sync.
+            let synced = self.disk().sync_file_system(self.directory().as_fd());
+            synced.map_err(failed(&self.path(), "sync"))?;
+        }
+        Ok(())
     }
 
     /// Gives the directories that were created here their modes and times, also if the reception is
