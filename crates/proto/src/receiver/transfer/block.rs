@@ -9,6 +9,7 @@ use fontana_fec::{
     BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Location, Locator, Novelty, Plan,
     PlanCache, Progress, Work,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A receiver's view of one source block.
@@ -224,7 +225,12 @@ impl Block {
         for esi in all.chain(in_place) {
             self.fresh += u32::from(decoder.push(esi) == Ok(Novelty::Fresh));
         }
-        for &(esi, slot) in saved.repair.iter().filter(|&&(_, slot)| slot < slots) {
+        // A wrong symbol was dropped from its slot: the slot has the symbol that came last.
+        let placed = || saved.repair.iter().filter(|&&(_, slot)| slot < slots);
+        let slot_of: BTreeMap<Esi, u32> = placed().copied().collect();
+        let in_slots: BTreeMap<u32, Esi> = placed().map(|&(esi, slot)| (slot, esi)).collect();
+        for (slot, esi) in in_slots.into_iter().filter(|(slot, esi)| slot_of.get(esi) == Some(slot))
+        {
             if esi.0 >= self.source_symbols && decoder.push(esi) == Ok(Novelty::Fresh) {
                 let index = slot as usize;
                 if self.repair.len() <= index {
@@ -566,5 +572,29 @@ impl Block {
         self.search.on_restart();
         (self.fresh, self.received, self.solve_at) = (0, 0, 0);
         Sequel::Restarted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::Sbn;
+    use fontana_fec::codes::raptorq::RaptorQ;
+    use fontana_wire::Toi;
+
+    #[test]
+    fn a_slot_that_was_used_again_has_its_last_symbol() {
+        let id = BlockId { toi: Toi(1), sbn: Sbn(0) };
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
+        let mut block = Block::new(id, scheme, 10, Arc::new(PlanCache::new(1)));
+        block.restore(&SavedBlock {
+            block: id,
+            is_complete: false,
+            in_place: (0..7).map(Esi).collect(),
+            // Symbol 20 was wrong, and so was 22 in slot 1.
+            repair: [(20, 0), (22, 1), (21, 0), (23, 1), (22, 2)].map(|(e, s)| (Esi(e), s)).into(),
+        });
+        assert_eq!(block.repair, [Esi(21), Esi(23), Esi(22)]);
+        assert_eq!(block.fresh, 10);
     }
 }
