@@ -14,6 +14,8 @@ mod room;
 mod runner;
 mod saved;
 mod session;
+#[cfg(test)]
+mod simulation;
 mod staging_root;
 mod syncer;
 mod target;
