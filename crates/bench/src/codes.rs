@@ -52,11 +52,11 @@ const CODES: &[Code] = &[
         scheme: |_| {
             FecScheme::ReedSolomon(ReedSolomon {
                 code: ReedSolomonCode::Rfc5510,
-                max_source_block_length: 127,
+                max_source_block_length: 128,
                 max_encoding_symbols: 255,
             })
         },
-        source_symbols: &[32, 127],
+        source_symbols: &[32, 64, 128],
         scenarios: &Scenario::ALL,
         peers: &[peers::reed_solomon_simd],
     },

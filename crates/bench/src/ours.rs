@@ -47,12 +47,15 @@ struct Encoding<'a> {
 impl<'a> Encoding<'a> {
     fn new(scheme: FecScheme, workload: &'a Workload) -> Self {
         let k = workload.k;
+        // 127 of 128 for the longest block of Reed-Solomon.
+        let end = (2 * k).min(scheme.block_profile(k).encoding_symbols);
+        let esis: Vec<Esi> = (k..end).map(Esi).collect();
         Self {
             workload,
             plan: PlanCache::new(1).source_plan(scheme, k).unwrap(),
             scratch: Scratch::default(),
-            esis: (k..2 * k).map(Esi).collect(),
-            out: vec![0; workload.block.len()],
+            out: vec![0; esis.len() * SYMBOL_SIZE],
+            esis,
         }
     }
 }

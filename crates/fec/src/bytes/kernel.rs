@@ -11,6 +11,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "vector instructions")]
 mod avx512;
+mod cauchy;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code, reason = "vector instructions")]
 mod neon;
@@ -18,6 +19,9 @@ mod plain;
 mod product;
 mod wide;
 
+pub(crate) use cauchy::{
+    CauchyInputs, CauchyOut, CauchyOutputs, CauchyPoint, CauchyRows, CauchySums, CauchyWork,
+};
 pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
 pub(crate) use wide::{MultiplyWide, WIDE_ROW};
 

@@ -14,7 +14,7 @@
 //! | source | Rabin 1989 |
 //! | tests, with elimination as the slow reference | `crates/fec/tests/reed_solomon/dispersal.rs` |
 
-use crate::codes::shared::linear::{Generator, Linear};
+use crate::codes::shared::linear::{Generator, Linear, Recovery};
 use crate::codes::shared::splitmix::SplitMix64;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::field::gf256::{inverse, mul};
@@ -71,7 +71,7 @@ impl Dispersal {
     /// The plan of a group whose packets are all available, for encoders.
     pub fn source_plan(&self) -> Plan {
         let inputs = (0..self.source_symbols).map(Esi).collect();
-        Linear::plan(*self, self.source_symbols, inputs, Vec::new(), Vec::new())
+        Linear::plan(*self, self.source_symbols, inputs, Vec::new(), Recovery::NONE)
     }
 
     /// An empty decoder. [`Novelty::Fresh`] means that the vector is independent of earlier ones.
@@ -174,7 +174,7 @@ impl IdDecoder for DispersalDecoder {
             .map(|(row, number)| rows[row as usize].origin[number])
             .collect();
         let inputs = self.available.keys().copied().map(Esi).collect();
-        let plan = Linear::plan(self.code, m, inputs, lost, recovery);
+        let plan = Linear::plan(self.code, m, inputs, lost, Recovery::Factors(recovery));
         Progress::Solved(Arc::new(plan))
     }
 }

@@ -58,6 +58,61 @@ pub(crate) const fn alpha_power(exponent: usize) -> u8 {
     EXP[exponent]
 }
 
+/// Number of elements.
+const SIZE: usize = 256;
+
+/// Elements that are not 0.
+pub(crate) const ORDER: u32 = 255;
+
+/// Steps of [`log_products`]: two transforms of all elements.
+pub(crate) const LOG_PRODUCTS_WORK: usize = 2 * 8 * SIZE;
+
+/// For every element `p`, the logarithm of the product of `p - q` over all `q` of `factors` but
+/// `p`, divided by the same product over `divisors`.
+///
+/// A sum of logarithms of `p ^ q` over `q` is a convolution over exclusive or, which the
+/// Walsh-Hadamard transform turns into a product. The sums have at most 16 bits, so 32 suffice.
+pub(crate) fn log_products(factors: &[u8], divisors: &[u8]) -> [u8; SIZE] {
+    /// The transform of the logarithms.
+    static LOGS: [i32; SIZE] = {
+        let mut logs = [0; SIZE];
+        let mut a = 0;
+        while a < SIZE {
+            logs[a] = LOG[a] as i32;
+            a += 1;
+        }
+        transform(logs)
+    };
+    let mut counts = [0; SIZE];
+    factors.iter().for_each(|&q| counts[usize::from(q)] += 1);
+    divisors.iter().for_each(|&q| counts[usize::from(q)] -= 1);
+    let mut products = transform(counts);
+    for (product, log) in products.iter_mut().zip(LOGS) {
+        *product = product.wrapping_mul(log);
+    }
+    transform(products).map(|sum| (sum / SIZE as i32).rem_euclid(ORDER as i32) as u8)
+}
+
+/// The Walsh-Hadamard transform: twice, it multiplies by [`SIZE`].
+const fn transform(mut values: [i32; SIZE]) -> [i32; SIZE] {
+    let mut half = 1;
+    while half < SIZE {
+        let mut first = 0;
+        while first < SIZE {
+            let mut i = first;
+            while i < first + half {
+                let (a, b) = (values[i], values[i + half]);
+                values[i] = a.wrapping_add(b);
+                values[i + half] = a.wrapping_sub(b);
+                i += 1;
+            }
+            first += 2 * half;
+        }
+        half *= 2;
+    }
+    values
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +146,20 @@ mod tests {
         assert_eq!(column(include_str!("../../tests/data/rfc6330_OCT_EXP.txt")), EXP);
         let log = column(include_str!("../../tests/data/rfc6330_OCT_LOG.txt"));
         assert_eq!(log, LOG[1..]);
+    }
+
+    #[test]
+    fn products_of_distances_are_sums_of_logarithms() {
+        let octets = |from: u32, to: u32| -> Vec<u8> { (from..to).map(|a| a as u8).collect() };
+        for (factors, divisors) in
+            [(octets(3, 130), octets(130, 256)), (octets(0, 256), vec![]), (vec![], octets(0, 256))]
+        {
+            let products = log_products(&factors, &divisors);
+            for p in 0..=255_u8 {
+                let sum = |points: &[u8]| -> u32 { points.iter().map(|&q| log(p ^ q)).sum() };
+                let expected = (sum(&factors) + ORDER * 256 - sum(&divisors)) % ORDER;
+                assert_eq!(u32::from(products[usize::from(p)]), expected, "{p}");
+            }
+        }
     }
 }

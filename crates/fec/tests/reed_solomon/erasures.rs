@@ -3,7 +3,7 @@
 use crate::block::{Block, Random, execute, symbol};
 use crate::{CODES, scheme, with_limits};
 use fontana_fec::codes::reed_solomon::ReedSolomonCode;
-use fontana_fec::{Esi, EsiError, Intermediate, Novelty, Progress, Work};
+use fontana_fec::{Esi, EsiError, Intermediate, Novelty, Progress, Scratch, Work};
 use proptest::prelude::*;
 
 fn encoder(code: ReedSolomonCode, block: &Block) -> Intermediate {
@@ -62,6 +62,55 @@ proptest! {
         esis.splice(0..0, again);
         esis.extend([0, 254]);
         decode(code, k, width, &esis);
+    }
+}
+
+/// A single symbol is computed with a matrix, many at once by transforms if the block is long.
+#[test]
+fn many_symbols_at_once_are_those_one_by_one_for_every_block_length() {
+    for code in [ReedSolomonCode::Rfc5510, ReedSolomonCode::Cauchy] {
+        for k in 1..=254 {
+            let width = [1, 64, 333][k as usize % 3];
+            let encoder = encoder(code, &Block::random(k, width, k.into()));
+            let ascending: Vec<Esi> = (k..255).map(Esi).collect();
+            // The last one twice.
+            let descending: Vec<Esi> = (0..255).chain([254]).rev().map(Esi).collect();
+            for esis in [ascending, descending] {
+                let mut out = vec![0xAA; esis.len() * width];
+                encoder.write_symbols(&esis, &mut out);
+                for (&esi, out) in esis.iter().zip(out.chunks(width)) {
+                    assert_eq!(out, symbol(&encoder, esi), "{code:?}: {esi:?} of {k}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn erasures_are_recovered_for_every_block_length() {
+    let mut random = Random(17);
+    for k in 1..=254 {
+        // Mostly repair symbols, and any symbols.
+        for first in [k.min(254 - k), 0] {
+            let esis: Vec<u32> = (0..2_000).map(|_| first + random.below(255 - first)).collect();
+            let esis: Vec<u32> = esis.into_iter().chain(0..k).collect();
+            decode(ReedSolomonCode::Rfc5510, k, [65, 1][k as usize % 2], &esis);
+        }
+    }
+}
+
+#[test]
+fn recovery_allocates_what_it_says() {
+    for k in [10, 127] {
+        let mut decoder = scheme(ReedSolomonCode::Rfc5510).decoder(k).unwrap();
+        (k..2 * k).for_each(|esi| assert_eq!(decoder.push(Esi(esi)), Ok(Novelty::Fresh)));
+        let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("k suffice") };
+        let read = |_: Esi, out: &mut [u8]| {
+            out.fill(1);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(recovered) = plan.recover(1280, read, Scratch::default());
+        assert!(recovered.into_scratch().bytes() <= plan.recovery_memory(1280), "{k}");
     }
 }
 

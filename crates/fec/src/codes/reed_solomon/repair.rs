@@ -1,22 +1,32 @@
 //! The factors of a block's repair symbols.
 
-use super::{MAX_ENCODING_SYMBOLS, ReedSolomonCode};
-use crate::bytes::kernel::Coefficients;
+use super::{MAX_ENCODING_SYMBOLS, ReedSolomonCode, prefers_sums};
+use crate::bytes::kernel::{CauchyInputs, CauchyOutputs, CauchyPoint, Coefficients};
 use crate::codes::shared::linear::Generator;
+use crate::field::gf256::alpha_power;
 use crate::ids::Esi;
 use std::sync::OnceLock;
 
 /// The factors of all repair symbols of a block.
 pub(super) struct RepairFactors {
     code: ReedSolomonCode,
-    /// At most 16 KB, made when a repair symbol is first requested.
+    /// At most 16 KB, made when few repair symbols are first requested.
     made: OnceLock<Vec<u8>>,
+    /// Made when many repair symbols are first requested.
+    sums: OnceLock<RepairSums>,
+}
+
+/// The repair symbols of a block as sums over all points.
+struct RepairSums {
+    inputs: CauchyInputs,
+    /// The points of the repair symbols, by ESI from `k` on.
+    points: Vec<CauchyPoint>,
 }
 
 impl RepairFactors {
     /// `code` must be one over GF(256).
     pub(super) fn new(code: ReedSolomonCode) -> Self {
-        Self { code, made: OnceLock::new() }
+        Self { code, made: OnceLock::new(), sums: OnceLock::new() }
     }
 
     /// The factors, column by column.
@@ -25,6 +35,20 @@ impl RepairFactors {
             let targets: Vec<u32> = (source_symbols..MAX_ENCODING_SYMBOLS).collect();
             self.code.interpolation(source_symbols, &[], &[], &targets)
         })
+    }
+}
+
+impl RepairSums {
+    fn new(code: ReedSolomonCode, source_symbols: u32) -> Self {
+        let log_weight = code.log_weights(source_symbols, &[], &[]);
+        let point = |esi| {
+            let factor = alpha_power(log_weight(esi) as usize);
+            CauchyPoint { point: code.point(esi), factor }
+        };
+        Self {
+            inputs: code.inputs(source_symbols, &[], &[], &log_weight),
+            points: (source_symbols..MAX_ENCODING_SYMBOLS).map(point).collect(),
+        }
     }
 }
 
@@ -50,6 +74,17 @@ impl Generator for RepairFactors {
             return None;
         }
         Some(Coefficients::new(rows, self.all(k)).rows(range))
+    }
+
+    fn sums(&self, source_symbols: u32, esis: &[Esi]) -> Option<(&CauchyInputs, CauchyOutputs)> {
+        let exists = |esi: &Esi| esi.0 < MAX_ENCODING_SYMBOLS;
+        if !prefers_sums(source_symbols as usize, esis.len()) || !esis.iter().all(exists) {
+            return None;
+        }
+        let RepairSums { inputs, points } =
+            self.sums.get_or_init(|| RepairSums::new(self.code, source_symbols));
+        let point = |esi: &Esi| points[(esi.0 - source_symbols) as usize];
+        Some((inputs, CauchyOutputs::new(esis.iter().map(point))))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Dense linear codes over GF(256) on bytes: the common part of Reed-Solomon codes and dispersal.
 
 use crate::bytes::kernel::{
-    Before, Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols,
+    Before, CauchyInputs, CauchyOut, CauchyOutputs, CauchyRows, CauchySums, CauchyWork,
+    Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols,
 };
 use crate::bytes::line::Line;
 use crate::bytes::octets::OctetRows;
@@ -9,6 +10,7 @@ use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
+use std::borrow::Cow;
 
 /// Recovers the source symbols of a block, and computes encoding symbols from them.
 pub(crate) struct Linear<G> {
@@ -16,8 +18,28 @@ pub(crate) struct Linear<G> {
     source_symbols: u32,
     /// Rows that hold another symbol than the source symbol of their number.
     replaced: Vec<u32>,
-    /// Factors that compute the source symbols of these rows from all rows, column by column.
-    recovery: Vec<u8>,
+    recovery: Recovery,
+}
+
+/// How the source symbols of replaced rows are computed from all rows.
+pub(crate) enum Recovery {
+    /// By these factors, column by column.
+    Factors(Vec<u8>),
+    /// By sums with the factors of a Cauchy matrix.
+    Sums(CauchyInputs, CauchyOutputs),
+}
+
+impl Recovery {
+    /// Of no rows.
+    pub(crate) const NONE: Self = Self::Factors(Vec::new());
+
+    /// The factors, column by column.
+    fn factors(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Factors(factors) => Cow::Borrowed(factors),
+            Self::Sums(inputs, outputs) => Cow::Owned(inputs.factors(outputs)),
+        }
+    }
 }
 
 /// Computes the factors of encoding symbols in terms of source symbols.
@@ -30,17 +52,22 @@ pub(crate) trait Generator: Send + Sync + 'static {
     fn ready_factors(&self, _source_symbols: u32, _esis: &[Esi]) -> Option<Coefficients<'_>> {
         None
     }
+
+    /// The same symbols as sums with the factors of a Cauchy matrix, if that is faster.
+    fn sums(&self, _source_symbols: u32, _esis: &[Esi]) -> Option<(&CauchyInputs, CauchyOutputs)> {
+        None
+    }
 }
 
 impl<G: Generator> Linear<G> {
     /// The plan that reads `inputs`: all source symbols but `replaced`, and as many others, which
-    /// are in the rows of those. `recovery` has the factors of the replaced symbols.
+    /// are in the rows of those. `recovery` computes the replaced symbols.
     pub(crate) fn plan(
         generator: G,
         source_symbols: u32,
         inputs: Vec<Esi>,
         replaced: Vec<u32>,
-        recovery: Vec<u8>,
+        recovery: Recovery,
     ) -> Plan {
         let lost = replaced.iter().copied().map(Esi).collect();
         let ids = PlanIds { source_symbols, inputs, lost };
@@ -59,20 +86,34 @@ impl<G: Generator> Linear<G> {
         if self.replaced.is_empty() {
             return;
         }
-        let coefficients = Coefficients::new(self.replaced.len(), &self.recovery);
+        match &self.recovery {
+            Recovery::Factors(factors) => {
+                let coefficients = Coefficients::new(self.replaced.len(), factors);
+                self.replace(symbols, |lanes, inputs, outputs| {
+                    let before = Before::Replaced;
+                    instructions.run(MultiplyRows { coefficients, lanes, inputs, outputs, before });
+                });
+            }
+            Recovery::Sums(inputs, outputs) => {
+                let mut work = CauchyWork::new();
+                self.replace(symbols, |lanes, rows, recovered| {
+                    let sums = CauchySums { inputs, outputs, lanes, rows };
+                    let kernel = CauchyRows { sums, work: &mut work, outputs: recovered };
+                    instructions.run(kernel);
+                });
+            }
+        }
+    }
+
+    /// Replaces rows, stripe by stripe, by what `recover` computes from the lanes of a row and all
+    /// rows.
+    fn replace(&self, symbols: &mut Stripes, mut recover: impl FnMut(usize, &[Line], &mut [Line])) {
         for index in 0..symbols.count() {
-            let lines = symbols.lines(index);
+            let lanes = symbols.lines(index);
             let (rows, scratch) = symbols.stripe_and_scratch(index, self.replaced.len());
-            let kernel = MultiplyRows {
-                coefficients,
-                lanes: lines,
-                inputs: rows,
-                outputs: scratch,
-                before: Before::Replaced,
-            };
-            instructions.run(kernel);
-            for (&row, recovered) in self.replaced.iter().zip(scratch.chunks_exact(lines)) {
-                copy(&mut rows[row as usize * lines..][..lines], recovered);
+            recover(lanes, rows, scratch);
+            for (&row, recovered) in self.replaced.iter().zip(scratch.chunks_exact(lanes)) {
+                copy(&mut rows[row as usize * lanes..][..lanes], recovered);
             }
         }
     }
@@ -84,6 +125,16 @@ impl<G: Generator> Linear<G> {
         esis: &[Esi],
         out: &mut [u8],
     ) {
+        if let Some((inputs, outputs)) = self.generator.sums(self.source_symbols, esis) {
+            let mut work = CauchyWork::new();
+            for index in 0..symbols.count() {
+                let (lanes, rows) = (symbols.lines(index), symbols.stripe(index));
+                let sums = CauchySums { inputs, outputs: &outputs, lanes, rows };
+                let outputs = columns(symbols, index, out);
+                instructions.run(CauchyOut { sums, work: &mut work, outputs });
+            }
+            return;
+        }
         let gathered;
         let coefficients = match self.generator.ready_factors(self.source_symbols, esis) {
             Some(coefficients) => coefficients,
@@ -93,8 +144,7 @@ impl<G: Generator> Linear<G> {
             }
         };
         for index in 0..symbols.count() {
-            let outputs =
-                Symbols { bytes: out, width: symbols.width(), columns: symbols.bytes(index) };
+            let outputs = columns(symbols, index, out);
             let (lanes, inputs) = (symbols.lines(index), symbols.stripe(index));
             instructions.run(MultiplyOut { coefficients, lanes, inputs, outputs });
         }
@@ -141,10 +191,10 @@ impl<G: Generator> Program for Linear<G> {
         for &row in &self.replaced {
             rows.row_mut(row as usize).fill(Line::ZERO);
         }
-        let count = self.replaced.len();
+        let (factors, count) = (self.recovery.factors(), self.replaced.len());
         for (number, &replaced) in self.replaced.iter().enumerate() {
             let weights = source.row(replaced as usize);
-            for (row, factors) in self.recovery.chunks_exact(count).enumerate() {
+            for (row, factors) in factors.chunks_exact(count).enumerate() {
                 rows.add(sums.instructions, row, factors[number], weights);
             }
         }
@@ -173,6 +223,11 @@ impl<G: Generator> Linear<G> {
         }
         rows
     }
+}
+
+/// The columns of stripe `index` of the symbols in `out`.
+fn columns<'a>(symbols: &Stripes, index: usize, out: &'a mut [u8]) -> Symbols<'a> {
+    Symbols { bytes: out, width: symbols.width(), columns: symbols.bytes(index) }
 }
 
 fn copy(to: &mut [Line], from: &[Line]) {
