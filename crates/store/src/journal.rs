@@ -32,6 +32,7 @@ use fontana_fec::{Esi, Sbn};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::ops::Range;
@@ -330,8 +331,17 @@ impl Journal {
             Err(errno) => return Err(failed(path, "open the journal of")(errno)),
         };
         let now = disk.boot();
-        let beginning = || BufReader::new(Reader { disk: &**disk, file: file.as_fd(), at: 0 });
-        let Some((kept, marks)) = read(beginning, now) else { return Ok(None) };
+        let failure = Cell::new(None);
+        let beginning = || {
+            let (disk, file) = (&**disk, file.as_fd());
+            BufReader::new(Reader { disk, file, at: 0, failure: &failure })
+        };
+        let found = read(beginning, now);
+        if let Some(errno) = failure.get() {
+            // What cannot be read now would be cut off.
+            return Err(failed(path, "read the journal of")(errno));
+        }
+        let Some((kept, marks)) = found else { return Ok(None) };
         // Removes an incomplete group between old and new ones.
         let mended = disk.set_length(file.as_fd(), marks.end);
         let end = Mutex::new(Some(marks.end));
@@ -351,7 +361,8 @@ impl Journal {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = disk.open(directory, JOURNAL.as_bytes(), flags, Mode::empty());
         let read = |file: OwnedFd| {
-            read(|| BufReader::new(Reader { disk, file: file.as_fd(), at: 0 }), disk.boot())
+            let (file, failure) = (file.as_fd(), &Cell::new(None));
+            read(|| BufReader::new(Reader { disk, file, at: 0, failure }), disk.boot())
         };
         file.ok().and_then(read).map_or_else(Kept::default, |(kept, _)| kept)
     }
@@ -424,11 +435,15 @@ struct Reader<'a> {
     disk: &'a dyn Disk,
     file: BorrowedFd<'a>,
     at: u64,
+    /// The first error: those who parse take it for the end.
+    failure: &'a Cell<Option<Errno>>,
 }
 
 impl Read for Reader<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.disk.read(self.file, out, self.at)?;
+        let count = self.disk.read(self.file, out, self.at).inspect_err(|&errno| {
+            self.failure.set(self.failure.get().or(Some(errno)));
+        })?;
         self.at += count as u64;
         Ok(count)
     }

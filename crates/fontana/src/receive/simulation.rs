@@ -293,3 +293,27 @@ fn each_kind_of_failing_call_is_reported_and_the_reception_resumed() {
         }
     }
 }
+
+/// A run that cannot read the journal gives up. It must not begin another one: the journal has the
+/// files that have their names already.
+#[test]
+fn a_journal_that_cannot_be_read_once_is_not_lost() {
+    const SEED: u64 = 5;
+    let world = World::new(&[raptorq(3_000, 200, 1), raptorq(5_000, 512, 1)], SEED);
+    let mut host = SimulatedHost::new();
+    assert_eq!(host.run(&world, SEED, None, None), Ok(End::Complete));
+    let fault =
+        Fault { call: Call::Read, how: Misbehavior::Error(Errno::IO), after: 0, lasts: false };
+    for after in 0..host.disk.boundaries() {
+        let mut random = SplitMix64::new(SEED, after);
+        let mut host = SimulatedHost::new();
+        let completed = host
+            .run(&world, SEED, Some(Crash { after, tears: false }), None)
+            .and_then(|_| host.run(&world, SEED, None, Some(fault)))
+            .and_then(|end| match end {
+                End::Complete => Ok(()),
+                _ => host.complete(&world, &mut random),
+            });
+        assert_eq!(completed, Ok(()), "boundary {after}");
+    }
+}
