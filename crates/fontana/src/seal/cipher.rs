@@ -12,7 +12,7 @@ const INFO: &[u8] = b"fontana group 1";
 pub(super) struct InstanceCipher(LessSafeKey);
 
 impl InstanceCipher {
-    /// The cipher of the run with this id. Takes about as long as six packets.
+    /// The cipher of the run with this id.
     pub(super) fn derive(key: &GroupKey, SealId(id): SealId) -> Self {
         let pseudorandom = Salt::new(HKDF_SHA256, &id).extract(key.bytes());
         match pseudorandom.expand(&[INFO], &AES_128_GCM) {

@@ -120,7 +120,7 @@ impl PacketOpener {
     }
 
     /// The first packet of a run. Its key is derived again for each packet until one is valid:
-    /// junk takes no place, and costs about seven times as much as a packet.
+    /// junk takes no place, and costs a derivation and a check.
     #[cold]
     fn open_first(&mut self, sealed: SealedDatagram, datagram: &mut [u8]) -> bool {
         let id = sealed.field.session.id;
