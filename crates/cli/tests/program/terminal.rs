@@ -32,7 +32,8 @@ impl Terminal {
             options.read(true).write(true).open(name.to_str().unwrap()).unwrap()
         };
         let mut command = fontana();
-        command.args(arguments(words, paths)).env("NO_COLOR", "1");
+        // Without a kind of terminal, no progress is drawn.
+        command.args(arguments(words, paths)).env("NO_COLOR", "1").env("TERM", "xterm");
         let child = command.stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
         Self { child, ours: ours.into(), shown: String::new() }
     }
