@@ -86,7 +86,7 @@ impl<'a> Packet<'a> {
             _ => {
                 let esi_bits =
                     esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id.0))?;
-                (word >> esi_bits, word & ((1 << esi_bits) - 1))
+                (word >> esi_bits, word & !(u32::MAX << esi_bits))
             }
         };
         Ok(Some(Payload { sbn: Sbn(sbn), esi: Esi(esi), symbol: reader.rest() }))
@@ -119,7 +119,7 @@ pub fn emit_payload_id(encoding_id: EncodingId, sbn: Sbn, esi: Esi, out: &mut Ve
     let esi_bits = esi_bits(encoding_id).unwrap_or(0);
     assert!(esi_bits > 0, "FEC Encoding ID {encoding_id} is not supported");
     assert!(
-        sbn.0 >> (32 - esi_bits) == 0 && esi.0 >> esi_bits == 0,
+        sbn.0 << esi_bits >> esi_bits == sbn.0 && esi.0 >> esi_bits == 0,
         "FEC Encoding ID {encoding_id} has no room for {sbn:?} and {esi:?}"
     );
     out.extend((sbn.0 << esi_bits | esi.0).to_be_bytes());

@@ -67,6 +67,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Size in bytes of this many 32-bit words.
+pub(crate) const fn word_bytes(words: u8) -> usize {
+    (words as usize) << 2
+}
+
 /// Appends the low `count` bytes of `value`, most significant first.
 pub(crate) fn put_uint(value: u128, count: usize, out: &mut Vec<u8>) {
     let bytes = value.to_be_bytes();

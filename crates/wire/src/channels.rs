@@ -36,7 +36,7 @@ impl ChannelGroups {
     pub fn count(&self) -> u8 {
         match self {
             Self::Consecutive(count) => *count,
-            Self::Listed(others) => u8::try_from(others.len() + 1).unwrap_or(u8::MAX),
+            Self::Listed(others) => u8::try_from(others.len().saturating_add(1)).unwrap_or(u8::MAX),
         }
     }
 
@@ -52,7 +52,7 @@ impl ChannelGroups {
                     Ipv6Addr::from(u128::from(ip).checked_add(channel.into())?).into()
                 }
             }),
-            Self::Listed(others) => others.get(usize::from(channel) - 1).copied(),
+            Self::Listed(others) => others.get(usize::from(channel).checked_sub(1)?).copied(),
         }
     }
 

@@ -173,7 +173,7 @@ impl LayerRates {
         let cumulative: Vec<u64> = self.cumulative().collect();
         let mut below = 0;
         for &rate in &cumulative {
-            range("the rate of a layer", rate - below.min(rate), 1, u32::MAX.into())?;
+            range("the rate of a layer", rate.saturating_sub(below), 1, u32::MAX.into())?;
             below = rate;
         }
         range("the rate of all layers", below, 1, u32::MAX.into())?;
@@ -197,7 +197,9 @@ impl LayerRates {
                 Rates::Geometric { ratio_256ths, .. } => {
                     sum.saturating_mul((*ratio_256ths).into()) / 256
                 }
-                Rates::Listed(rates) => sum + rates.get(layer).map_or(0, |&rate| u64::from(rate)),
+                Rates::Listed(rates) => {
+                    sum.saturating_add(rates.get(layer).map_or(0, |&rate| u64::from(rate)))
+                }
             };
             sum
         })
@@ -309,8 +311,9 @@ impl Webrc {
     /// Modulus of the base channel's sequence numbers: the largest multiple of
     /// [`base_packets_per_slot`](Self::base_packets_per_slot) that is at most 2^16.
     pub fn base_modulus(&self) -> u32 {
+        const LIMIT: u32 = 1 << 16;
         let packets = u32::from(self.base_packets_per_slot());
-        (1 << 16) / packets * packets
+        LIMIT.saturating_sub(LIMIT.checked_rem(packets).unwrap_or(0))
     }
 
     fn checked(self) -> Result<Self, CongestionError> {
@@ -327,10 +330,10 @@ impl Webrc {
         let (waves, quiet) = (u64::from(self.wave_slots), u64::from(self.quiet_slots));
         // Channel 0 is the base channel. Active and quiet slots take at least one of the others
         // each.
-        let most = u64::from(MAX_CHANNELS) - 1;
-        range("the slots of a wave of WEBRC", waves, 1, most - 1)?;
-        range("the quiet slots of WEBRC", quiet, 1, most - 1)?;
-        range("the wave channels of WEBRC", waves + quiet, 2, most)?;
+        const MOST: u64 = MAX_CHANNELS as u64 - 1;
+        range("the slots of a wave of WEBRC", waves, 1, MOST - 1)?;
+        range("the quiet slots of WEBRC", quiet, 1, MOST - 1)?;
+        range("the wave channels of WEBRC", waves.saturating_add(quiet), 2, MOST)?;
         Ok(self)
     }
 
@@ -345,7 +348,7 @@ impl Webrc {
             quiet_slots: reader.u8()?,
         };
         Some(webrc.checked().and_then(|webrc| {
-            let expected = u64::from(webrc.wave_channels()) + 1;
+            let expected = u64::from(webrc.wave_channels()).saturating_add(1);
             range("the number of channels of WEBRC", channels.into(), expected, expected)?;
             Ok(webrc)
         }))
@@ -402,7 +405,7 @@ impl CongestionControl {
     pub fn parameter_size(&self) -> usize {
         let mut out = Vec::new();
         self.emit(&mut out);
-        out.len() - 2
+        out.len().saturating_sub(2)
     }
 
     /// Appends `scheme ‖ channels ‖ parameters`.

@@ -1,7 +1,7 @@
 //! LCT header extensions: EXT_NOP, EXT_AUTH and EXT_TIME (RFC 5651, section 5.2), EXT_FTI
 //! (RFC 5775, section 4.2), EXT_FDT and EXT_CENC (RFC 6726, section 3.4).
 
-use crate::bytes::Reader;
+use crate::bytes::{Reader, word_bytes};
 use crate::content::ContentEncoding;
 use crate::ntp::NtpSeconds;
 use crate::packet_error::PacketError;
@@ -136,10 +136,10 @@ impl<'a> Extensions<'a> {
 
     fn walk(area: &'a [u8]) -> Result<Self, PacketError> {
         let mut reader = Reader::new(area);
-        let (mut count, mut seen) = (0, 0);
+        let (mut count, mut seen) = (0_usize, 0);
         while !reader.is_empty() {
             let (het, extension) = next(&mut reader)?;
-            count += 1;
+            count = count.saturating_add(1);
             if count > MAX_EXTENSIONS {
                 return Err(PacketError::ExtensionCount { limit: MAX_EXTENSIONS });
             }
@@ -237,8 +237,8 @@ fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, Extension<'a>), PacketError>
     let het = reader.u8().ok_or(PacketError::Extension { het: 0 })?;
     let malformed = PacketError::Extension { het };
     let (words_count, prefix) =
-        if het < FIRST_FIXED { (usize::from(reader.u8().ok_or(malformed)?), 2) } else { (1, 1) };
-    let whole = words.take(words_count * 4).ok_or(malformed)?;
+        if het < FIRST_FIXED { (reader.u8().ok_or(malformed)?, 2) } else { (1, 1) };
+    let whole = words.take(word_bytes(words_count)).ok_or(malformed)?;
     // An extension of zero words fails here: it has no prefix to skip.
     let content = whole.get(prefix..).ok_or(malformed)?;
     *reader = words;
@@ -295,7 +295,7 @@ pub(crate) fn emit_time(time: TimeExtension, out: &mut Vec<u8>) {
     ];
     let present = words.iter().filter_map(|&(flag, word)| Some((flag, word?)));
     let flags = present.clone().fold(0, |flags, (flag, _)| flags | flag);
-    out.extend([HET_TIME, 1 + present.clone().count() as u8]);
+    out.extend([HET_TIME, (present.clone().count() as u8).saturating_add(1)]);
     out.extend(flags.to_be_bytes());
     out.extend(present.flat_map(|(_, word)| word.to_be_bytes()));
 }

@@ -46,7 +46,7 @@
 //! +-----------------------------------+
 //! ```
 
-use crate::bytes::{Reader, put_uint};
+use crate::bytes::{Reader, put_uint, word_bytes};
 use crate::extension::HET_FTI;
 use fontana_fec::{CodeError, EncodingId, FecScheme, Information, Oti, SchemeParameters};
 
@@ -60,7 +60,7 @@ const fn words(encoding_id: EncodingId) -> u8 {
 
 /// Number of words that FEC Encoding ID 128 adds: a byte with this number, then the information.
 const fn information_words(information_size: usize) -> u8 {
-    (1 + information_size).div_ceil(4) as u8
+    information_size.saturating_add(1).div_ceil(4) as u8
 }
 
 /// Reason why EXT_FTI cannot be parsed or emitted.
@@ -96,7 +96,7 @@ pub enum FtiError {
 /// [`FtiError::Code`] for an unsupported code, [`FtiError::Length`].
 pub fn parse(encoding_id: EncodingId, content: &[u8]) -> Result<Oti, FtiError> {
     // After type and length.
-    let expected = 4 * usize::from(words(encoding_id)) - 2;
+    let expected = word_bytes(words(encoding_id)).saturating_sub(2);
     let length = FtiError::Length { encoding_id: encoding_id.0, expected, actual: content.len() };
     let mut reader = Reader::new(content);
     let parsed = match encoding_id {
@@ -153,7 +153,7 @@ fn parse_small_block(reader: &mut Reader<'_>) -> Option<Fti> {
 fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
     let (encoding_id, actual) = (EncodingId::EXPANDABLE, content.len());
     // The size that all instances have, checked before the instance is known.
-    let shortest = 4 * usize::from(words(encoding_id)) - 2;
+    let shortest = word_bytes(words(encoding_id)).saturating_sub(2);
     let length = |expected| FtiError::Length { encoding_id: encoding_id.0, expected, actual };
     let mut reader = Reader::new(content);
     let mut parse_common = || {
@@ -164,8 +164,8 @@ fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
         parse_common().ok_or(length(shortest))?;
     let size = FecScheme::information_size(encoding_id, Some(instance_id))?;
     let words = information_words(size);
-    let length = length(shortest + 4 * usize::from(words));
-    if reader.u8() != Some(words) || reader.rest().len() != 4 * usize::from(words) - 1 {
+    let length = length(shortest.saturating_add(word_bytes(words)));
+    if reader.rest().len() != word_bytes(words) || reader.u8() != Some(words) {
         return Err(length);
     }
     let parameters = SchemeParameters {
@@ -220,7 +220,7 @@ const fn length_size(encoding_id: EncodingId) -> usize {
 
 /// Checks that the transfer length fits its field. That of every valid object does.
 pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
-    let bits = 8 * length_size(oti.scheme.profile().encoding_id) as u32;
+    let bits = (length_size(oti.scheme.profile().encoding_id) as u32) << 3;
     if oti.transfer_length >> bits != 0 {
         return Err(FtiError::TransferLength { actual: oti.transfer_length, bits });
     }
@@ -235,7 +235,7 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
         EncodingId::EXPANDABLE => information_words(information.len()),
         _ => 0,
     };
-    out.extend([HET_FTI, words(encoding_id) + more]);
+    out.extend([HET_FTI, words(encoding_id).saturating_add(more)]);
     put_uint(oti.transfer_length.into(), length_size(encoding_id), out);
     match encoding_id {
         EncodingId::NO_CODE | EncodingId::RAPTOR => out.extend([0; 2]),
@@ -260,8 +260,9 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
         _ => out.extend(length.to_be_bytes()),
     }
     if more > 0 {
+        let end = out.len().saturating_add(word_bytes(more));
         out.push(more);
         out.extend(information);
-        out.resize(out.len() + 4 * usize::from(more) - 1 - information.len(), 0);
+        out.resize(end, 0);
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn parse_hex(text: &str) -> Result<[u8; 32], HexError> {
     }
     let bytes = data_encoding::HEXLOWER_PERMISSIVE
         .decode(text.as_bytes())
-        .map_err(|error| HexError::Digit { position: error.position + 1 })?;
+        .map_err(|error| HexError::Digit { position: error.position.saturating_add(1) })?;
     bytes.try_into().map_err(|_| length)
 }
 

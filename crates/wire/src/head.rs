@@ -23,6 +23,10 @@ const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
 /// Size in bytes of an unsigned head whose manifest is sent without a code or with RaptorQ, which
 /// Fontana uses.
 const UNSIGNED_SIZE: usize = 88 + oti::MIN_SIZE;
+/// Size in bytes of the magic bytes and the version of the format.
+const START_SIZE: usize = MAGIC.len() + 1;
+/// Size in bytes of a signer and a signature.
+const SIGNATURE_SIZE: usize = PublicKey::SIZE + size_of::<Signature>();
 
 /// A random number that a sending process draws when it starts. It distinguishes the runs of one
 /// sender, and several senders of one file.
@@ -121,7 +125,7 @@ impl SessionHead {
     /// code or with RaptorQ. An unsigned head is 96 bytes shorter. Other sessions add the
     /// [parameters](CongestionControl::parameter_size) of their congestion control, and the
     /// [records](HeadRecords::size). Symbols of a session must be at least this long.
-    pub const MAX_SIZE: usize = UNSIGNED_SIZE + PublicKey::SIZE + size_of::<Signature>();
+    pub const MAX_SIZE: usize = UNSIGNED_SIZE + SIGNATURE_SIZE;
 
     /// True if the head has expired at the given time.
     pub const fn has_expired(&self, now_unix_seconds: u64) -> bool {
@@ -196,7 +200,7 @@ impl UnverifiedHead {
             0 => None,
             1 => {
                 let signer = PublicKey::from_bytes(&reader.array().ok_or(truncated)?)?;
-                let length = symbol.len() - reader.rest().len();
+                let length = symbol.len().saturating_sub(reader.rest().len());
                 let message = signed_message(symbol.get(..length).ok_or(truncated)?);
                 let signature = reader.array().ok_or(truncated)?;
                 Some(Signed { signer, signature, message })
@@ -211,7 +215,7 @@ impl UnverifiedHead {
     /// calls this to skip parsing and verification of a version that it has.
     pub fn claimed_version(symbol: &[u8]) -> Option<ClaimedVersion> {
         let mut reader = Reader::new(symbol);
-        let magic = reader.take(MAGIC.len() + 1)?;
+        let magic = reader.take(START_SIZE)?;
         let instance = InstanceId(reader.array()?);
         let manifest_version = reader.u64()?;
         let is_head = magic.split_last().is_some_and(|(&format, magic)| {
@@ -258,7 +262,7 @@ impl UnverifiedHead {
         let head = parse_unsigned(&mut reader, symbol.len())?;
         match reader.u8().ok_or(truncated)? {
             0 => {}
-            1 => _ = reader.take(PublicKey::SIZE + size_of::<Signature>()).ok_or(truncated)?,
+            1 => _ = reader.take(SIGNATURE_SIZE).ok_or(truncated)?,
             flag => return Err(HeadError::SignedFlag(flag)),
         }
         check_padding(&reader)?;

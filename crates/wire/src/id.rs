@@ -134,7 +134,7 @@ impl Cci {
     /// A CCI of `words` 32-bit words; `None` unless there are 1 to 4 of them and `value` fits.
     pub const fn new(value: u128, words: u8) -> Option<Self> {
         match words {
-            1..=3 if value >> (32 * words as u32) == 0 => Some(Self { value, words }),
+            1..=3 if value >> ((words as u32) << 5) == 0 => Some(Self { value, words }),
             4 => Some(Self { value, words }),
             _ => None,
         }

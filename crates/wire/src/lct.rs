@@ -1,7 +1,7 @@
 //! The LCT header (RFC 5651, section 5, with the profile of RFC 5775, section 2.1).
 //! [`Packet`](crate::Packet) parses it; [`HeaderFields`] emits it.
 
-use crate::bytes::{Reader, put_uint};
+use crate::bytes::{Reader, put_uint, word_bytes};
 use crate::content::ContentEncoding;
 use crate::extension::{self, Extensions, FdtExtension, TimeExtension};
 use crate::fti;
@@ -81,7 +81,7 @@ impl<'a> Header<'a> {
         let truncated = PacketError::Truncated { actual: datagram.len() };
         let mut start = Reader::new(datagram);
         let flags = start.u16().ok_or(truncated)?;
-        let header_length = usize::from(start.u8().ok_or(truncated)?) * 4;
+        let header_length = word_bytes(start.u8().ok_or(truncated)?);
         let codepoint = start.u8().ok_or(truncated)?;
         if flags >> 12 != VERSION {
             return Err(PacketError::Version((flags >> 12) as u8));
@@ -93,14 +93,14 @@ impl<'a> Header<'a> {
         let short = PacketError::HeaderLength { header_length, available: header_length };
         let mut fields = Reader::new(header);
         fields.take(4).ok_or(short)?;
-        let (s, o, h) = (flags >> 7 & 1, flags >> 5 & 3, flags >> 4 & 1);
-        if s == 0 && h == 0 {
+        let widths = Widths { s: flags >> 7 & 1, o: flags >> 5 & 3, h: flags >> 4 & 1 };
+        let toi_size = widths.toi_size();
+        if widths.tsi_size() == 0 {
             return Err(PacketError::NoTsi);
         }
-        let words = (flags >> 10 & 3) as u8 + 1;
-        let cci = fields.uint(usize::from(words) * 4).and_then(|value| Cci::new(value, words));
-        let tsi = fields.uint(usize::from(4 * s + 2 * h)).ok_or(short)?;
-        let toi_size = usize::from(4 * o + 2 * h);
+        let words = ((flags >> 10 & 3) as u8).saturating_add(1);
+        let cci = fields.uint(word_bytes(words)).and_then(|value| Cci::new(value, words));
+        let tsi = fields.uint(widths.tsi_size()).ok_or(short)?;
         let toi = fields.uint(toi_size).ok_or(short)?;
         let times = if reserved == ReservedBits::Times { flags } else { 0 };
         let mut time = |flag| match times & flag {
@@ -234,7 +234,7 @@ impl HeaderFields {
         };
         let start = out.len();
         let flags = VERSION << 12
-            | u16::from(self.cci.words() - 1) << 10
+            | u16::from(self.cci.words().saturating_sub(1)) << 10
             | widths.s << 7
             | widths.o << 5
             | widths.h << 4
@@ -243,7 +243,7 @@ impl HeaderFields {
         out.extend(flags.to_be_bytes());
         let header_length_at = out.len();
         out.extend([0, self.codepoint]);
-        put_uint(self.cci.value(), usize::from(self.cci.words()) * 4, out);
+        put_uint(self.cci.value(), word_bytes(self.cci.words()), out);
         put_uint(self.tsi.0.into(), widths.tsi_size(), out);
         put_uint(self.toi.unwrap_or_default().0, widths.toi_size(), out);
         if let Some(fdt) = self.fdt {
@@ -262,7 +262,7 @@ impl HeaderFields {
             seal::emit(seal, out);
         }
         // At most 36 words: 1, CCI 4, TSI and TOI 5, extensions 1, 1, 5, 11 and 9.
-        let words = (out.len() - start) / 4;
+        let words = out.len().saturating_sub(start) / 4;
         if let Some(header_length) = out.get_mut(header_length_at) {
             *header_length = words as u8;
         }
@@ -278,7 +278,7 @@ impl HeaderFields {
     }
 }
 
-/// A choice of the flags S, O and H.
+/// A choice of the flags S, O and H: numbers of 1, 2 and 1 bits.
 #[derive(Clone, Copy)]
 struct Widths {
     s: u16,
@@ -287,28 +287,30 @@ struct Widths {
 }
 
 impl Widths {
+    /// Size of the TSI in bytes: `4 s + 2 h`.
     fn tsi_size(self) -> usize {
-        usize::from(4 * self.s + 2 * self.h)
+        usize::from(self.s << 2 | self.h << 1)
     }
 
+    /// Size of the TOI in bytes: `4 o + 2 h`.
     fn toi_size(self) -> usize {
-        usize::from(4 * self.o + 2 * self.h)
+        usize::from(self.o << 2 | self.h << 1)
     }
 
     /// True if both values fit, the TSI has at least 16 bits (ALC requires a TSI), and a TOI field
     /// exists exactly if there is a TOI.
     fn hold(self, tsi: Tsi, toi: Option<Toi>) -> bool {
         let toi_fits = match toi {
-            Some(toi) => self.toi_size() > 0 && toi.0 >> (8 * self.toi_size()) == 0,
+            Some(toi) => self.toi_size() > 0 && toi.0 >> (self.toi_size() << 3) == 0,
             None => self.toi_size() == 0,
         };
-        self.tsi_size() > 0 && u128::from(tsi.0) >> (8 * self.tsi_size()) == 0 && toi_fits
+        self.tsi_size() > 0 && u128::from(tsi.0) >> (self.tsi_size() << 3) == 0 && toi_fits
     }
 
     fn narrowest(tsi: Tsi, toi: Option<Toi>) -> Option<Self> {
         let choices = (0..16).map(|flags| Self { h: flags >> 3, s: flags >> 2 & 1, o: flags & 3 });
         choices
             .filter(|choice| choice.hold(tsi, toi))
-            .min_by_key(|choice| choice.tsi_size() + choice.toi_size())
+            .min_by_key(|choice| choice.tsi_size().saturating_add(choice.toi_size()))
     }
 }

@@ -35,8 +35,10 @@
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
-// Any host can write the lengths and numbers that are parsed here: none of them is an index.
+// Any host can write the lengths and numbers that are parsed here: none of them is an index, and
+// none overflows.
 #![deny(clippy::indexing_slicing)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod alc;
 mod bytes;

@@ -3,6 +3,7 @@
 use crate::cci::{FlidCci, RlcCci, WebrcCci};
 use crate::congestion::CongestionControl;
 use crate::id::Cci;
+use std::num::NonZeroU64;
 
 /// Modulus of a number that is the whole CCI.
 const MODULUS_32: u64 = 1 << 32;
@@ -86,16 +87,19 @@ impl SequenceNumber {
     /// True if this is the number after `earlier`.
     #[inline]
     pub fn follows(self, earlier: u32) -> bool {
-        let next = u64::from(earlier) + 1;
+        let next = u64::from(earlier).saturating_add(1);
         u64::from(self.value) == if next == self.modulus { 0 } else { next }
     }
 
     /// Number of steps from an earlier number of the channel to this one. It is negative if the way
     /// back is shorter.
     pub fn steps_from(self, earlier: u32) -> i64 {
-        let modulus = self.modulus;
-        let ahead = (u64::from(self.value) + modulus - u64::from(earlier) % modulus) % modulus;
-        // Both are at most 2^32.
-        if ahead > modulus / 2 { ahead as i64 - modulus as i64 } else { ahead as i64 }
+        let modulus = NonZeroU64::new(self.modulus).unwrap_or(NonZeroU64::MIN);
+        // All of these are at most 2^33, so nothing saturates.
+        let ahead = u64::from(self.value).saturating_add(modulus.get());
+        let ahead = ahead.saturating_sub(u64::from(earlier) % modulus) % modulus;
+        let modulus = modulus.get();
+        let is_behind = ahead > modulus / 2;
+        (ahead as i64).saturating_sub(if is_behind { modulus as i64 } else { 0 })
     }
 }

@@ -34,11 +34,9 @@ impl RelativePath {
         if path.starts_with(b"/") {
             return Err(PathError::Absolute);
         }
-        let mut depth = 0;
-        for component in path.split(|&byte| byte == b'/') {
+        for (above, component) in path.split(|&byte| byte == b'/').enumerate() {
             check_component(component)?;
-            depth += 1;
-            if depth > Self::MAX_DEPTH {
+            if above >= Self::MAX_DEPTH {
                 return Err(PathError::Depth { limit: Self::MAX_DEPTH });
             }
         }

@@ -46,12 +46,12 @@ impl HeadRecords {
 
     /// Bytes that they add to a head.
     pub fn size(&self) -> usize {
-        if self.is_empty() { 0 } else { 2 + self.length() }
+        if self.is_empty() { 0 } else { self.length().saturating_add(2) }
     }
 
     /// Bytes of the records alone.
     fn length(&self) -> usize {
-        self.0.values().map(|value| 2 + value.len()).sum()
+        self.0.values().map(|value| value.len().saturating_add(2)).sum()
     }
 
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {

@@ -18,6 +18,7 @@
 //!
 //! The cipher is not in this crate: a [`PacketSeal`] has the key of an instance.
 
+use crate::bytes::word_bytes;
 use crate::head::InstanceId;
 
 /// Type of EXT_AUTH (RFC 5651, section 5.2).
@@ -162,7 +163,7 @@ impl SealedDatagram {
     /// The seal of a datagram; `None` if it has none. Looks at the place of the seal only.
     #[inline]
     pub fn find(datagram: &[u8]) -> Option<Self> {
-        let header_length = usize::from(*datagram.get(2)?) * 4;
+        let header_length = word_bytes(*datagram.get(2)?);
         let (_, seal) = datagram.get(..header_length)?.split_last_chunk::<SEAL_BYTES>()?;
         let ([HET_AUTH, WORDS, kind, 0], rest) = seal.split_first_chunk::<4>()? else {
             return None;
@@ -206,16 +207,37 @@ impl SealedDatagram {
                 None => false,
             },
         };
-        if let Some(het) = datagram.get_mut(self.header_length - SEAL_BYTES) {
+        if let Some([het, ..]) = self.place::<SEAL_BYTES>(datagram) {
             *het = HET_NOP;
         }
         is_valid
     }
 
     fn write_tag(self, datagram: &mut [u8], tag: [u8; TAG_BYTES]) {
-        let place = datagram.get_mut(self.header_length - TAG_BYTES..self.header_length);
-        if let Some(place) = place {
-            place.copy_from_slice(&tag);
+        if let Some(place) = self.place::<TAG_BYTES>(datagram) {
+            *place = tag;
         }
+    }
+
+    /// The last `N` bytes of the header.
+    fn place<const N: usize>(self, datagram: &mut [u8]) -> Option<&mut [u8; N]> {
+        datagram.get_mut(..self.header_length)?.last_chunk_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A repeated nonce would reveal the authentication key of the cipher.
+    #[test]
+    fn no_two_packets_of_a_run_have_one_nonce() {
+        let session = SessionSeal { id: SealId([7; 8]), mode: SealMode::Authenticated };
+        let counts = [0, 1, 255, 256, 1 << 32, (1 << COUNT_BITS) - 1];
+        let fields = (0..=u8::MAX)
+            .flat_map(|channel| counts.map(|count| SealField { session, channel, count }));
+        let nonces: BTreeSet<_> = fields.map(|field| field.nonce()).collect();
+        assert_eq!(nonces.len(), 256 * counts.len());
     }
 }

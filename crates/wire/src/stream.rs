@@ -194,7 +194,7 @@ impl StreamIndex {
         }
         // No fragment is empty, and each has a TOI of content.
         let before = u64::from(self.first);
-        let placed = (before..=before * u64::from(most)).contains(&self.offset);
+        let placed = (before..=before.saturating_mul(most.into())).contains(&self.offset);
         let last = Self::toi(self.next()) <= Toi::FIRST_RESERVED;
         if !placed || !last || self.length() > MAX_FILE_LENGTH {
             return Err(StreamError::Place { first: self.first, offset: self.offset });

@@ -4,23 +4,20 @@
 
 use crate::bytes::Reader;
 
-/// Size in bytes of the longest value: 64 bits in groups of 7.
-const MAX_SIZE: u32 = 10;
-
 /// Parses a value; `None` if the bytes end too early, are not the shortest form, or exceed 64 bits.
 pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<u64> {
     let mut value = 0_u64;
-    for group in 0..MAX_SIZE {
+    for shift in (0..u64::BITS).step_by(7) {
         let byte = reader.u8()?;
         let bits = u64::from(byte & 0x7F);
-        let shifted = bits << (7 * group);
-        if shifted >> (7 * group) != bits {
+        let shifted = bits << shift;
+        if shifted >> shift != bits {
             return None;
         }
         value |= shifted;
         if byte & 0x80 == 0 {
             // A last group of zero is redundant, unless it is the only group.
-            return (byte != 0 || group == 0).then_some(value);
+            return (byte != 0 || shift == 0).then_some(value);
         }
     }
     None
@@ -40,7 +37,7 @@ pub(crate) const fn from_signed(value: i64) -> u64 {
 }
 
 pub(crate) const fn to_signed(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
+    (value >> 1) as i64 ^ ((value & 1) as i64).wrapping_neg()
 }
 
 #[cfg(test)]

@@ -144,8 +144,8 @@ impl<R: Read, W: Write> Decoder<R, W> {
             let status = state
                 .decompress(available, &mut piece, FlushDecompress::None)
                 .map_err(|_| DecodeError::Corrupt(encoding))?;
-            let consumed = (state.total_in() - before_in) as usize;
-            let produced = (state.total_out() - before_out) as usize;
+            let consumed = state.total_in().saturating_sub(before_in) as usize;
+            let produced = state.total_out().saturating_sub(before_out) as usize;
             self.consume(consumed);
             let out = piece.get(..produced).ok_or(DecodeError::Corrupt(self.encoding))?;
             if let Some(crc) = &mut crc {
@@ -207,7 +207,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
         }
         for text in [NAME, COMMENT] {
             if flags & text != 0 {
-                let limit = self.input_bytes + GZIP_TEXT_LIMIT;
+                let limit = self.input_bytes.saturating_add(GZIP_TEXT_LIMIT);
                 while self.array()? != [0] {
                     if self.input_bytes > limit {
                         return Err(DecodeError::Corrupt(self.encoding));
@@ -231,7 +231,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
             io::ErrorKind::UnexpectedEof => DecodeError::Truncated(self.encoding),
             _ => DecodeError::Io(error),
         })?;
-        self.input_bytes += N as u64;
+        self.input_bytes = self.input_bytes.saturating_add(N as u64);
         Ok(bytes)
     }
 
@@ -247,11 +247,11 @@ impl<R: Read, W: Write> Decoder<R, W> {
 
     fn consume(&mut self, count: usize) {
         self.input.consume(count);
-        self.input_bytes += count as u64;
+        self.input_bytes = self.input_bytes.saturating_add(count as u64);
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        let total = self.output_bytes + bytes.len() as u64;
+        let total = self.output_bytes.saturating_add(bytes.len() as u64);
         let DecodeLimits { output_bytes, ratio } = self.limits;
         if total > output_bytes {
             return Err(DecodeError::OutputLimit { limit: output_bytes });

@@ -146,7 +146,7 @@ impl CompoundHeader {
             Self::Descriptor(_) => GLOBAL_CHECKSUM | DESCRIPTOR,
         };
         let mut header = vec![flags, 0, 0, 0];
-        header.extend(((FIXED_SIZE + text.len()) as u32).to_be_bytes());
+        header.extend((FIXED_SIZE.saturating_add(text.len()) as u32).to_be_bytes());
         header.extend_from_slice(text.as_bytes());
         if data_size > 0 {
             header.resize(header.len().next_multiple_of(4), 0);

@@ -58,7 +58,7 @@ impl Fdt {
         let mut parser =
             Parser { limits, position: 0, root: None, fdt: Self::default(), seen: BTreeSet::new() };
         // Number of elements that are open around the next event.
-        let mut depth = 0;
+        let mut depth = 0_usize;
         loop {
             let event = reader.read_event().map_err(|error| FdtError::Xml {
                 position: reader.error_position(),
@@ -68,7 +68,7 @@ impl Fdt {
             match event {
                 Event::Start(element) => {
                     parser.element(&element, depth)?;
-                    depth += 1;
+                    depth = depth.saturating_add(1);
                     if depth > limits.depth {
                         return Err(FdtError::Limit {
                             what: "nested elements",

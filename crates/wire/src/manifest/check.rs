@@ -111,7 +111,7 @@ impl Manifest {
             let path = entry.path();
             let mut directory = 0;
             for (depth, component) in path.components().enumerate() {
-                let number = tree.len() + 1;
+                let number = tree.len().saturating_add(1);
                 let slot = tree.entry((directory, fold(component))).or_insert((number, path));
                 if slot.1.components().nth(depth) != Some(component) {
                     let (first, second) = (upper_part(slot.1, depth)?, upper_part(path, depth)?);
@@ -126,7 +126,7 @@ impl Manifest {
 
 /// The first `depth + 1` components of a path.
 fn upper_part(path: &RelativePath, depth: usize) -> Option<RelativePath> {
-    RelativePath::from_components(path.components().take(depth + 1)).ok()
+    RelativePath::from_components(path.components().take(depth.saturating_add(1))).ok()
 }
 
 fn fold(component: &[u8]) -> Vec<u8> {

@@ -17,7 +17,8 @@ impl Manifest {
         varint::emit(self.objects.len() as u64, &mut out);
         let mut previous = 0;
         for object in &self.objects {
-            varint::emit((object.toi - previous).into(), &mut out);
+            // TOIs ascend.
+            varint::emit(object.toi.saturating_sub(previous).into(), &mut out);
             previous = object.toi;
             oti::emit(&object.oti, &mut out);
             out.push(ContentEncoding::Null.cenc());

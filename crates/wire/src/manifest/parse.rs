@@ -116,12 +116,13 @@ impl<'a> Parser<'a, '_> {
         let mut entries: Vec<Entry> = Vec::with_capacity(count);
         // In the order of paths, the components that a path does not share with its predecessor are
         // new.
-        let mut names = 0;
+        let mut names = 0_usize;
         for index in 0..count {
             let entry = self.entry(index)?;
             let path = entry.path();
             let shared = entries.last().map_or(0, |previous| path.shared_depth(previous.path()));
-            names += path.components().count() - shared;
+            let new = path.components().count().saturating_sub(shared);
+            names = names.saturating_add(new);
             if names > self.limits.entries {
                 let limit = self.limits.entries as u64;
                 return Err(ManifestError::Limit { what: "entries", limit });
@@ -142,7 +143,7 @@ impl<'a> Parser<'a, '_> {
             return Err(ManifestError::TrailingBytes { count: rest });
         }
         let mut names = Vec::with_capacity(count);
-        for index in entries..entries + count {
+        for index in (entries..).take(count) {
             let size = self.varint()?;
             let path = RelativePath::new(self.take_u64(size)?)
                 .map_err(|error| ManifestError::Path { index, error })?;
@@ -190,7 +191,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn segments(&mut self) -> Result<Vec<Segment>, ManifestError> {
-        let left = self.limits.segments - self.segments;
+        let left = self.limits.segments.saturating_sub(self.segments);
         let count =
             self.count("segments", left, MIN_SEGMENT_SIZE).map_err(|error| match error {
                 ManifestError::Limit { what, .. } => {
@@ -198,7 +199,7 @@ impl<'a> Parser<'a, '_> {
                 }
                 error => error,
             })?;
-        self.segments += count;
+        self.segments = self.segments.saturating_add(count);
         let mut segments = Vec::with_capacity(count);
         for _ in 0..count {
             let segment = match self.varint()? {
@@ -231,7 +232,8 @@ impl<'a> Parser<'a, '_> {
             return Err(ManifestError::Limit { what, limit: limit as u64 });
         }
         let count = count as usize;
-        if count > self.reader.rest().len() / min_size {
+        let rest = self.reader.rest().len();
+        if count.checked_mul(min_size).is_none_or(|least| least > rest) {
             return Err(self.malformed());
         }
         Ok(count)
@@ -265,6 +267,6 @@ impl<'a> Parser<'a, '_> {
 
     /// The error for an item that begins at the next byte.
     fn malformed(&self) -> ManifestError {
-        ManifestError::Malformed { position: self.total - self.reader.rest().len() }
+        ManifestError::Malformed { position: self.total.saturating_sub(self.reader.rest().len()) }
     }
 }
