@@ -1,6 +1,6 @@
 //! Helpers of the tests of several crates: noise that codes, compression and holes cannot shorten,
-//! the same in each run, and skips with a message. A dev-dependency only
-//! (`crates/cli/tests/arrows.rs`).
+//! the same in each run, choices of a fuzzer ([`Script`]), and skips with a message. A
+//! dev-dependency only (`crates/cli/tests/arrows.rs`).
 //!
 //! ```
 //! use fontana_testing::noise;
@@ -10,9 +10,15 @@
 //! assert_eq!(noise(3, 7), noise(1000, 7)[..3]);
 //! ```
 
+mod script;
+mod words;
+
+pub use script::Script;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use words::Words;
 
 /// `length` bytes of noise from a seed.
 #[must_use]
@@ -72,25 +78,6 @@ pub fn written_before_a_restart(journal: &mut [u8]) {
 pub fn skip(reason: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped under CI: {reason}");
     let _ = writeln!(io::stderr(), "SKIPPED: {reason}");
-}
-
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-/// Separate from that of `fontana-proto`, which this crate is used to test.
-struct Words(u64);
-
-impl Words {
-    fn new(seed: u64) -> Self {
-        // Scattered: seeds that differ by the generator's own step would give the same words,
-        // shifted.
-        Self(Self(seed).next_word())
-    }
-
-    fn next_word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ (word >> 31)
-    }
 }
 
 #[cfg(test)]
