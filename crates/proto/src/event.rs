@@ -59,7 +59,8 @@ pub enum StreamBreak {
     Behind,
     /// It has more bytes than the limits allow.
     TooLarge,
-    /// A fragment was given up: its storage failed, or it was corrupt repeatedly.
+    /// A fragment was given up: its storage failed, it was corrupt repeatedly, or it is longer than
+    /// the first index allows.
     Failed,
     /// The sender reported that the stream is incomplete.
     BySender,

@@ -14,7 +14,7 @@ use fontana_proto::{
     ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, SplitMix64, Subscription,
     SubscriptionControl, SubscriptionLimits,
 };
-use fontana_wire::{StreamIndex, Toi};
+use fontana_wire::{CarouselInstance, Compound, CompoundHeader, StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut, Range};
@@ -166,6 +166,8 @@ pub struct ReceiveRunner {
     pub consumer_is_stalled: bool,
     /// Slots of a stream that are taken, by which fragment.
     slots: BTreeMap<u32, u32>,
+    /// Objects may be descriptors of FCAST carousels.
+    pub reads_descriptors: bool,
 }
 
 impl JobRunner<ReceiveJob> for ReceiveRunner {
@@ -193,6 +195,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 return Ok(Some(Finished::now(failed)));
             }
             ReceiveJob::Open(opening) => self.take_slot(opening),
+            ReceiveJob::Commit { toi } if self.reads_descriptors => {
+                if let Some(done) = self.read_descriptor(*toi) {
+                    return Ok(Some(Finished::now(done)));
+                }
+            }
             _ => {}
         }
         let mut finished = self.memory.run(now, job, batch)?;
@@ -207,6 +214,15 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
 }
 
 impl ReceiveRunner {
+    /// The answer for a descriptor of a carousel.
+    fn read_descriptor(&self, toi: Toi) -> Option<ReceiveDone> {
+        let object = self.memory.object(toi);
+        let compound = Compound::parse(&object).ok()?;
+        let CompoundHeader::Descriptor(metadata) = &compound.header else { return None };
+        let instance = CarouselInstance::parse(metadata, &object[compound.data_offset..]).ok()?;
+        Some(ReceiveDone::Committed(Committed::Descriptor { toi, instance }))
+    }
+
     fn take_slot(&mut self, opening: &Opening) {
         if let Opening::Fragment { number, layout, slot, slot_count, slot_length } = opening {
             let length = layout.oti().transfer_length;

@@ -187,6 +187,9 @@ impl StreamCatalog {
             let PlacedFragment { number, range, fragment } = placed;
             let broken = if range.start != self.length {
                 Some((self.length, StreamBreak::Lost))
+            } else if fragment.length > self.slots.length {
+                // It would overwrite the next slot, whose fragment may wait to be delivered.
+                Some((range.start, StreamBreak::Failed))
             } else if range.end > max_transfer_bytes {
                 Some((range.start, StreamBreak::TooLarge))
             } else if self.open.len() >= self.slots.count as usize {
