@@ -8,7 +8,12 @@
 #[path = "../support/world.rs"]
 mod world;
 
+mod congestion;
+mod control;
 mod packets;
+mod plain;
+mod sender;
+mod sessions;
 mod stream;
 
 use fontana_proto::{Endpoint, Instant, ReceiverConfig};
