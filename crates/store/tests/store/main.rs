@@ -4,6 +4,7 @@
 
 mod damage;
 mod fixtures;
+mod fuzz;
 mod leftovers;
 mod power;
 mod privileged;
