@@ -67,3 +67,36 @@ pub(super) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
         .map_err(|error| failed(&error))?;
     file.persist_noclobber(path).map(drop).map_err(|error| failed(&error.error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any bytes, with a right hash or without: a manifest that is read is written the same again.
+    #[test]
+    fn any_bytes_are_a_manifest_or_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("manifest");
+        let again = directory.path().join("again");
+        write(&path, &Manifest::new(7, "label", Vec::new(), Vec::new()).unwrap()).unwrap();
+        let good = std::fs::read(&path).unwrap();
+        let good = &good[..good.len() - Hash::SIZE];
+        let generator = bolero::produce::<(u8, u8, Vec<u8>, bool)>();
+        bolero::check!().with_generator(generator).with_iterations(500).for_each(
+            |(at, cut, patch, has_hash)| {
+                let at = usize::from(*at) % (good.len() + 1);
+                let end = (at + usize::from(*cut % 8)).min(good.len());
+                let mut bytes = [&good[..at], patch, &good[end..]].concat();
+                if *has_hash {
+                    bytes.extend(manifest_hash(&bytes).0);
+                }
+                std::fs::write(&path, &bytes).unwrap();
+                if let Ok(manifest) = read(&path) {
+                    let _ = std::fs::remove_file(&again);
+                    write(&again, &manifest.unwrap()).unwrap();
+                    assert_eq!(std::fs::read(&again).unwrap(), bytes);
+                }
+            },
+        );
+    }
+}

@@ -128,6 +128,7 @@ fn parse(bytes: &[u8], publisher: &PublicKey) -> Option<Mark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_testing::Script;
     use fontana_wire::SecretKey;
 
     fn key(seed: u8) -> PublicKey {
@@ -187,5 +188,28 @@ mod tests {
         {
             assert_eq!(hashed([&head(1, 7)[..], name].concat()), None, "{name:?}");
         }
+    }
+
+    /// Any bytes with a right hash, as another program of this user may write them: a mark that is
+    /// read is written the same again.
+    #[test]
+    fn any_bytes_are_a_mark_or_none() {
+        let good = mark().emit(&key(1));
+        let good = &good[..good.len() - HASH_SIZE];
+        bolero::check!().with_iterations(2000).for_each(|input: &[u8]| {
+            let _ = parse(input, &key(1));
+            let mut script = Script::new(input);
+            let at = usize::from(script.u8()) % (good.len() + 1);
+            let end = (at + usize::from(script.below(6))).min(good.len());
+            let count = script.below(12).into();
+            let mut bytes = [&good[..at], &script.take(count), &good[end..]].concat();
+            let hash = blake3::hash(&bytes);
+            bytes.extend(hash.as_bytes());
+            if let Some(mark) = parse(&bytes, &key(1)) {
+                let paths = mark.names.iter().chain(&mark.found).chain(&mark.directories);
+                paths.for_each(|path| assert!(RelativePath::new(path).is_ok()));
+                assert_eq!(parse(&mark.emit(&key(1)), &key(1)), Some(mark));
+            }
+        });
     }
 }

@@ -6,8 +6,8 @@
 //! parts. After each run a file must be absent or perfect under its name, and the last run, on a
 //! disk that works, must complete. A block whose symbols are right must never have a wrong hash.
 //!
-//! A seed draws the content, the losses, an attacker, the order of all work, and the troubles of
-//! up to four runs. A failing test prints its seed:
+//! A seed draws the content, the losses, one sender or two, an attacker, the order of all work, and
+//! the troubles of up to four runs. A failing test prints its seed:
 //!
 //! ```sh
 //! DISK_SEED=17 cargo test -p fontana simulation::seeds       # this one
@@ -181,7 +181,8 @@ fn draw_trouble(random: &mut SplitMix64) -> (Option<Crash>, Option<Fault>) {
 /// Plays the runs of a seed. Returns the boundaries that they pass.
 fn play(seed: u64) -> Result<u64, String> {
     let mut random = SplitMix64::new(seed, 0);
-    let world = World::draw(&mut random);
+    let mut world = World::draw(&mut random);
+    world.senders = if seed % 3 == 1 { 2 } else { 1 };
     let mut host = SimulatedHost::new();
     let mut boundaries = 0;
     for _ in 0..random.below(4) {

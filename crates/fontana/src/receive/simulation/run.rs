@@ -95,7 +95,8 @@ pub(super) struct ReceiverRun<'w> {
     random: SplitMix64,
     damage: &'w mut Damage,
     now: Instant,
-    sender: Transmission,
+    /// What each sender sends: all have one content.
+    senders: Vec<Transmission>,
     driver: Driver<Receiver, ReceiveRunner>,
     is_joined: bool,
     target: Target,
@@ -162,7 +163,7 @@ impl<'w> ReceiverRun<'w> {
             disk: Arc::clone(disk),
             damage,
             now: Instant::ZERO,
-            sender: world.transmission(random.next_u64()),
+            senders: world.transmissions(random.next_u64()),
             driver: Driver::new(receiver, runner),
             is_joined: false,
             target,
@@ -298,20 +299,23 @@ impl<'w> ReceiverRun<'w> {
     /// Delivers the packets of a tick, but those that are lost.
     fn deliver(&mut self) {
         self.now = self.now + TICK;
+        let sent: Vec<_> = self.senders.iter_mut().map(|sender| sender.poll(self.now)).collect();
         let mut arriving = Vec::new();
-        for datagram in self.sender.poll(self.now) {
-            arriving.extend(self.forge(&datagram));
-            if self.random.below(256) >= self.world.loss {
-                arriving.push(datagram);
+        for (source, datagrams) in (1..).zip(sent) {
+            for datagram in datagrams {
+                arriving.extend(self.forge(&datagram).map(|forged| (source, forged)));
+                if self.random.below(256) >= self.world.loss {
+                    arriving.push((source, datagram));
+                }
             }
         }
         if self.is_joined && !arriving.is_empty() {
             let (mut slab, mut datagrams) = (Vec::new(), Vec::new());
-            for datagram in arriving {
+            for (source, datagram) in arriving {
                 let start = slab.len() as u32;
                 slab.extend(datagram);
                 datagrams.push(Datagram {
-                    from: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 7701),
+                    from: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, source)), 7701),
                     channel: ChannelId::BASE,
                     ecn: Ecn::NotEct,
                     dropped_before: 0,

@@ -48,6 +48,8 @@ pub(super) struct World {
     pub(super) loss: u32,
     /// Share of the blocks that an attacker sends wrong symbols of, in 1/256.
     pub(super) forging: u32,
+    /// Number of senders: each has an address and other repair symbols.
+    pub(super) senders: u8,
 }
 
 impl Shape {
@@ -117,6 +119,7 @@ impl World {
             recorded: None,
             loss: 0,
             forging: 0,
+            senders: 1,
         }
     }
 
@@ -132,12 +135,13 @@ impl World {
         self.recorded = Some(Arc::new(packets));
     }
 
-    /// What a receiver is sent.
-    pub(super) fn transmission(&self, seed: u64) -> Transmission {
-        match &self.recorded {
+    /// What each sender sends to a receiver.
+    pub(super) fn transmissions(&self, seed: u64) -> Vec<Transmission> {
+        let transmission = |sender: u8| match &self.recorded {
             Some(packets) => Transmission::Recorded { packets: Arc::clone(packets), next: 0 },
-            None => Transmission::Live(Box::new(self.sender(seed))),
-        }
+            None => Transmission::Live(Box::new(self.sender(seed.wrapping_add(sender.into())))),
+        };
+        (0..self.senders).map(transmission).collect()
     }
 
     /// A sender that repeats everything.
