@@ -228,16 +228,35 @@ impl fmt::Display for DefaultReason {
 pub struct Interfaces(Vec<Interface>);
 
 impl Interfaces {
-    /// Lists the interfaces.
+    /// Lists the interfaces. Linux is asked by netlink, or as in
+    /// [`list_without_netlink`](Self::list_without_netlink) where a process may not use that.
     ///
     /// # Errors
     /// The system returns an error (out of memory or descriptors).
     pub fn list() -> io::Result<Self> {
-        let mut interfaces = Self::from_raw(sys::interface_addresses()?);
+        match sys::interface_addresses() {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Err(error) if is_refusal(&error) => Self::list_without_netlink(),
+            raw => Ok(Self::with_mtu(raw?)),
+        }
+    }
+
+    /// Lists the interfaces without a netlink socket: from `/proc/net` and by ioctls of a UDP
+    /// socket (netdevice(7)). Slower, and IPv6 addresses may be in another order.
+    ///
+    /// # Errors
+    /// The system returns an error, or has no `/proc`.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn list_without_netlink() -> io::Result<Self> {
+        Ok(Self::with_mtu(sys::without_netlink::interface_addresses()?))
+    }
+
+    fn with_mtu(raw: Vec<RawAddress>) -> Self {
+        let mut interfaces = Self::from_raw(raw);
         for interface in &mut interfaces.0 {
             interface.mtu = sys::interface_mtu(&interface.name).unwrap_or(ASSUMED_MTU);
         }
-        Ok(interfaces)
+        interfaces
     }
 
     /// A list from given values, for tests.
@@ -445,6 +464,13 @@ fn routed_source(destination: IpAddr) -> Option<IpAddr> {
     // Any port works; 9 is "discard", in case a packet is sent by mistake.
     socket.connect(SocketAddr::new(destination, 9)).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
+}
+
+/// Whether the process may not open a netlink socket: a filter of system calls refuses it, with the
+/// error that its author chose.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EAFNOSUPPORT))
 }
 
 fn address_bits(ip: IpAddr) -> u8 {

@@ -1,8 +1,11 @@
 //! System calls that neither `std` nor `socket2` offers, behind safe functions.
 //!
-//! This is the crate's only file with `unsafe`. Its functions are thin; their callers document what
-//! they are used for.
+//! This file and its folder are the crate's only ones with `unsafe`. Its functions are thin; their
+//! callers document what they are used for.
 #![allow(unsafe_code)]
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) mod without_netlink;
 
 use std::ffi::CStr;
 use std::io;
