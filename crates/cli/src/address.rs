@@ -30,6 +30,12 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
+/// Whether `text` is an address, which [`parse`] does not look up.
+pub(crate) fn is_literal(text: &str) -> bool {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    text.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok()
+}
+
 /// The interface of a ticket's source: on this host, because the command that `send -i lo` prints
 /// would not work otherwise, or in the source's network, because the routing table may send the
 /// group elsewhere.
@@ -66,6 +72,16 @@ mod tests {
             ("[ff15::1]:5000", "[ff15::1]:5000"),
         ] {
             assert_eq!(parse(text).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_no_literals() {
+        for text in ["239.1.2.3:5000", "239.1.2.3", "ff15::1", "[ff15::1]", "[ff15::1]:5000"] {
+            assert!(is_literal(text), "{text}");
+        }
+        for text in ["localhost", "localhost:5000", "", "1.2.3:5", "239.1.2.3:"] {
+            assert!(!is_literal(text), "{text}");
         }
     }
 

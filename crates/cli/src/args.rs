@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Lab(LabArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
+    #[command(hide = true)]
+    ExecHelper(ExecHelperArguments),
 }
 
 /// The output options of a command.
@@ -282,6 +284,23 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
           conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec: Vec<OsString>,
+    /// Fail if the kernel cannot confine this process to the files that it needs
+    ///
+    /// Linux confines it by default, as far as the kernel can (Landlock; all of it with Linux
+    /// 6.12): it reaches its target directory, starts no program but that of --exec, and opens no
+    /// TCP connection. See docs/guarantees.md.
+    #[arg(long)]
+    pub(crate) sandbox: bool,
+    /// Do not confine this process
+    #[arg(long, conflicts_with_all = ["sandbox", "one_way"])]
+    pub(crate) no_sandbox: bool,
+    /// Let the kernel refuse every system call that sends a packet, for data diodes
+    ///
+    /// Also to the program of --exec, which opens no sockets but those of this host. For a
+    /// multicast group the kernel itself sends membership reports; for the address of a host it
+    /// sends nothing. Names in --group are refused, because looking them up sends packets.
+    #[arg(long)]
+    pub(crate) one_way: bool,
     /// Also accept a version that is older than the newest one in the directory
     #[arg(long)]
     pub(crate) any_version: bool,
@@ -464,6 +483,20 @@ pub(crate) struct KeygenArguments {
     /// File to create; an existing one is not changed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+}
+
+/// Run the program of --exec outside of the sandbox, for each line on standard input
+#[derive(Debug, Args)]
+pub(crate) struct ExecHelperArguments {
+    /// Let the program open no sockets but those of this host
+    #[arg(long)]
+    pub(crate) without_networks: bool,
+    /// What FONTANA_DIRECTORY says
+    #[arg(long, allow_hyphen_values = true)]
+    pub(crate) directory: PathBuf,
+    /// The program and its arguments
+    #[arg(long, num_args = 1.., allow_hyphen_values = true, required = true)]
+    pub(crate) exec: Vec<OsString>,
 }
 
 /// Print a completion script for a shell

@@ -216,6 +216,10 @@ pub(crate) enum ReceiveEvent {
         code: u8,
     },
     Waiting {},
+    Sandbox {
+        files: String,
+        network: String,
+    },
     CarouselFound {
         source: String,
         tsi: u64,

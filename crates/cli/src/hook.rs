@@ -1,21 +1,21 @@
 //! The program that runs when something is complete (`--exec`).
 //!
 //! It gets its arguments as they were typed. There is no shell, and no argument comes from the
-//! network. The environment describes what was received, in raw bytes. Standard input is empty. The
+//! network. The environment describes what was received. Standard input is empty. The
 //! program's output goes to standard error, so that standard output carries only results. The
 //! caller waits for it without a limit.
 
 use crate::failure::Failure;
 use fontana::{Outcome, ReceiveReport, SessionKey, wire::Manifest};
+use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program and its arguments.
-pub(crate) struct Hook<'a> {
+pub(crate) struct Program<'a> {
     program: &'a OsStr,
     arguments: &'a [OsString],
     directory: &'a Path,
@@ -25,7 +25,7 @@ pub(crate) struct Hook<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Described {
     session: String,
-    label: Vec<u8>,
+    label: String,
     files: u64,
 }
 
@@ -34,7 +34,7 @@ impl Described {
         Self {
             session: format!("{}/{}", session.source, session.tsi),
             // An environment variable cannot contain NUL.
-            label: manifest.label().bytes().filter(|&byte| byte != 0).collect(),
+            label: manifest.label().replace('\0', ""),
             files: manifest.files().count() as u64,
         }
     }
@@ -45,7 +45,65 @@ impl Described {
     }
 }
 
-impl<'a> Hook<'a> {
+/// What the program's environment says of a completed reception.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Empty without a manifest.
+    manifest: String,
+    /// Empty without a manifest.
+    version: String,
+    verified: String,
+    files: u64,
+    bytes: u64,
+    session: String,
+    label: String,
+}
+
+impl Report {
+    pub(crate) fn new(summary: &ReceiveReport, described: &Described) -> Self {
+        let text = |value: Option<String>| value.unwrap_or_default();
+        Self {
+            manifest: text(summary.manifest.map(|manifest| manifest.hash.to_string())),
+            version: text(summary.manifest.map(|manifest| manifest.version.to_string())),
+            verified: text(summary.verified.map(|v| crate::events::verified(v).to_owned())),
+            files: described.files,
+            bytes: summary.bytes,
+            session: described.session.clone(),
+            label: described.label.clone(),
+        }
+    }
+}
+
+/// How the program ended.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ended {
+    Success,
+    /// It failed, in this way.
+    Failed(String),
+    /// It could not be started, for this reason.
+    NotStarted(String),
+}
+
+impl Ended {
+    /// A failure with exit code 5 unless it was a success. `program`: its name.
+    pub(crate) fn check(self, program: &OsStr) -> Result<(), Failure> {
+        let kept = "what was received is there and verified";
+        let (message, hint) = match self {
+            Self::Success => return Ok(()),
+            Self::Failed(how) => (
+                format!("--exec {program:?} failed: {how}"),
+                format!("{kept}; only the program was not content"),
+            ),
+            Self::NotStarted(why) => (
+                format!("--exec {program:?} cannot be started: {why}"),
+                format!("{kept}; name a program that can be run, with its path"),
+            ),
+        };
+        Err(Failure::new(Outcome::Io, message, hint))
+    }
+}
+
+impl<'a> Program<'a> {
     /// `words`: the program and its arguments. `None` if it is empty.
     pub(crate) fn new(words: &'a [OsString], directory: &'a Path) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
@@ -53,53 +111,30 @@ impl<'a> Hook<'a> {
     }
 
     /// Runs the program for a completed reception, and waits for its end.
-    ///
-    /// # Errors
-    /// A failure with exit code 5 if it cannot be started or does not succeed.
-    pub(crate) fn run(
-        &self,
-        summary: &ReceiveReport,
-        described: &Described,
-    ) -> Result<(), Failure> {
-        let text = |value: Option<String>| value.unwrap_or_default();
+    pub(crate) fn run(&self, report: &Report) -> Ended {
         let directory = std::path::absolute(self.directory);
         let directory = directory.as_deref().unwrap_or(self.directory);
         let status = Command::new(self.program)
             .args(self.arguments)
             .env("FONTANA_DIRECTORY", directory)
-            .env(
-                "FONTANA_MANIFEST",
-                text(summary.manifest.map(|manifest| manifest.hash.to_string())),
-            )
-            .env(
-                "FONTANA_VERSION",
-                text(summary.manifest.map(|manifest| manifest.version.to_string())),
-            )
-            .env("FONTANA_VERIFIED", summary.verified.map_or("", crate::events::verified))
-            .env("FONTANA_FILES", described.files.to_string())
-            .env("FONTANA_BYTES", summary.bytes.to_string())
-            .env("FONTANA_SESSION", &described.session)
-            .env("FONTANA_LABEL", OsStr::from_bytes(&described.label))
+            .env("FONTANA_MANIFEST", &report.manifest)
+            .env("FONTANA_VERSION", &report.version)
+            .env("FONTANA_VERIFIED", &report.verified)
+            .env("FONTANA_FILES", report.files.to_string())
+            .env("FONTANA_BYTES", report.bytes.to_string())
+            .env("FONTANA_SESSION", &report.session)
+            .env("FONTANA_LABEL", &report.label)
             .stdin(Stdio::null())
             .stdout(Stdio::from(io::stderr()))
             .status();
-        let kept = "what was received is there and verified";
-        let failed = |message, hint| Err(Failure::new(Outcome::Io, message, hint));
         match status {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => {
-                let how = match (status.code(), status.signal()) {
-                    (Some(code), _) => format!("exit code {code}"),
-                    (None, Some(signal)) => format!("ended by signal {signal}"),
-                    (None, None) => "no exit code".to_owned(),
-                };
-                let message = format!("--exec {:?} failed: {how}", self.program);
-                failed(message, format!("{kept}; only the program was not content"))
-            }
-            Err(error) => {
-                let message = format!("--exec {:?} cannot be started: {error}", self.program);
-                failed(message, format!("{kept}; name a program that can be run, with its path"))
-            }
+            Ok(status) if status.success() => Ended::Success,
+            Ok(status) => Ended::Failed(match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exit code {code}"),
+                (None, Some(signal)) => format!("ended by signal {signal}"),
+                (None, None) => "no exit code".to_owned(),
+            }),
+            Err(error) => Ended::NotStarted(error.to_string()),
         }
     }
 }

@@ -22,6 +22,7 @@ mod log;
 mod progress;
 mod recv;
 mod resume;
+mod sandbox;
 mod send;
 mod signal;
 mod units;
@@ -65,6 +66,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
         Command::Lab(arguments) => lab::run(arguments, console, stop),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),
+        Command::ExecHelper(arguments) => Ok(sandbox::helper::serve(arguments)),
     }
 }
 
@@ -82,7 +84,9 @@ impl Command {
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,
             Self::Lab(arguments) => arguments.talk(),
-            Self::Keygen(_) | Self::Completions(_) | Self::Man(_) => Talk::default(),
+            Self::Keygen(_) | Self::Completions(_) | Self::Man(_) | Self::ExecHelper(_) => {
+                Talk::default()
+            }
         }
     }
 }

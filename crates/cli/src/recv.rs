@@ -5,7 +5,7 @@ use crate::args::{ReceiveArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::failure::Failure;
-use crate::hook::{Described, Hook};
+use crate::hook::{Described, Report};
 use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, received};
 use crate::send::listing;
@@ -13,8 +13,9 @@ use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use audit::AuditLog;
 use choose::Chooser;
+use confine::{Hook, Sandbox};
 use explain::Circumstances;
-use fontana::net::BufferShortfall;
+use fontana::net::{BufferShortfall, InterfaceSelector};
 use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
@@ -31,6 +32,7 @@ use unheard::Unheard;
 
 mod audit;
 mod choose;
+mod confine;
 mod destination;
 mod explain;
 mod follow;
@@ -42,9 +44,10 @@ pub(crate) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let setup = Setup::of(arguments)?;
+    let mut sandbox = Sandbox::prepare(arguments)?;
+    let setup = Setup::of(arguments, sandbox.interface())?;
     if arguments.watch && arguments.format() == SessionFormat::Fontana {
-        return follow::run(arguments, setup, console, stop);
+        return follow::run(arguments, setup, sandbox, console, stop);
     }
     let Setup { address, asks, .. } = setup;
     let asks = asks && !arguments.list;
@@ -55,11 +58,14 @@ pub(crate) fn run(
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     let audit = audit_log(arguments)?;
+    let (hook, directory) = (sandbox.take_hook(), setup.directory.clone());
     let prepared = destination::open(arguments, setup, console, stop)?;
+    let confined = sandbox.confine(&directory)?;
     stop_on_signals(stop)?;
     let unheard = Unheard::new(arguments, prepared.interface(), address);
     let place =
         begin(prepared.interface(), prepared.buffer_shortfall(), arguments, address, console);
+    confined.tell(console);
     let mut watch = Watch {
         console,
         stop,
@@ -74,7 +80,7 @@ pub(crate) fn run(
         messages_shown: BTreeSet::new(),
         poisoned: false,
         described: Described::default(),
-        hook: Hook::new(&arguments.exec, &arguments.output),
+        hook,
         audit,
     };
     let receiver = prepared.start()?;
@@ -135,13 +141,18 @@ struct Setup {
 }
 
 impl Setup {
-    fn of(arguments: &ReceiveArguments) -> Result<Self, Failure> {
+    /// `interface`: the one to use if nothing else says which.
+    fn of(
+        arguments: &ReceiveArguments,
+        interface: Option<InterfaceSelector>,
+    ) -> Result<Self, Failure> {
         let directory = match (&arguments.to, &arguments.staging) {
             (None, _) => arguments.output.clone(),
             (Some(_), Some(staging)) => staging.clone(),
             (Some(_), None) => std::env::temp_dir(),
         };
-        let addressing = addressing(arguments)?;
+        let mut addressing = addressing(arguments)?;
+        addressing.interface = addressing.interface.or(interface);
         let address = addressing.address();
         let (format, asks) = format(arguments)?;
         let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
@@ -596,10 +607,10 @@ impl Watch<'_> {
 
     /// Runs the hook, if there is one and the reception is complete. Returns its outcome.
     fn run_hook(&mut self, summary: &ReceiveReport) -> Outcome {
-        let Some(hook) = self.hook.as_ref().filter(|_| summary.outcome == Outcome::Complete) else {
+        let Some(hook) = self.hook.as_mut().filter(|_| summary.outcome == Outcome::Complete) else {
             return Outcome::Complete;
         };
-        match hook.run(summary, &self.described) {
+        match hook.run(&Report::new(summary, &self.described)) {
             Ok(()) => Outcome::Complete,
             Err(failure) => {
                 self.console.failure(&failure);

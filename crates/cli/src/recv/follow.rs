@@ -1,5 +1,6 @@
 //! `fontana recv --watch`: receives one version after the other.
 
+use super::confine::Sandbox;
 use super::explain::Circumstances;
 use super::unheard::Unheard;
 use super::{Setup, Watch, begin};
@@ -8,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiveEvent as Line, rounded, seconds};
 use crate::exit;
 use crate::failure::Failure;
-use crate::hook::{Described, Hook};
+use crate::hook::Described;
 use crate::progress::Gate;
 use crate::signal::stop_on_signals;
 use fontana::{
@@ -21,10 +22,12 @@ use std::time::{Duration, Instant};
 pub(super) fn run(
     arguments: &ReceiveArguments,
     setup: Setup,
+    mut sandbox: Sandbox<'_>,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     let address = setup.address;
+    let directory = setup.directory.clone();
     let follower = Follower::builder(setup.receiver.cancellation_token(stop))
         .give_up_after_silence(arguments.silence.filter(|silence| !silence.is_zero()))
         .stay_joined(arguments.stay_joined)
@@ -32,7 +35,11 @@ pub(super) fn run(
         .count(arguments.count)
         // The content stays unchanged until the hook has ended.
         .wait_after_version(true);
+    let audit = super::audit_log(arguments)?;
+    let hook = sandbox.take_hook();
+    let confined = sandbox.confine(&directory)?;
     stop_on_signals(stop)?;
+    confined.tell(console);
     let mut place = None;
     let mut watch = Watch {
         console,
@@ -48,8 +55,8 @@ pub(super) fn run(
         messages_shown: BTreeSet::new(),
         poisoned: false,
         described: Described::default(),
-        hook: Hook::new(&arguments.exec, &arguments.output),
-        audit: super::audit_log(arguments)?,
+        hook,
+        audit,
     };
     // The reception of a version begins when the one before ends.
     let mut accepted_at = Instant::now();

@@ -61,6 +61,9 @@ impl<'a> Unheard<'a> {
         if firewall.verdict >= Verdict::Warning {
             lines.push(format!("{}: {}", firewall.subject, firewall.text));
             lines.extend(firewall.remedy);
+        } else if !self.arguments.no_sandbox && firewall.verdict == Verdict::Unknown {
+            // The sandbox starts no programs, as which the rules are read.
+            lines.push("the firewall was not examined: fontana doctor does, as root".to_owned());
         }
         console.warning(&message, &lines.join("\n"));
     }
@@ -75,6 +78,8 @@ impl<'a> Unheard<'a> {
             let sources = ticket.sources.iter().chain(&ticket.near);
             let sources: Vec<_> = sources.map(ToString::to_string).collect();
             format!("the ticket's source, {}, is in its network", sources.join(", "))
+        } else if arguments.one_way {
+            "the routing table led there when the receiver started, or it is the first".to_owned()
         } else {
             let interfaces = Interfaces::list().ok();
             let default = interfaces.as_ref().and_then(|i| i.default_for(address.ip()).ok());

@@ -11,6 +11,7 @@ mod layered;
 mod mirrors;
 mod mtu;
 mod nowhere;
+mod one_way;
 mod pipes;
 mod real;
 mod relay;

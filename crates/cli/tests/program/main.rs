@@ -16,6 +16,7 @@ mod lab;
 mod mirrors;
 mod pipes;
 mod resume;
+mod sandbox;
 mod schedules;
 mod strangers;
 mod strict_flute;

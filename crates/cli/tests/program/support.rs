@@ -110,6 +110,11 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// What `look` finds out about the process, which runs.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(u32) -> T) -> T {
+        look(self.child.id())
+    }
+
     /// Processor time that it has used so far.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();

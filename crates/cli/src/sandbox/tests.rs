@@ -1,0 +1,209 @@
+//! Threads that are confined, and what they can and cannot do then. A thread stays confined until
+//! its end, and other threads of the test are not.
+
+use super::files::{Enforcement, Right, Rule, confine};
+use super::network;
+use fontana::net::Interfaces;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+/// Runs `probe` on a thread that is confined to `rules`. `false`, loudly, if the kernel cannot.
+fn confined(rules: &[Rule], probe: impl FnOnce() + Send) -> bool {
+    let run = || match confine(rules).unwrap() {
+        Enforcement::Full => {
+            probe();
+            true
+        }
+        less => {
+            fontana_testing::skip(&format!("Landlock of Linux 6.12 is needed: {less:?}"));
+            false
+        }
+    };
+    thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+fn refused<T>(result: io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+}
+
+#[test]
+fn a_confined_thread_changes_its_directory_and_nothing_else() {
+    let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (inside, outside) = (inside.path(), outside.path());
+    for directory in [inside, outside] {
+        fs::create_dir(directory.join("directory")).unwrap();
+        fs::write(directory.join("there"), "before").unwrap();
+    }
+    let mut opened = OpenOptions::new().append(true).open(outside.join("there")).unwrap();
+    let is_confined = confined(&[Rule::new(inside, Right::Change)], || {
+        // Everything that a reception does.
+        fs::write(inside.join("new"), "x").unwrap();
+        fs::write(inside.join("there"), "truncated").unwrap();
+        fs::create_dir(inside.join("directory/below")).unwrap();
+        fs::rename(inside.join("new"), inside.join("directory/below/moved")).unwrap();
+        fs::hard_link(inside.join("there"), inside.join("directory/linked")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", inside.join("link")).unwrap();
+        fs::remove_file(inside.join("directory/below/moved")).unwrap();
+        fs::remove_dir(inside.join("directory/below")).unwrap();
+        assert_eq!(fs::read_dir(inside).unwrap().count(), 3);
+
+        assert!(refused(fs::write(outside.join("new"), "x")));
+        assert!(refused(OpenOptions::new().write(true).open(outside.join("there"))));
+        assert!(refused(OpenOptions::new().write(true).truncate(true).open("/dev/null")));
+        assert!(refused(fs::read(outside.join("there"))));
+        assert!(refused(fs::read(inside.join("link"))));
+        assert!(refused(fs::read_dir("/")));
+        assert!(refused(fs::create_dir(outside.join("below"))));
+        assert!(refused(fs::remove_file(outside.join("there"))));
+        assert!(refused(fs::remove_dir(outside.join("directory"))));
+        assert!(fs::rename(inside.join("there"), outside.join("moved")).is_err());
+        assert!(fs::hard_link(outside.join("there"), inside.join("taken")).is_err());
+        assert!(refused(Command::new("/bin/true").status()));
+        // What was opened before stays open.
+        opened.write_all(b" and after").unwrap();
+        // Threads inherit it.
+        let inherited = thread::spawn({
+            let outside = outside.to_owned();
+            move || refused(fs::write(outside.join("new"), "x"))
+        });
+        assert!(inherited.join().unwrap());
+    });
+    if is_confined {
+        assert_eq!(fs::read(outside.join("there")).unwrap(), b"before and after");
+        assert_eq!(fs::read_dir(outside).unwrap().count(), 2);
+    }
+    // This thread is not confined.
+    fs::write(outside.join("new"), "x").unwrap();
+}
+
+#[test]
+fn a_right_to_log_or_to_delete_reads_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (logs, others) = (directory.path().join("logs"), directory.path().join("others"));
+    for directory in [&logs, &others] {
+        fs::create_dir(directory).unwrap();
+        fs::write(directory.join("log"), "secret").unwrap();
+    }
+    let rules = [
+        Rule::new(&logs, Right::Log),
+        Rule::new(&others, Right::Delete),
+        // Left out: it does not exist.
+        Rule::new(directory.path().join("missing"), Right::Change),
+    ];
+    let append = |path: &Path| OpenOptions::new().create(true).append(true).open(path);
+    confined(&rules, || {
+        fs::rename(logs.join("log"), logs.join("log.1")).unwrap();
+        append(&logs.join("log")).unwrap().write_all(b"line\n").unwrap();
+        assert!(refused(fs::read(logs.join("log.1"))));
+        assert!(refused(fs::read_dir(&logs)));
+        assert!(refused(fs::create_dir(logs.join("below"))));
+        assert!(refused(append(&others.join("log"))));
+        assert!(refused(fs::read(others.join("log"))));
+        fs::remove_file(others.join("log")).unwrap();
+        assert!(refused(append(&others.join("log"))));
+    });
+}
+
+#[test]
+fn a_confined_thread_opens_no_tcp_connection() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    confined(&[], || {
+        assert!(refused(TcpStream::connect(address)));
+        assert!(refused(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))));
+        UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    });
+    TcpStream::connect(address).unwrap();
+}
+
+/// Runs `probe` on a thread of its own.
+fn on_a_thread<T: Send>(probe: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(probe).join().unwrap())
+}
+
+fn socket(family: rustix::net::AddressFamily, kind: rustix::net::SocketType) -> bool {
+    rustix::net::socket(family, kind, None).is_ok()
+}
+
+#[test]
+fn a_thread_that_may_not_send_receives() {
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let elsewhere = sender.local_addr().unwrap();
+    sender.set_nonblocking(true).unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let before = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    sender.send_to(b"a packet", before.local_addr().unwrap()).unwrap();
+    let interfaces = Interfaces::list().unwrap();
+    on_a_thread(|| {
+        network::refuse_sending().unwrap();
+        let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        for socket in [&receiver, &before] {
+            assert!(refused(socket.send_to(b"x", elsewhere)));
+            assert!(refused(socket.connect(elsewhere)));
+            assert!(socket.send(b"x").is_err());
+            let names = rustix::net::SocketAddrAny::from(elsewhere);
+            let message = [io::IoSlice::new(b"x")];
+            let mut ancillary = rustix::net::SendAncillaryBuffer::default();
+            let flags = rustix::net::SendFlags::empty();
+            let sent = rustix::net::sendmsg_addr(socket, &names, &message, &mut ancillary, flags);
+            assert_eq!(sent.unwrap_err(), rustix::io::Errno::PERM);
+            // Without a destination there is nothing to refuse, and no address to send to.
+            let written = rustix::io::write(socket, b"x").unwrap_err();
+            assert_eq!(written, rustix::io::Errno::DESTADDRREQ);
+        }
+        assert!(refused(TcpStream::connect(listener.local_addr().unwrap())));
+        assert!(refused(UnixDatagram::unbound()));
+        use rustix::net::{AddressFamily as Family, SocketType as Kind};
+        for (family, kind) in [
+            (Family::NETLINK, Kind::RAW),
+            (Family::NETLINK, Kind::DGRAM),
+            (Family::PACKET, Kind::RAW),
+            (Family::PACKET, Kind::DGRAM),
+            (Family::INET, Kind::RAW),
+            (Family::INET, Kind::STREAM),
+            (Family::INET6, Kind::STREAM),
+            (Family::UNIX, Kind::STREAM),
+        ] {
+            assert!(!socket(family, kind), "{family:?} {kind:?}");
+        }
+        assert!(socket(Family::INET, Kind::DGRAM) && socket(Family::INET6, Kind::DGRAM));
+
+        // The pairs with which threads wake each other.
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        here.write_all(b"wake").unwrap();
+        let mut woken = [0; 4];
+        there.read_exact(&mut woken).unwrap();
+
+        let mut packet = [0; 16];
+        assert_eq!(before.recv(&mut packet).unwrap(), 8);
+        receiver.join_multicast_v4(&[239, 255, 77, 200].into(), &Ipv4Addr::LOCALHOST).unwrap();
+
+        // Also without netlink.
+        let found = Interfaces::list().unwrap();
+        let named = |list: &Interfaces| {
+            list.iter().map(|i| (i.index, i.name.clone(), i.is_up, i.mtu)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&found), named(&interfaces));
+    });
+    assert!(sender.recv(&mut [0; 16]).is_err(), "something was sent");
+    sender.send_to(b"x", before.local_addr().unwrap()).unwrap();
+}
+
+#[test]
+fn a_program_without_networks_talks_to_this_host_only() {
+    on_a_thread(|| {
+        network::refuse_networks().unwrap();
+        assert!(refused(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))));
+        assert!(refused(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))));
+        UnixDatagram::unbound().unwrap();
+        assert!(Command::new("/bin/true").status().unwrap().success());
+        // What it starts inherits the filter.
+        let script = "grep -q '^Seccomp:.2' /proc/self/status";
+        assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
+    });
+}

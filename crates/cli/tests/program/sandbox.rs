@@ -1,0 +1,205 @@
+//! The sandbox of `fontana recv`, and `--one-way`.
+
+use crate::support::{
+    Run, Running, Sender, arguments, assert_says, finish, fontana, noise, place, run,
+};
+use rustix::process::Signal;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Whether the kernel confines a receiver to its files. A skipped test is reported.
+fn has_landlock() -> bool {
+    let directory = tempfile::tempdir().unwrap();
+    let words = format!("recv --sandbox -y --group {} --timeout 0.1 -o", place());
+    let tried = run(&arguments(&words, &[directory.path()]));
+    if tried.stderr.contains("Landlock") {
+        fontana_testing::skip(&tried.stderr);
+    }
+    !tried.stderr.contains("Landlock")
+}
+
+/// What the kernel says of a running program and each of its threads.
+fn status(process: u32, field: &str) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let texts = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap());
+    let field = format!("{field}:");
+    let value = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&field)).map(str::trim);
+        line.unwrap().to_owned()
+    };
+    texts.map(value).collect()
+}
+
+/// The event about the sandbox, of a running receiver.
+fn sandbox(receiver: &mut Running) -> Value {
+    loop {
+        let event: Value = serde_json::from_str(&receiver.line()).unwrap();
+        if event["event"] == "sandbox" {
+            return event;
+        }
+    }
+}
+
+#[test]
+fn every_thread_of_a_receiver_is_confined_unless_the_user_declines() {
+    let is_there = has_landlock();
+    let directory = tempfile::tempdir().unwrap();
+    for (option, files, network, filter) in [
+        ("", "full", "open", "0"),
+        ("--sandbox", "full", "open", "0"),
+        ("--one-way", "full", "receive_only", "2"),
+        ("--no-sandbox", "none", "open", "0"),
+    ] {
+        if option == "--sandbox" && !is_there {
+            continue;
+        }
+        let words = format!("recv -y -i lo --group {} --json {option} -o", place());
+        let mut receiver = Running::start(&arguments(&words, &[directory.path()]));
+        let event = sandbox(&mut receiver);
+        assert!(event["files"] == files || !is_there, "{option}: {event}");
+        assert_eq!(event["network"], network, "{option}");
+        let no_new_rights = if option == "--no-sandbox" { "0" } else { "1" };
+        // The receiver reports once per second: its threads run.
+        while !receiver.line().contains("\"progress\"") {}
+        let (rights, filters) =
+            receiver.inspect(|process| (status(process, "NoNewPrivs"), status(process, "Seccomp")));
+        assert!(rights.len() > 3, "{rights:?}");
+        assert!(rights.iter().all(|it| it == no_new_rights) || !is_there, "{option}: {rights:?}");
+        assert!(filters.iter().all(|it| it == filter), "{option}: {filters:?}");
+        receiver.stop().expect(130);
+    }
+}
+
+/// A kernel without Landlock: its calls fail with ENOSYS.
+fn without_landlock(words: &str, directory: &Path) -> Run {
+    const LANDLOCK_CREATE_RULESET: i64 = 444;
+    const ENOSYS: u32 = 38;
+    let mut command = fontana();
+    command.args(arguments(words, &[directory]));
+    let start = move || {
+        let filter = SeccompFilter::new(
+            [(LANDLOCK_CREATE_RULESET, Vec::new())].into(),
+            SeccompAction::Allow,
+            SeccompAction::Errno(ENOSYS),
+            TargetArch::try_from(std::env::consts::ARCH).unwrap(),
+        );
+        let filter: BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter(&filter).unwrap();
+        finish(&mut command)
+    };
+    // The filter is of this thread, and of the program that it starts.
+    std::thread::spawn(start).join().unwrap()
+}
+
+#[test]
+fn a_kernel_without_landlock_is_reported_and_refused_on_demand() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, noise(100_000, 1)).unwrap();
+    let sender = Sender::start(&format!("--to {}", place()), &[&file]);
+    let into = directory.path().join("into");
+    let words = format!("recv {} --timeout 20 --json", sender.ticket);
+    let received = without_landlock(&format!("{words} -o"), &into).expect(0);
+    assert_eq!(received.event("sandbox")["files"], "none");
+    assert!(fs::read(into.join("file")).unwrap() == noise(100_000, 1));
+    let refused = without_landlock(&format!("{words} --sandbox --overwrite -o"), &into).expect(2);
+    assert_says(&refused, "--sandbox: this kernel has no Landlock", "leave --sandbox out");
+    sender.finish();
+}
+
+/// A reception that needs to reach a directory that its rules do not have: the rules are about the
+/// directory itself, and another one has its name now.
+#[test]
+fn a_receiver_reaches_nothing_that_its_options_do_not_name() {
+    if !has_landlock() {
+        return;
+    }
+    for (option, code) in [("", 5), ("--no-sandbox", 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("file"), noise(5_000, 1)).unwrap();
+        fs::create_dir(path("logs")).unwrap();
+        let group = place();
+        let log = path("logs/log");
+        // Each line is longer than the log may be: the second one renames it.
+        let words =
+            format!("recv -y -i lo --group {group} --json --timeout 20 {option} --audit-size 1");
+        let line = arguments(&format!("{words} --audit"), &[&log]);
+        let line = [line, arguments("-o", &[&path("into")])].concat();
+        let mut receiver = Running::start(&line);
+        sandbox(&mut receiver);
+        fs::rename(path("logs"), path("before")).unwrap();
+        fs::create_dir(path("logs")).unwrap();
+        fs::write(&log, "of another program").unwrap();
+        let sender = Sender::start(&format!("--to {group}"), &[&path("file")]);
+        let run = receiver.wait().expect(code);
+        sender.finish();
+        assert!(fs::read(path("into/file")).unwrap() == noise(5_000, 1));
+        if option.is_empty() {
+            assert_says(&run, "Permission denied", "complete and verified");
+            assert_eq!(fs::read(&log).unwrap(), b"of another program");
+        }
+    }
+}
+
+#[test]
+fn a_program_of_a_confined_receiver_has_the_rights_of_its_user() {
+    for option in ["", "--no-sandbox", "--one-way"] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("file"), noise(5_000, 1)).unwrap();
+        let sender = Sender::start(&format!("--to {}", place()), &[&path("file")]);
+        let words = format!("recv {} --timeout 20 {option} -o", sender.ticket);
+        let script = "cat /etc/passwd > \"$0\"; grep Seccomp: /proc/self/status >&2";
+        let program = ["--exec", "sh", "-c", script].map(str::to_owned).to_vec();
+        let outside = path("outside").to_str().unwrap().to_owned();
+        let line = [arguments(&words, &[&path("into")]), program, vec![outside]].concat();
+        let run = run(&line).expect(0);
+        sender.finish();
+        assert_eq!(fs::read(path("outside")).unwrap(), fs::read("/etc/passwd").unwrap());
+        // With --one-way it has no network.
+        let filter = if option == "--one-way" { "Seccomp:\t2" } else { "Seccomp:\t0" };
+        assert!(run.stderr.contains(filter), "{option}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn the_process_that_runs_programs_ends_with_the_receiver() {
+    let directory = tempfile::tempdir().unwrap();
+    for signal in [Signal::INT, Signal::KILL] {
+        let words = format!("recv -y -i lo --group {} --json -o", place());
+        let mut line = arguments(&words, &[directory.path()]);
+        line.extend(["--exec", "true"].map(str::to_owned));
+        let mut receiver = Running::start(&line);
+        sandbox(&mut receiver);
+        let children = receiver.inspect(|process| {
+            fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap()
+        });
+        let helper = format!("/proc/{}", children.trim());
+        assert!(Path::new(&helper).exists(), "{children:?}");
+        receiver.signal(signal);
+        // The end of its standard error is that of all processes that have it.
+        receiver.wait();
+        for _ in 0..100 {
+            // An orphan waits for its new parent to take note of its end.
+            let state = fs::read_to_string(format!("{helper}/stat")).unwrap_or_default();
+            if state.is_empty() || state.contains(") Z ") {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let state = fs::read_to_string(format!("{helper}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+}
+
+#[test]
+fn one_way_needs_addresses_and_its_sandbox() {
+    let directory = tempfile::tempdir().unwrap();
+    let named = run(&arguments("recv -y --one-way --group localhost:7000 -o", &[directory.path()]));
+    assert_says(&named.expect(2), "to look it up sends packets", "--group ADDRESS:PORT");
+    let both = run(&arguments("recv -y --one-way --no-sandbox -o", &[directory.path()]));
+    assert!(both.expect(2).stderr.contains("cannot be used with"));
+}
