@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+mod hostile;
 mod path;
 mod receiver;
 mod report;
@@ -43,6 +44,9 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     stop_on_signals(stop)?;
+    if arguments.hostile.hostile {
+        return hostile::run(arguments, console, stop);
+    }
     let way = Way::find(arguments.path)?;
     console.note(&way);
     let directory = tempfile::Builder::new()

@@ -525,6 +525,38 @@ pub(crate) enum DemoEvent {
         resumed: bool,
         seconds: f64,
     },
+    /// Of `--hostile`.
+    Class {
+        id: String,
+        what: String,
+        packets: u64,
+        alive: bool,
+        memory: u64,
+        memory_max: Option<u64>,
+        log_bytes: u64,
+        honest_verified: bool,
+        honest_packets: u64,
+        extra_packets: i64,
+        forges: bool,
+        broken: Vec<String>,
+    },
+    /// Of `--hostile --sockets`.
+    ClassOnSockets {
+        id: String,
+        what: String,
+        packets: u64,
+        alive: bool,
+        memory: u64,
+        memory_max: Option<u64>,
+        log_bytes: u64,
+        honest_verified: bool,
+        extra_symbols: i64,
+        forges: bool,
+        kernel_drops: u64,
+        seconds: f64,
+        seconds_alone: f64,
+        broken: Vec<String>,
+    },
 }
 
 /// Events of `fontana doctor`.

@@ -98,7 +98,7 @@ pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
-pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss};
+pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{
     AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SendReport, SuspectBlock,

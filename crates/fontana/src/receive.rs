@@ -24,6 +24,6 @@ mod worker;
 
 pub(crate) use handle::Commands;
 pub(crate) use options::ReceiveOptions;
-pub use options::{SILENCE, SimulatedLoss};
+pub use options::{SILENCE, SimulatedLoss, receiver_limits};
 pub(crate) use session::EarlySockets;
 pub use session::PreparedReceiver;

@@ -37,6 +37,7 @@
 //! | `session`, `scene`, `bytes`, `taken` | simulated sessions: endpoints, networks, content, layers |
 //! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
 //! | [`swarm`] | random runs, checked for invariants |
+//! | [`hostile`] | hostile packets beside an honest session, by class |
 //! | `statistics`, `timing` | means, quantiles, fits; processor time |
 
 mod bytes;
@@ -47,6 +48,7 @@ mod csv;
 mod estimate;
 mod experiment;
 mod finding;
+pub mod hostile;
 mod hosts;
 mod identity;
 mod loopback;

@@ -108,6 +108,38 @@ fn a_disk_that_repair_symbols_may_fill_is_warned_of() {
     session.end();
 }
 
+/// A disk of each of these sizes in MiB is too small for the file: the receiver ends with exit code
+/// 5, and resumes on a larger disk.
+fn disks_fill_up(sizes: impl IntoIterator<Item = u32>) {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("image.raw", 72 << 20);
+    let session = scene.send(0, "--rate 800M", &file);
+    for size in sizes {
+        let disk = scene.path("small");
+        std::fs::create_dir_all(&disk).unwrap();
+        let mounted = Mounted::tmpfs(&disk, &format!("{size}m"));
+        let errors = scene.receive_into(&disk, 1, &session.ticket, "--timeout 30").finish(5);
+        assert!(errors.contains("disk full"), "{size} MiB: {errors}");
+        assert!(!disk.join("image.raw").exists(), "{size} MiB");
+        mounted.resize("400m");
+        scene.receive_into(&disk, 1, &session.ticket, "--timeout 30").complete();
+        assert!(same_file(&file, &disk.join("image.raw")), "{size} MiB");
+        drop(mounted);
+    }
+    session.end();
+}
+
+#[test]
+fn disks_of_1_and_48_mib_fill_up_and_the_reception_is_resumed() {
+    disks_fill_up([1, 48]);
+}
+
+#[test]
+#[ignore = "three minutes: .ci/long hostile"]
+fn disks_of_1_to_64_mib_fill_up_and_the_reception_is_resumed() {
+    disks_fill_up(1..=64);
+}
+
 /// A full disk is an error with a hint at one receiver, and has no effect on the other.
 #[test]
 fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {

@@ -322,6 +322,10 @@ impl Mounted {
         sh(&format!("mount -t tmpfs -o size={size} tmpfs '{}'", at.display()));
         Self(at.to_owned())
     }
+
+    pub fn resize(&self, size: &str) {
+        sh(&format!("mount -o remount,size={size} '{}'", self.0.display()));
+    }
 }
 
 impl Drop for Mounted {

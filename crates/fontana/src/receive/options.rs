@@ -89,6 +89,15 @@ pub(crate) struct ReceiveOptions {
 /// Time after which silence is reported, and the groups are joined again.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
+/// The limits of a receiver's endpoint within a budget of memory, in bytes, with this number of
+/// threads that decode. In Fontana's format it expects one session.
+pub fn receiver_limits(metadata: MetadataMode, memory: usize, workers: usize) -> ReceiverLimits {
+    let mut options = ReceiveOptions::new(PathBuf::new());
+    (options.metadata, options.memory, options.workers) = (metadata, memory, workers);
+    options.expectation.manifest = Some(Hash([0; Hash::SIZE]));
+    options.limits()
+}
+
 impl ReceiveOptions {
     /// Receives into `directory` with the defaults: the default group, any session, the first one
     /// that comes.

@@ -1,0 +1,219 @@
+//! `fontana demo --hostile`: what each class of hostile packets does to a receiver.
+
+use crate::args::{DemoArguments, HostileArguments};
+use crate::console::Console;
+use crate::events::{DemoEvent, rounded};
+use crate::failure::Failure;
+use crate::hints;
+use crate::units::Bytes;
+use fontana::{CancellationToken, DEFAULT_MEMORY, MIN_MEMORY, Outcome};
+use fontana_lab::hostile::{Bench, Class, ClassReport, classes, run as run_class};
+use sockets::{Plan, Stage, Transfer};
+use std::fmt::Display;
+use std::time::Duration;
+
+mod sockets;
+
+pub(super) fn run(
+    arguments: &DemoArguments,
+    console: &Console,
+    stop: &CancellationToken,
+) -> Result<Outcome, Failure> {
+    let hostile = &arguments.hostile;
+    let chosen = choose(&hostile.classes)?;
+    let broken = if hostile.sockets {
+        on_sockets(&chosen, arguments, console, stop)?
+    } else {
+        in_process(&chosen, hostile, console, stop)?
+    };
+    if stop.is_cancelled() {
+        return Ok(Outcome::Interrupted);
+    }
+    if broken.is_empty() {
+        return Ok(Outcome::Complete);
+    }
+    let hint = format!(
+        "to repeat it: fontana demo --hostile --classes ID --variants {} --seed {}",
+        hostile.variants, hostile.seed
+    );
+    Err(Failure::new(Outcome::VerificationFailed, broken.join("; "), hint))
+}
+
+/// A run that could not be made.
+fn not_run(error: &dyn Display) -> Failure {
+    Failure::new(Outcome::InternalError, error.to_string(), hints::PANIC)
+}
+
+fn budgets(arguments: &HostileArguments) -> Vec<usize> {
+    arguments.memory.map_or(vec![MIN_MEMORY, DEFAULT_MEMORY], |memory| {
+        vec![usize::try_from(memory).unwrap_or(usize::MAX).max(MIN_MEMORY)]
+    })
+}
+
+/// The classes with these ids, in their order; all if there are none.
+fn choose(ids: &[String]) -> Result<Vec<&'static Class>, Failure> {
+    if ids.is_empty() {
+        return Ok(classes().iter().collect());
+    }
+    let find = |id: &String| {
+        let class = classes().iter().find(|class| class.id.eq_ignore_ascii_case(id));
+        class.ok_or_else(|| {
+            let known: Vec<_> = classes().iter().map(|class| class.id).collect();
+            let message = format!("no class of hostile packets is called {id:?}");
+            Failure::new(Outcome::Usage, message, format!("there are {}", known.join(", ")))
+        })
+    };
+    ids.iter().map(find).collect()
+}
+
+/// Runs the classes in virtual time. Returns what they broke.
+fn in_process(
+    chosen: &[&Class],
+    arguments: &HostileArguments,
+    console: &Console,
+    stop: &CancellationToken,
+) -> Result<Vec<String>, Failure> {
+    console.result(format_args!(
+        "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7}  class",
+        "id", "packets", "memory", "log", "honest", "extra"
+    ));
+    let mut broken = Vec::new();
+    for class in chosen {
+        for memory in budgets(arguments) {
+            if stop.is_cancelled() {
+                return Ok(broken);
+            }
+            let bench = Bench { seed: arguments.seed, variants: arguments.variants, memory };
+            let report = run_class(class, &bench).map_err(|error| not_run(&error))?;
+            show(class, &report, console);
+            broken.extend(report.broken().into_iter().map(|what| format!("{}: {what}", class.id)));
+        }
+    }
+    Ok(broken)
+}
+
+fn show(class: &Class, report: &ClassReport, console: &Console) {
+    let broken = report.broken();
+    console.event(&DemoEvent::Class {
+        id: class.id.into(),
+        what: class.what.into(),
+        packets: report.packets,
+        alive: report.alive,
+        memory: report.memory,
+        memory_max: report.memory_max,
+        log_bytes: report.log_bytes,
+        honest_verified: report.honest_verified,
+        honest_packets: report.honest_packets,
+        extra_packets: report.extra_packets,
+        forges: report.forges,
+        broken: owned(&broken),
+    });
+    console.result(format_args!(
+        "{:<4} {:>9} {:>9} {:>11} {:>9} {:>+7}  {}{}",
+        class.id,
+        report.packets,
+        used(report.memory_max),
+        Bytes(report.log_bytes),
+        verified(report.honest_verified),
+        report.extra_packets,
+        class.what,
+        mark(&broken),
+    ));
+}
+
+/// Runs the classes that have packets over real sockets. Returns what they broke.
+fn on_sockets(
+    chosen: &[&Class],
+    arguments: &DemoArguments,
+    console: &Console,
+    stop: &CancellationToken,
+) -> Result<Vec<String>, Failure> {
+    let HostileArguments { variants, seed, rate, .. } = arguments.hostile;
+    let stage = Stage::new(arguments.size, rate)?;
+    console.result(format_args!(
+        "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>7} {:>6}  class",
+        "id", "packets", "memory", "log", "honest", "extra", "seconds", "drops"
+    ));
+    let has_group_key = |class: &&Class| class.has_group_key();
+    let (sealed, open): (Vec<&Class>, Vec<&Class>) =
+        chosen.iter().copied().filter(|class| class.has_packets()).partition(has_group_key);
+    let mut broken = Vec::new();
+    for memory in budgets(&arguments.hostile).into_iter().map(|bytes| bytes as u64) {
+        for (classes, is_sealed) in [(&open, false), (&sealed, true)] {
+            if classes.is_empty() {
+                continue;
+            }
+            let alone = stage.transfer(None, is_sealed, memory)?;
+            if !alone.is_exact {
+                return Err(not_run(&"the honest transfer fails without an attack"));
+            }
+            let during = Duration::from_secs_f64(alone.seconds);
+            for class in classes {
+                if stop.is_cancelled() {
+                    return Ok(broken);
+                }
+                let plan = Plan { class, variants, seed, during };
+                let transfer = stage.transfer(Some(&plan), is_sealed, memory)?;
+                let broke = transfer.broken(class, &alone, memory);
+                show_transfer(class, &transfer, &alone, memory, console);
+                broken.extend(broke.into_iter().map(|what| format!("{}: {what}", class.id)));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+fn show_transfer(
+    class: &Class,
+    transfer: &Transfer,
+    alone: &Transfer,
+    memory: u64,
+    console: &Console,
+) {
+    let broken = transfer.broken(class, alone, memory);
+    console.event(&DemoEvent::ClassOnSockets {
+        id: class.id.into(),
+        what: class.what.into(),
+        packets: transfer.packets,
+        alive: transfer.exit_code.is_some(),
+        memory,
+        memory_max: transfer.memory_max,
+        log_bytes: transfer.log_bytes,
+        honest_verified: transfer.is_exact,
+        extra_symbols: transfer.extra_symbols(alone),
+        forges: class.forges,
+        kernel_drops: transfer.kernel_drops,
+        seconds: rounded(transfer.seconds),
+        seconds_alone: rounded(alone.seconds),
+        broken: owned(&broken),
+    });
+    console.result(format_args!(
+        "{:<4} {:>9} {:>9} {:>11} {:>9} {:>+7} {:>7.2} {:>6}  {}{}",
+        class.id,
+        transfer.packets,
+        used(transfer.memory_max),
+        Bytes(transfer.log_bytes),
+        verified(transfer.is_exact),
+        transfer.extra_symbols(alone),
+        transfer.seconds,
+        transfer.kernel_drops,
+        class.what,
+        mark(&broken),
+    ));
+}
+
+fn owned(broken: &[&str]) -> Vec<String> {
+    broken.iter().map(|&what| what.to_owned()).collect()
+}
+
+fn used(memory: Option<u64>) -> String {
+    memory.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string())
+}
+
+fn verified(is_verified: bool) -> &'static str {
+    if is_verified { "verified" } else { "NOT" }
+}
+
+fn mark(broken: &[&str]) -> String {
+    if broken.is_empty() { String::new() } else { format!(": {}", broken.join(", ")) }
+}

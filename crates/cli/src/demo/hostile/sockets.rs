@@ -1,0 +1,319 @@
+//! Hostile packets over real sockets: a sender and a receiver in processes of their own on the
+//! loopback interface, and an attacker who receives the session too.
+
+use super::not_run;
+use crate::failure::Failure;
+use fontana::net::ThreadError;
+use fontana::net::thread::spawn_scoped;
+use fontana::seal::GroupKey;
+use fontana_lab::hostile::{Class, Direction, MAX_LOG_BYTES, PacketSource};
+use serde_json::Value;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time after which a reception has failed.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Addresses that the attacker has beside the sender's.
+const OTHER_ADDRESSES: u8 = 8;
+/// Time between two bursts of an attacker.
+const TICK: Duration = Duration::from_millis(2);
+
+/// The files of all transfers.
+pub(super) struct Stage {
+    directory: tempfile::TempDir,
+    file: PathBuf,
+    key: PathBuf,
+    rate_bits_per_second: u64,
+}
+
+/// What an attacker does during a transfer.
+pub(super) struct Plan<'a> {
+    pub(super) class: &'a Class,
+    /// Packets to send.
+    pub(super) variants: u32,
+    pub(super) seed: u64,
+    /// Time over which they are sent.
+    pub(super) during: Duration,
+}
+
+/// The end of a transfer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Transfer {
+    pub(super) packets: u64,
+    pub(super) is_exact: bool,
+    pub(super) exit_code: Option<i32>,
+    pub(super) memory_max: Option<u64>,
+    pub(super) log_bytes: u64,
+    pub(super) kernel_drops: u64,
+    pub(super) seconds: f64,
+    /// Symbols of the session that it did not have.
+    pub(super) symbols: u64,
+}
+
+impl Transfer {
+    /// Symbols that it took beyond those of `alone`.
+    pub(super) fn extra_symbols(&self, alone: &Self) -> i64 {
+        self.symbols as i64 - alone.symbols as i64
+    }
+
+    /// What it broke, beside `alone`. Times depend on what else the host does.
+    pub(super) fn broken(&self, class: &Class, alone: &Self, memory: u64) -> Vec<&'static str> {
+        let allowed = if class.forges { i64::MAX } else { alone.symbols as i64 / 100 };
+        let checks = [
+            (self.exit_code.is_some(), "the receiver has failed"),
+            (self.is_exact, "the honest transfer is not complete"),
+            (self.memory_max.is_none_or(|most| most <= memory), "too much memory"),
+            (self.log_bytes <= MAX_LOG_BYTES, "too much is logged"),
+            (self.extra_symbols(alone) <= allowed, "too many honest packets"),
+        ];
+        checks.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
+    }
+}
+
+impl Stage {
+    /// A file of noise of `size` bytes, and a group key.
+    pub(super) fn new(size: u64, rate_bits_per_second: u64) -> Result<Self, Failure> {
+        let make = || -> io::Result<Self> {
+            let directory = tempfile::Builder::new().prefix("fontana-hostile-").tempdir()?;
+            let (file, key) = (directory.path().join("noise"), directory.path().join("key"));
+            super::super::write_noise(&file, size)?;
+            Ok(Self { directory, file, key, rate_bits_per_second })
+        };
+        let stage = make().map_err(|error| not_run(&error))?;
+        let key = GroupKey::generate()?;
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&stage.key)
+            .and_then(|mut file| io::Write::write_all(&mut file, key.to_file_text().as_bytes()))
+            .map_err(|error| not_run(&error))?;
+        Ok(stage)
+    }
+
+    /// Sends the file to a receiver with this much memory, with a group key or without, beside an
+    /// attacker if there is a plan.
+    pub(super) fn transfer(
+        &self,
+        plan: Option<&Plan<'_>>,
+        is_sealed: bool,
+        memory: u64,
+    ) -> Result<Transfer, Failure> {
+        let source = plan.map(|plan| PacketSource::new(plan.class, plan.seed)).transpose();
+        let source = source.map_err(|error| not_run(&error))?.flatten();
+        self.run(plan.zip(source), is_sealed, memory).map_err(|error| not_run(&error))
+    }
+
+    fn run(
+        &self,
+        attack: Option<(&Plan<'_>, PacketSource)>,
+        is_sealed: bool,
+        memory: u64,
+    ) -> io::Result<Transfer> {
+        let spy = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let (mut sender, ticket) = self.start_sender(port, spy.local_addr()?, is_sealed)?;
+        let into = self.directory.path().join("into");
+        let words = ["recv", &ticket, "-i", "lo", "--json", "--log", "info", "--timeout", "60"];
+        let mut command = program()?;
+        command.args(words).args(["--memory", &memory.to_string()]).arg("-o").arg(&into);
+        if is_sealed {
+            command.arg("--group-key").arg(&self.key);
+        }
+        let mut receiver = Process::start(command)?;
+        let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let is_over = AtomicBool::new(false);
+        let mut transfer = Transfer::default();
+        let result = std::thread::scope(|scope| {
+            let attack = attack.map(|(plan, source)| {
+                let (is_over, spy) = (&is_over, &spy);
+                let run = move || send_hostile(source, plan, spy, target, is_over);
+                spawn_scoped(scope, "attacker", run)
+            });
+            let ended = receiver.watch(&mut transfer);
+            is_over.store(true, Ordering::Relaxed);
+            if let Some(attack) = attack {
+                let sent = attack.map_err(|ThreadError(error)| error)?.join();
+                transfer.packets = sent.unwrap_or(Ok(0))?;
+            }
+            ended
+        });
+        sender.end();
+        result?;
+        let received = into.join("noise");
+        transfer.is_exact = transfer.exit_code == Some(0) && same(&self.file, &received)?;
+        fs::remove_dir_all(&into)?;
+        Ok(transfer)
+    }
+
+    fn start_sender(
+        &self,
+        port: u16,
+        spy: SocketAddr,
+        is_sealed: bool,
+    ) -> io::Result<(Process, String)> {
+        let target = PacketSource::TARGET;
+        let mut command = program()?;
+        command
+            .args(["send", "-i", "lo", "--json", "--to", &format!("127.0.0.1:{port}")])
+            .args(["--to", &spy.to_string(), "--tsi", &target.tsi.to_string()])
+            .args(["--symbol-size", &target.symbol_bytes.to_string()])
+            .args(["--rate", &(2 * self.rate_bits_per_second).to_string()]);
+        if is_sealed {
+            command.arg("--group-key").arg(&self.key);
+        }
+        let mut sender = Process::start({
+            command.arg(&self.file);
+            command
+        })?;
+        let mut line = String::new();
+        sender.stdout.read_line(&mut line)?;
+        let event: Value = serde_json::from_str(&line).map_err(io::Error::other)?;
+        let ticket = event["tickets"][0].as_str().or_else(|| event["ticket"].as_str());
+        let ticket = ticket.ok_or_else(|| io::Error::other(format!("no ticket in {line}")))?;
+        Ok((sender, ticket.to_owned()))
+    }
+}
+
+fn program() -> io::Result<Command> {
+    Ok(Command::new(std::env::current_exe()?))
+}
+
+/// A program that is killed when it is no longer needed.
+struct Process {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(mut command: Command) -> io::Result<Self> {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
+        Ok(Self { child, stdout: BufReader::new(stdout) })
+    }
+
+    /// Waits for the end of a receiver.
+    fn watch(&mut self, transfer: &mut Transfer) -> io::Result<()> {
+        let (mut log, mut summary) = (0, None);
+        let stderr = self.child.stderr.take();
+        let process = self.child.id();
+        let (errors, ended) = std::thread::scope(|scope| {
+            let errors = spawn_scoped(scope, "errors", || count(stderr));
+            let mut line = String::new();
+            let began = Instant::now();
+            while self.stdout.read_line(&mut line)? > 0 && began.elapsed() < DEADLINE {
+                // Several times a second: events of progress come as long as the receiver runs.
+                transfer.memory_max = transfer.memory_max.max(peak_memory(process));
+                log += line.len() as u64;
+                let event = serde_json::from_str::<Value>(&line).unwrap_or_default();
+                if event["event"] == "summary" {
+                    summary = Some(event);
+                }
+                line.clear();
+            }
+            let ended = self.child.wait();
+            let errors = errors.map_err(|ThreadError(error)| error)?.join();
+            Ok::<_, io::Error>((errors.unwrap_or_default(), ended))
+        })?;
+        transfer.log_bytes = log + errors;
+        transfer.exit_code = ended?.code();
+        if let Some(summary) = summary {
+            transfer.seconds = summary["seconds"].as_f64().unwrap_or_default();
+            transfer.symbols = summary["fresh"].as_u64().unwrap_or_default();
+            transfer.kernel_drops = summary["kernel_drops"].as_u64().unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The number of bytes that a program writes.
+fn count(output: Option<impl Read>) -> u64 {
+    let Some(mut output) = output else { return 0 };
+    let (mut bytes, mut buffer) = (0, [0; 4096]);
+    while let Ok(read @ 1..) = output.read(&mut buffer) {
+        bytes += read as u64;
+    }
+    bytes
+}
+
+/// Most resident memory of a process so far, in bytes, without the pages of the program's file.
+fn peak_memory(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let bytes = |field: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+        let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kilobytes << 10)
+    };
+    Some(bytes("VmHWM:")?.saturating_sub(bytes("RssFile:")?))
+}
+
+/// Sends the packets of a plan, evenly over its time.
+fn send_hostile(
+    mut source: PacketSource,
+    plan: &Plan<'_>,
+    spy: &UdpSocket,
+    target: SocketAddr,
+    is_over: &AtomicBool,
+) -> io::Result<u64> {
+    let variants = plan.variants;
+    spy.set_nonblocking(true)?;
+    let as_sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let others =
+        (1..=OTHER_ADDRESSES).map(|host| UdpSocket::bind((Ipv4Addr::new(127, 0, 1, host), 0)));
+    let others = others.collect::<io::Result<Vec<_>>>()?;
+    let mut buffer = vec![0; 65_536];
+    let mut sender = None;
+    let (began, mut sent) = (Instant::now(), 0_u64);
+    while !is_over.load(Ordering::Relaxed) && sent < u64::from(variants) {
+        // Some of the latest honest packets: what the attacker cannot read in time is lost to it.
+        for _ in 0..32 {
+            let Ok((length, from)) = spy.recv_from(&mut buffer) else { break };
+            sender = Some(from);
+            source.observe(buffer.get(..length).unwrap_or_default());
+        }
+        let Some(sender) = sender else {
+            std::thread::sleep(TICK);
+            continue;
+        };
+        let share = began.elapsed().as_secs_f64() / plan.during.as_secs_f64().max(0.1);
+        let due = (f64::from(variants) * share) as u64;
+        while sent < due.min(variants.into()) {
+            for packet in source.next_packets() {
+                let other = others.get((sent % u64::from(OTHER_ADDRESSES)) as usize);
+                let (socket, to) = match packet.direction {
+                    Direction::FromTheSender => (&as_sender, target),
+                    Direction::FromAnother => (other.unwrap_or(&as_sender), target),
+                    Direction::ToTheSender => (&as_sender, sender),
+                };
+                // Refused while no socket listens.
+                let _ = socket.send_to(&packet.bytes, to);
+                sent += 1;
+            }
+        }
+        std::thread::sleep(TICK);
+    }
+    Ok(sent)
+}
+
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(one)?.len() == fs::metadata(other)?.len() && fs::read(one)? == fs::read(other)?)
+}
