@@ -126,6 +126,7 @@ fn forged_symbols_cost_about_as_many_honest_ones() {
             let hit = if outcome.corruptions() > 0 { 4.0 } else { 0.0 };
             let limit = f64::from(K) * (1.0 + 2.0 * share) * 1.01 + hit;
             let Outcome { honest, forged, .. } = outcome;
+            println!("K = {K}, share {share}, seed {seed}: {honest} honest, {forged} forged");
             assert!(f64::from(honest) <= limit, "{honest} honest, {forged} forged at {share}");
             assert!(outcome.corruptions() <= 1, "the others are right");
         }
@@ -287,6 +288,65 @@ fn a_manifest_of_many_symbols_is_complete_among_forged_ones() {
     let k = content.manifest_bytes.len().div_ceil(symbol_size) as u64;
     assert!(is_accepted && k > 50, "{arrived} symbols of {k}");
     assert!(arrived <= k * 11 / 10 + 32, "{arrived} symbols of {k}");
+}
+
+/// Forged symbols at these shares of the sender's packets of the manifest.
+#[test]
+fn forged_symbols_of_a_manifest_cost_about_as_many_honest_ones() {
+    for (names, share) in [3, 100, 1_000]
+        .into_iter()
+        .flat_map(|names| [0.000_1, 0.001, 0.01, 0.1].map(|share| (names, share)))
+        .chain([(13_200, 0.000_1), (13_200, 0.05)])
+    {
+        let (honest, forged, k) = manifest_among_forged(names, share);
+        let hit = if forged > 0 { 4.0 } else { 0.0 };
+        let limit = f64::from(k) * (1.0 + 2.0 * share) * 1.01 + hit;
+        println!("manifest of {k} symbols, share {share}: {honest} honest, {forged} forged");
+        // A block takes a symbol more than it has at times, whatever arrives.
+        assert!(f64::from(honest) <= limit.max(f64::from(k) + 2.0), "{honest} honest, {forged}");
+    }
+}
+
+/// Symbols of a manifest that arrived from the sender and from an attacker until the manifest was
+/// accepted, and its source symbols.
+fn manifest_among_forged(names: usize, share: f64) -> (u32, u32, u32) {
+    const SYMBOL: u16 = 1_024;
+    let content = Content::new(&[(700, 1)], 3).with_long_names(names);
+    let setup = Setup { control_symbol: SYMBOL, rate: 20_000_000, ..Setup::default() };
+    let mut driver = SenderDriver::new(sender(&content, &setup, None), &content);
+    let mut config = receiver_config();
+    config.expectation.manifest = Some(content.hash());
+    let mut receiver = ReceiverDriver::new(config, 0.0, 3);
+    let mut random = SplitMix64::new(names as u64, 6);
+    let (mut honest, mut forged) = (0, 0);
+    receiver.timeout(Instant::ZERO);
+    for millis in 0..60_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in driver.poll(now) {
+            if Packet::parse(&datagram).unwrap().header.toi == Some(Toi::MANIFEST) {
+                honest += 1;
+                if (random.next_u64() as f64) < share * u64::MAX as f64 {
+                    forged += 1;
+                    let mut forged_symbol = datagram.clone();
+                    let symbol = datagram.len() - usize::from(SYMBOL);
+                    let esi = (1_u32 << 20) + forged;
+                    forged_symbol[symbol - 4..symbol].copy_from_slice(&esi.to_be_bytes());
+                    let bytes = forged_symbol[symbol..].iter_mut();
+                    bytes.for_each(|byte| *byte = random.next_u64() as u8);
+                    receiver.hear(now, source(1), &forged_symbol);
+                }
+            }
+            receiver.hear(now, source(1), &datagram);
+            let is_accepting =
+                |event: &ReceiverEvent| matches!(event, ReceiverEvent::Accepted { .. });
+            if receiver.events.iter().any(is_accepting) {
+                let k = content.manifest_bytes.len().div_ceil(SYMBOL.into()) as u32;
+                return (honest, forged, k);
+            }
+        }
+        receiver.timeout(now);
+    }
+    panic!("{names} names, share {share}: {honest} honest, {forged} forged");
 }
 
 /// The manifest promises another block than every sender sends.

@@ -81,6 +81,25 @@ impl Content {
         Self { objects, manifest: Arc::new(manifest), manifest_bytes }
     }
 
+    /// The same with so many more names of 1 000 bytes in the manifest.
+    pub fn with_long_names(mut self, count: usize) -> Self {
+        let name = |number: usize| {
+            let directory = format!("{number:0250}");
+            RelativePath::new(vec![directory; 4].join("/")).unwrap()
+        };
+        let file = |number| {
+            let metadata = Metadata { mode: 0o644, ..Metadata::default() };
+            Entry::File(FileEntry { path: name(number), metadata, segments: Vec::new() })
+        };
+        let mut entries: Vec<_> = (0..count).map(file).collect();
+        entries.extend(self.manifest.entries().iter().cloned());
+        let objects = self.manifest.objects().to_vec();
+        let manifest = Manifest::new(1, "test", objects, entries).unwrap();
+        self.manifest_bytes = Arc::new(manifest.emit());
+        self.manifest = Arc::new(manifest);
+        self
+    }
+
     pub fn hash(&self) -> Hash {
         manifest_hash(&self.manifest_bytes)
     }
@@ -120,6 +139,8 @@ pub struct Setup {
     pub seed: u64,
     pub expires: u64,
     pub head: bool,
+    /// Bytes of the symbols of control objects.
+    pub control_symbol: u16,
 }
 
 impl Default for Setup {
@@ -138,6 +159,7 @@ impl Default for Setup {
             seed: 1,
             expires: 0,
             head: true,
+            control_symbol: CONTROL_T,
         }
     }
 }
@@ -182,7 +204,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         records: fontana_wire::HeadRecords::default(),
     };
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
-    let control = announcement.control_objects(CONTROL_T, signer, intervals).unwrap();
+    let control = announcement.control_objects(setup.control_symbol, signer, intervals).unwrap();
     Sender::new(SenderConfig {
         tsi: setup.tsi,
         objects: content
