@@ -599,6 +599,62 @@ fn every_address_of_the_ticket_has_a_place() {
     assert!(receiver.events.iter().any(is_offered), "{:?}", receiver.events);
 }
 
+#[test]
+fn the_version_that_a_receiver_has_is_not_newer() {
+    let content = Content::new(&[(1000, 1)], 1);
+    for (newer_than, is_offered) in [(0, true), (1, false), (2, false)] {
+        let mut config = receiver_config();
+        config.expectation = Expectation { newer_than: Some(newer_than), ..signed() };
+        config.acceptance = fontana_proto::Acceptance::Ask;
+        let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+        receiver.timeout(Instant::ZERO);
+        for datagram in control_packets(&content, &Setup::default(), &[Toi::HEAD, Toi::MANIFEST]) {
+            receiver.hear(Instant::ZERO, source(1), &datagram);
+        }
+        let offered = receiver.events.iter().any(|e| matches!(e, ReceiverEvent::Offered(_)));
+        assert_eq!(offered, is_offered, "{newer_than}: {:?}", receiver.events);
+    }
+}
+
+#[test]
+fn no_more_sessions_have_a_place_than_the_limit() {
+    let content = Content::new(&[(20_000, 1)], 1);
+    let mut config = receiver_config();
+    config.expectation = Expectation::default();
+    config.acceptance = fontana_proto::Acceptance::Ask;
+    config.limits.max_sessions = 2;
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    for tsi in 1..=4 {
+        let setup = Setup { tsi: Tsi(tsi.into()), ..Setup::default() };
+        for datagram in control_packets(&content, &setup, &[Toi::HEAD, Toi::MANIFEST]) {
+            receiver.hear(Instant::ZERO, source(tsi), &datagram);
+        }
+    }
+    let is_offered = |event: &&ReceiverEvent| matches!(event, ReceiverEvent::Offered(_));
+    assert_eq!(receiver.events.iter().filter(is_offered).count(), 2, "{:?}", receiver.events);
+}
+
+#[test]
+fn symbols_that_wait_for_their_object_take_no_more_memory_than_the_limit() {
+    let content = Content::new(&[(20_000, 1)], 1);
+    let mut driver = SenderDriver::new(sender(&content, &Setup::default(), None), &content);
+    let mut config = receiver_config();
+    config.acceptance = fontana_proto::Acceptance::Ask;
+    // Twenty symbols of 64 bytes, and what each takes beside them.
+    config.limits.max_early_bytes = 20 * (64 + 128);
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    let mut symbols = 0;
+    for datagram in (0..20).flat_map(|ms| driver.poll(Instant::ZERO + Duration::from_millis(ms))) {
+        let packet = fontana_wire::Packet::parse(&datagram).unwrap();
+        symbols += u64::from(packet.header.toi.is_some_and(Toi::is_content));
+        receiver.hear(Instant::ZERO, source(1), &datagram);
+    }
+    let stats = receiver.endpoint.stats();
+    assert!(symbols > 100 && stats.without_room == symbols - 20, "{symbols} {stats:?}");
+}
+
 /// Any sequence of datagrams, time steps and acceptances: coverage-guided under `cargo bolero`,
 /// random here.
 #[test]

@@ -156,6 +156,16 @@ mod tests {
         assert!(tables.open.is_empty());
     }
 
+    /// Numbers wrap after 20 bits, and a sender that starts again may begin with any.
+    #[test]
+    fn a_table_with_a_lower_number_is_read() {
+        let (mut tables, table) = (TableCollector::default(), table());
+        for id in [FdtExtension::MAX_INSTANCE_ID, 0, 7, 3] {
+            let read = |packet: &Vec<u8>| push(&mut tables, packet);
+            assert_eq!(instance(id, &table).iter().filter_map(read).count(), 1, "{id}");
+        }
+    }
+
     #[test]
     fn four_tables_are_collected_at_a_time_and_a_fifth_one_displaces_the_oldest() {
         let (mut tables, table) = (TableCollector::default(), table());
