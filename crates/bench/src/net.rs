@@ -16,12 +16,13 @@ mod tool;
 
 use arguments::NetPlan;
 use files::write_noise;
-use hosts::Hosts;
+use hosts::{Hosts, Queue};
 use record::{HEADING, RunRecord};
 use rustix::fs::statfs;
 use setting::{Setting, Tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use tool::{Commands, Programs};
 
@@ -69,7 +70,8 @@ fn measure(
     file: &Path,
     json: bool,
 ) -> Result<(), String> {
-    let hosts = Hosts::new(setting)?;
+    let queue = plan.rate.zip(plan.queue).map(|(rate, kilobytes)| Queue::at(rate, kilobytes));
+    let hosts = Hosts::new(setting, queue)?;
     hosts.enter_switch()?;
     let tools: Vec<_> = tools.iter().copied().filter(|&tool| setting.suits(tool)).collect();
     if !json {
@@ -82,9 +84,10 @@ fn measure(
         for &tool in &tools {
             let rate = plan.rate.unwrap_or_else(|| setting.rate(tool));
             let memory = plan.memory.as_deref();
-            let commands =
-                Commands { tool, setting, programs, file, size: plan.size, rate, memory };
-            let record = run::run(commands, &hosts, file.parent().unwrap())?;
+            let (size, burst) = (plan.size, plan.burst);
+            let commands = Commands { tool, setting, programs, file, size, rate, memory, burst };
+            let run = || run::run(commands, &hosts, file.parent().unwrap());
+            let record = beside_loops(plan.busy, run)?;
             println!("{}", if json { record.json() } else { record.line() });
             records.push(record);
         }
@@ -97,6 +100,29 @@ fn measure(
         }
     }
     Ok(())
+}
+
+/// Runs `work` while this many threads compute.
+fn beside_loops<T>(loops: usize, work: impl FnOnce() -> T) -> T {
+    /// Ends the loops, even if the work panics: the scope waits for them.
+    struct End<'a>(&'a AtomicBool);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _end = End(&is_over);
+        for _ in 0..loops {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        work()
+    })
 }
 
 /// The tools of the plan whose programs are installed. Says which are not.

@@ -10,6 +10,7 @@ usage: fontana-bench net [--quick] [--smoke] [--peers] [--json]
           restrict it: [--tool NAME,..] [--mode frames|offload] [--receivers N,..]
                        [--loss PERCENT,..] [--scenario plain|late|restart]
           change it:   [--size MIB] [--repetitions N] [--rate MBIT] [--memory SIZE]
+                       [--burst MS] [--queue KB] [--busy LOOPS]
                        [--fontana PATH] [--directory DIR]";
 
 /// Losses and numbers of receivers that are measured by default.
@@ -30,6 +31,13 @@ pub(crate) struct NetPlan {
     pub(crate) rate: Option<u32>,
     /// `--memory` of Fontana; `None`: its default.
     pub(crate) memory: Option<String>,
+    /// `--burst` of Fontana's sender in milliseconds; `None`: its default.
+    pub(crate) burst: Option<u32>,
+    /// Queue of each receiver's link in kB, which is a little faster than the rate that the sender
+    /// is told; `None`: links without a limit.
+    pub(crate) queue: Option<u32>,
+    /// Threads that compute during each run, for other programs on a busy host.
+    pub(crate) busy: usize,
     /// Fontana's program; `None`: that of this workspace.
     pub(crate) fontana: Option<PathBuf>,
     /// Where directories for the runs are created: a tmpfs.
@@ -62,6 +70,9 @@ impl NetPlan {
             repetitions: 0,
             rate: None,
             memory: None,
+            burst: None,
+            queue: None,
+            busy: 0,
             fontana: None,
             directory: PathBuf::from("/dev/shm"),
         };
@@ -83,10 +94,16 @@ impl NetPlan {
                 "--repetitions" => repetitions = Some(within(&value()?, 1..=1_000)?),
                 "--rate" => plan.rate = Some(within(&value()?, 1..=1_000_000)? as u32),
                 "--memory" => plan.memory = Some(value()?),
+                "--burst" => plan.burst = Some(within(&value()?, 0..=1_000)? as u32),
+                "--queue" => plan.queue = Some(within(&value()?, 4..=100_000)? as u32),
+                "--busy" => plan.busy = within(&value()?, 0..=1_000)? as usize,
                 "--fontana" => plan.fontana = Some(value()?.into()),
                 "--directory" => plan.directory = value()?.into(),
                 other => return Err(format!("what is {other}?")),
             }
+        }
+        if plan.queue.is_some() && plan.rate.is_none() {
+            return Err("--queue needs --rate, which the links exceed a little".to_owned());
         }
         let (default_size, default_repetitions) = match scope {
             Scope::Whole => (256, 5),
@@ -204,6 +221,8 @@ mod tests {
         assert_eq!(parse("--loss 91").unwrap_err(), "91 is not a number from 0 to 90");
         assert_eq!(parse("--mode x").unwrap_err(), "x is none of frames, offload");
         assert_eq!(parse("--size").unwrap_err(), "--size needs a value");
+        let error = "--queue needs --rate, which the links exceed a little";
+        assert_eq!(parse("--queue 15").unwrap_err(), error);
         assert_eq!(parse("--fast").unwrap_err(), "what is --fast?");
     }
 }

@@ -14,6 +14,30 @@ pub(crate) const INTERFACE: &str = Switch::HOST_INTERFACE;
 /// The sender's port of the switch.
 const SENDER_PORT: &str = "sender";
 
+/// The queue in front of a receiver's link: a token bucket, `tc-tbf(8)`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    kilobytes: u32,
+    /// Rate of the link.
+    kilobits_per_second: u64,
+}
+
+impl Queue {
+    /// The queue of links that exceed this rate by 6 %: headers take 3 %.
+    pub(crate) fn at(megabits_per_second: u32, kilobytes: u32) -> Self {
+        Self { kilobytes, kilobits_per_second: u64::from(megabits_per_second) * 1_060 }
+    }
+
+    /// The bucket is as large as the queue: the kernel's timer is late by some packets, and lets
+    /// them pass afterwards.
+    fn limit(self, switch: &Namespace, port: &str) -> Result<(), String> {
+        let (rate, bytes) = (self.kilobits_per_second, self.kilobytes * 1_000);
+        let line =
+            format!("qdisc add dev {port} root tbf rate {rate}kbit burst {bytes} limit {bytes}");
+        command(switch, "tc", &line.split(' ').collect::<Vec<_>>(), "").map(drop)
+    }
+}
+
 /// A sender and receivers.
 pub(crate) struct Hosts {
     switch: Switch,
@@ -26,9 +50,12 @@ impl Hosts {
     ///
     /// # Errors
     /// What is missing, or failed.
-    pub(crate) fn new(setting: &Setting) -> Result<Self, String> {
+    pub(crate) fn new(setting: &Setting, queue: Option<Queue>) -> Result<Self, String> {
         let hosts = Self::connected(setting.receivers)?;
         hosts.switch.settle();
+        for port in hosts.ports().skip(1) {
+            queue.map_or(Ok(()), |queue| queue.limit(hosts.switch.namespace(), &port))?;
+        }
         if setting.mode == Mode::Frames {
             segment_in_software(hosts.switch.namespace(), hosts.ports())?;
             for host in hosts.all() {
@@ -84,6 +111,16 @@ impl Hosts {
         proc::udp_payload_received(&text, SENDER_PORT).unwrap()
     }
 
+    /// Packets that the queues in front of the receivers have let pass and dropped since their
+    /// start. For a thread that has entered the switch.
+    ///
+    /// # Errors
+    /// `tc` fails.
+    pub(crate) fn queued(&self) -> Result<proc::QueueCounters, String> {
+        let text = command(self.switch.namespace(), "tc", &["-s", "qdisc", "show"], "")?;
+        Ok(proc::queue_counters(&text))
+    }
+
     /// Datagrams that the receivers' kernels have dropped since their start.
     pub(crate) fn kernel_drops(&self) -> u64 {
         let snmp = || fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
@@ -119,15 +156,15 @@ fn lose(host: &Namespace, percent: u32) -> Result<(), String> {
            }}
          }}\n"
     );
-    command(host, "nft", &["-f", "-"], &rules)
+    command(host, "nft", &["-f", "-"], &rules).map(drop)
 }
 
-/// Runs a program on a host with this standard input.
-fn command(host: &Namespace, program: &str, words: &[&str], input: &str) -> Result<(), String> {
+/// What a program prints on a host with this standard input.
+fn command(host: &Namespace, program: &str, words: &[&str], input: &str) -> Result<String, String> {
     let failed = |said: String| format!("{program} {}: {said}", words.join(" "));
     let run = || {
         let mut command = Command::new(program);
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         child.stdin.take().map_or(Ok(()), |mut to| to.write_all(input.as_bytes()))?;
         child.wait_with_output()
@@ -135,7 +172,7 @@ fn command(host: &Namespace, program: &str, words: &[&str], input: &str) -> Resu
     let output = host.within(run).map_err(|error| failed(error.to_string()))?;
     let output = output.map_err(|error| failed(error.to_string()))?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }

@@ -40,6 +40,40 @@ pub(crate) fn receive_buffer_errors(text: &str) -> Option<u64> {
     value.parse().ok()
 }
 
+/// Packets of queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueueCounters {
+    pub(crate) passed: u64,
+    pub(crate) dropped: u64,
+}
+
+impl QueueCounters {
+    /// Per cent of the packets since `before` that were dropped.
+    pub(crate) fn loss_since(self, before: Self) -> f64 {
+        let (passed, dropped) = (self.passed - before.passed, self.dropped - before.dropped);
+        100.0 * dropped as f64 / (passed + dropped).max(1) as f64
+    }
+}
+
+/// The sums over all token buckets in what `tc -s qdisc show` prints.
+pub(crate) fn queue_counters(text: &str) -> QueueCounters {
+    let mut counters = QueueCounters::default();
+    let mut is_bucket = false;
+    for line in text.lines() {
+        if line.starts_with("qdisc") {
+            is_bucket = line.starts_with("qdisc tbf");
+        }
+        // ` Sent 1234 bytes 56 pkt (dropped 7, overlimits 8 requeues 9)`
+        let before = |word: &str| line.split(word).next()?.rsplit(' ').next()?.parse::<u64>().ok();
+        let after = |word: &str| line.split_once(word)?.1.split(',').next()?.parse::<u64>().ok();
+        if is_bucket && line.trim_start().starts_with("Sent ") {
+            counters.passed += before(" pkt").unwrap_or(0);
+            counters.dropped += after("(dropped ").unwrap_or(0);
+        }
+    }
+    counters
+}
+
 /// What `/proc/PID/stat` says of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessTimes {
@@ -114,6 +148,16 @@ mod tests {
         let text = "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\n\
                     Udp: 10 20 30 40 50\nUdpLite: InDatagrams RcvbufErrors\nUdpLite: 1 2\n";
         assert_eq!(receive_buffer_errors(text), Some(50));
+    }
+
+    #[test]
+    fn only_token_buckets_count_as_queues() {
+        let text = "qdisc noqueue 0: dev lo root refcnt 2 \n Sent 5 bytes 5 pkt (dropped 5, \
+                    overlimits 0 requeues 0) \nqdisc tbf 8001: dev receiver1 root refcnt 2 \n \
+                    Sent 4188 bytes 30 pkt (dropped 10, overlimits 7 requeues 0) \n backlog 0b\n";
+        let counters = queue_counters(text);
+        assert_eq!(counters, QueueCounters { passed: 30, dropped: 10 });
+        assert_eq!(counters.loss_since(QueueCounters::default()), 25.0);
     }
 
     #[test]

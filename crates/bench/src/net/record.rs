@@ -31,6 +31,8 @@ pub(crate) struct RunRecord {
     pub(crate) rss_anon_mb_receiver: f64,
     /// Datagrams that found a full receive buffer, at all receivers.
     pub(crate) kernel_drops: u64,
+    /// Per cent of the packets that the queues in front of the receivers dropped.
+    pub(crate) queue_loss: f64,
     /// `equal`, or `no file`: a receiver has none, or another one, or the program writes none.
     pub(crate) file: &'static str,
     /// Bytes of the file.
@@ -43,7 +45,7 @@ pub(crate) struct RunRecord {
 
 /// Heading of [`RunRecord::line`].
 pub(crate) const HEADING: &str = "\
-program    ok  goodput   sent    tail  CPU s/GB, sender, receiver  RSS MB, s., r.  drops  steal";
+program    ok  goodput   sent    tail  CPU s/GB, sender, receiver  RSS MB, s., r.  drops  queue  steal";
 
 impl RunRecord {
     pub(crate) fn json(&self) -> String {
@@ -60,7 +62,7 @@ impl RunRecord {
             false => "",
         };
         format!(
-            "{:9} {:3} {:>8} {:>6} {:>7} {:>17} {:>9} {:>10.0} {:>6.0} {:>6} {:>5.1}%{no_file}",
+            "{:9} {:3} {:>8} {:>6} {:>7} {:>17} {:>9} {:>10.0} {:>6.0} {:>6} {:>5.1}% {:>5.1}%{no_file}",
             self.program.name(),
             self.receivers_ok,
             number(self.goodput_mbit, 0),
@@ -71,6 +73,7 @@ impl RunRecord {
             self.rss_anon_mb_sender,
             self.rss_anon_mb_receiver,
             self.kernel_drops,
+            self.queue_loss,
             self.steal_percent,
         )
     }
@@ -95,6 +98,7 @@ impl RunRecord {
             rss_anon_mb_sender: plain(|run| run.rss_anon_mb_sender),
             rss_anon_mb_receiver: plain(|run| run.rss_anon_mb_receiver),
             kernel_drops: plain(|run| run.kernel_drops as f64) as u64,
+            queue_loss: plain(|run| run.queue_loss),
             steal_percent: plain(|run| run.steal_percent),
             file: if is_equal { "equal" } else { "no file" },
             ..first.clone()
@@ -129,6 +133,7 @@ mod tests {
             rss_anon_mb_sender: 64.0,
             rss_anon_mb_receiver: 48.0,
             kernel_drops: 7,
+            queue_loss: 0.25,
             file: "equal",
             size: 256 << 20,
             rate_mbit: Some(2_400),
@@ -142,8 +147,8 @@ mod tests {
             \"scenario\":\"plain\",\"receivers_ok\":3,\"goodput_mbit\":861.5,\
             \"sent_until_enough\":1.13,\"tail_ms\":null,\"cpu_s_per_gb_sender\":2.5,\
             \"cpu_s_per_gb_receiver\":1.25,\"rss_anon_mb_sender\":64.0,\
-            \"rss_anon_mb_receiver\":48.0,\"kernel_drops\":7,\"file\":\"equal\",\
-            \"size\":268435456,\"rate_mbit\":2400,\"steal_percent\":0.5}";
+            \"rss_anon_mb_receiver\":48.0,\"kernel_drops\":7,\"queue_loss\":0.25,\
+            \"file\":\"equal\",\"size\":268435456,\"rate_mbit\":2400,\"steal_percent\":0.5}";
         assert_eq!(record(Some(861.5)).json(), expected);
     }
 

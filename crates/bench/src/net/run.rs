@@ -76,12 +76,14 @@ pub(crate) fn run(
 ) -> Result<RunRecord, String> {
     warm(directory, commands.size * (hosts.receivers.len() as u64 + 1)).unwrap();
     let drops_before = hosts.kernel_drops();
+    let queued_before = hosts.queued()?;
     let times_before = host_times();
     let mut transfer = Transfer::new(commands, hosts, directory);
     let result = transfer.run();
     let steal = host_times().steal_since(times_before);
     let drops = hosts.kernel_drops() - drops_before;
-    let record = result.map(|()| transfer.record(drops, steal));
+    let queue_loss = hosts.queued()?.loss_since(queued_before);
+    let record = result.map(|()| RunRecord { queue_loss, ..transfer.record(drops, steal) });
     drop(transfer);
     for number in 1..=hosts.receivers.len() {
         let _ = fs::remove_dir_all(receiver_directory(directory, number));
@@ -278,6 +280,7 @@ impl<'a> Transfer<'a> {
             rss_anon_mb_sender: self.sender_memory as f64 / 1e6,
             rss_anon_mb_receiver: memory as f64 / 1e6,
             kernel_drops,
+            queue_loss: 0.0,
             file: if is_ok && tool.has_file() { "equal" } else { "no file" },
             size: *size,
             rate_mbit: tool.is_told_a_rate().then_some(self.commands.rate),

@@ -29,6 +29,8 @@ pub(crate) struct Commands<'a> {
     /// Mbit/s of the programs that are told a rate.
     pub(crate) rate: u32,
     pub(crate) memory: Option<&'a str>,
+    /// `--burst` of Fontana, in milliseconds.
+    pub(crate) burst: Option<u32>,
 }
 
 /// Programs that are built here.
@@ -50,6 +52,7 @@ impl Commands<'_> {
                 command.args(["send", "--json", "--tsi", "1", "--to", &group, "-i", INTERFACE]);
                 command.args(["--rate", &format!("{rate}M")]);
                 self.limit_memory(&mut command);
+                command.args(self.burst.map(|burst| format!("--burst={burst}ms")));
                 command.arg(self.file);
                 command
             }
