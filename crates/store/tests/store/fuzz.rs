@@ -1,5 +1,5 @@
-//! Fuzz targets. Under `cargo test` each replays `fuzz/__fuzz__` and some random input, under `cargo
-//! bolero test` it runs without limit.
+//! Fuzz targets. Under `cargo test` each replays `fuzz/__fuzz__` and some random input, under
+//! `cargo bolero test` it runs without limit.
 
 mod racing;
 mod recovery;
