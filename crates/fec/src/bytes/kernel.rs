@@ -131,12 +131,15 @@ impl InstructionSet {
         Self::available().next().unwrap_or(Self(Set::Plain))
     }
 
+    /// The largest [`products_per_sum_of_8`](Self::products_per_sum_of_8).
+    pub(crate) const MOST_PRODUCTS_PER_SUM_OF_8: usize = 35;
+
     /// Products of two lanes that take as long as the addition of eight rows that are not in the
     /// first-level cache. Measured, rounded down.
     pub(crate) fn products_per_sum_of_8(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => 35,
+            Set::Avx512 => Self::MOST_PRODUCTS_PER_SUM_OF_8,
             #[cfg(target_arch = "x86_64")]
             Set::Avx2Gfni => 14,
             #[cfg(target_arch = "x86_64")]

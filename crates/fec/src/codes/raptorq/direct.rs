@@ -40,13 +40,20 @@ const STRIPE_LINES: usize = 4;
 /// Most lost symbols: a row of the system, and of the identity beside it, fit one row of a stripe.
 const MOST_LOST: usize = MAX_STRIPE_LINES * LINE / 2;
 
-/// True if the direct plan is faster than the general one.
+/// Rows that are read in the time that the general plan takes for a source symbol: 20, and the rest
+/// for planning, which the direct plan avoids. Measured, both take equally long at this value or a
+/// little above.
+const GENERAL_READS: usize = 28;
+
+/// True if there is a direct plan for so many lost symbols on every processor.
+pub(super) fn is_for(lost: usize) -> bool {
+    let fastest = GENERAL_READS * InstructionSet::MOST_PRODUCTS_PER_SUM_OF_8 / 8;
+    lost <= MOST_LOST.min(fastest)
+}
+
+/// True if the direct plan is faster than the general one, for a number that [`is_for`] allows.
 pub(super) fn is_faster(instructions: InstructionSet, lost: usize) -> bool {
-    /// Rows that are read in the time that the general plan takes for a source symbol: 20, and the
-    /// rest for planning, which the direct plan avoids. Measured, both take equally long at this
-    /// value or a little above.
-    const GENERAL_READS: usize = 28;
-    lost <= MOST_LOST.min(GENERAL_READS * instructions.products_per_sum_of_8() / 8)
+    lost <= GENERAL_READS * instructions.products_per_sum_of_8() / 8
 }
 
 /// The work to make a direct plan, beside the full block's program.
