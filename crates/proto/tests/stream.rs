@@ -570,6 +570,38 @@ fn a_forged_session_with_another_key_or_instance_is_not_accepted() {
     }
 }
 
+/// Heads of another key are checked while no stream is accepted, and remembered. Later another host
+/// repeats them in the accepted stream's name, with its instance.
+#[test]
+fn heads_that_were_checked_before_a_stream_was_accepted_do_not_replace_its_key() {
+    let bytes = noise(30 * FRAGMENT, 3);
+    let mut forger = Stream::of_key(noise(30 * FRAGMENT, 4), 1, &key(2), Duration::ZERO);
+    let toi = |datagram: &[u8]| Packet::parse(datagram).unwrap().header.toi.unwrap();
+    let mut control = Vec::new();
+    for ms in 0..400 {
+        forger.feed();
+        control.extend(forger.poll(Instant::ZERO + Duration::from_millis(ms)));
+        control.retain(|datagram| !toi(datagram).is_content());
+    }
+    let control = control.split_off(control.len() - 8);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.0, 1)];
+    receivers[0].timeout(Instant::ZERO);
+    for head in control.iter().filter(|datagram| toi(datagram) == Toi::HEAD) {
+        receivers[0].hear(Instant::ZERO, source(2), head);
+    }
+    let path = |now: Instant, mut datagrams: Vec<Vec<u8>>| {
+        // More would use up the checks of heads that arrive in the stream's name.
+        let millisecond = now.as_nanos() / 1_000_000;
+        if millisecond > 20 && millisecond % 50 == 0 {
+            datagrams.extend(control.iter().cloned());
+        }
+        datagrams
+    };
+    run(&mut stream, &mut receivers, path, feed);
+    assert_whole(&receivers[0], &bytes);
+}
+
 #[test]
 fn forged_symbols_of_fragments_that_do_not_exist_take_no_room() {
     let bytes = noise(30 * FRAGMENT, 3);
