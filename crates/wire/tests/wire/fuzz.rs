@@ -15,6 +15,7 @@ fn packet() {
     bolero::check!().for_each(|datagram: &[u8]| {
         for reserved in [ReservedBits::Times, ReservedBits::Ignored] {
             let Ok(packet) = Packet::parse_with(datagram, reserved) else { continue };
+            assert!(packet.header.extensions.into_iter().count() <= 16);
             for extension in packet.header.extensions {
                 if let Extension::Fti(content) = extension {
                     let _ = fti::parse(EncodingId(packet.header.codepoint), content)
