@@ -593,7 +593,7 @@ fn heads_that_were_checked_before_a_stream_was_accepted_do_not_replace_its_key()
     let path = |now: Instant, mut datagrams: Vec<Vec<u8>>| {
         // More would use up the checks of heads that arrive in the stream's name.
         let millisecond = now.as_nanos() / 1_000_000;
-        if millisecond > 20 && millisecond % 50 == 0 {
+        if millisecond > 20 && millisecond.is_multiple_of(50) {
             datagrams.extend(control.iter().cloned());
         }
         datagrams
