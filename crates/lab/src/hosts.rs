@@ -319,7 +319,8 @@ impl SenderHost {
                 driver.poll(at, &DatagramBatch::EMPTY).map_err(HostsError::Job)?
             {
                 let Effect::Transmit { to, symbol } = effect else { continue };
-                let Destination::Channel(ChannelId(channel)) = to;
+                // A sender uses channels only.
+                let Destination::Channel(ChannelId(channel)) = to else { continue };
                 packet.clear();
                 packet.extend_from_slice(driver.header());
                 if let Some(symbol) = symbol {

@@ -22,9 +22,9 @@ pub enum Ecn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The source address. A session is identified by its sender's address and its TSI (RFC 5651,
-    /// section 3).
+    /// section 3). [`Destination::Peer`](crate::Destination::Peer) answers it.
     pub from: SocketAddr,
-    /// The channel that it arrived on.
+    /// The channel that it arrived on; [`ChannelId::BASE`] if it was sent to this host alone.
     pub channel: ChannelId,
     /// ECN codepoint.
     pub ecn: Ecn,

@@ -5,7 +5,7 @@ use crate::datagram::DatagramBatch;
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{Toi, Tsi};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Identifies a session: its sender's address and its TSI (RFC 5651, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,10 +17,27 @@ pub struct SessionKey {
 }
 
 /// The destination of a datagram.
+///
+/// The senders and receivers of a one-way session use channels only. Drivers that carry no other
+/// traffic send nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// All receivers that have joined the channel.
     Channel(ChannelId),
+    /// Those of the channel's receivers that are within a number of links: multicast with a TTL.
+    Scoped {
+        /// The channel.
+        channel: ChannelId,
+        /// Most links to cross, at least one.
+        hops: u8,
+    },
+    /// The sender of the session, by unicast. The driver has its address from what the receiver
+    /// trusts, never from a datagram.
+    Sender,
+    /// The host with this address, by unicast: [`Datagram::from`](crate::Datagram::from) of a
+    /// datagram that it sent. An attacker chooses that address, so the endpoint must limit what it
+    /// sends there.
+    Peer(SocketAddr),
 }
 
 /// One source block of one object.

@@ -228,7 +228,7 @@ pub struct HostConfig {
     /// Its rate limit; `None` if it may send nothing.
     pub sends: Option<RateCap>,
     /// The sources whose channels it joins. Joining a channel joins one source-specific group of
-    /// each.
+    /// each. The first one is [`Destination::Sender`].
     pub sources: Arc<[NodeId]>,
     /// Bytes of IP and UDP headers that links are charged for each datagram it sends: 28 for IPv4,
     /// 48 for IPv6.
@@ -244,6 +244,11 @@ impl HostConfig {
     /// A receiver that starts at time 0.
     pub fn receiver(sources: impl Into<Arc<[NodeId]>>) -> Self {
         Self { starts_at: Instant::ZERO, sends: None, sources: sources.into(), packet_overhead: 28 }
+    }
+
+    /// A receiver that may also send, within a rate limit. It starts at time 0.
+    pub fn receiver_that_reports(sources: impl Into<Arc<[NodeId]>>, cap: RateCap) -> Self {
+        Self { sends: Some(cap), ..Self::receiver(sources) }
     }
 
     /// The same configuration with another start.
@@ -276,7 +281,7 @@ pub(crate) struct Attached<H> {
 /// A datagram that a host sends.
 #[derive(Debug)]
 pub(crate) struct Transmission {
-    pub(crate) channel: ChannelId,
+    pub(crate) to: Destination,
     pub(crate) header: Box<[u8]>,
     /// Bytes of the symbol behind the header.
     pub(crate) symbol_bytes: u32,
@@ -352,10 +357,10 @@ impl<H: Host> Attached<H> {
         for _ in 0..MAX_EFFECTS {
             let Some(effect) = self.host.poll(clock, batch)? else { return Ok(()) };
             outbox.push(match effect {
-                Effect::Transmit { to: Destination::Channel(channel), symbol } => {
+                Effect::Transmit { to, symbol } => {
                     let symbol = symbol.map(|symbol| self.host.symbol_bytes(&symbol));
                     let (header, symbol_bytes) = (self.host.header().into(), symbol.unwrap_or(0));
-                    Recorded::Transmit(Transmission { channel, header, symbol_bytes })
+                    Recorded::Transmit(Transmission { to, header, symbol_bytes })
                 }
                 Effect::Join(channel) => Recorded::Join(channel),
                 Effect::Leave(channel) => Recorded::Leave(channel),

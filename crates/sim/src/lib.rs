@@ -1,8 +1,8 @@
 //! A network in virtual time, which drives any endpoint of [`fontana_proto`].
 //!
 //! A [`Simulation`] carries datagrams between the [`Host`]s on the nodes of a [`Topology`], over
-//! [`Link`]s and along source-rooted multicast trees whose hops are grafted and pruned with their
-//! own delays. Symbols are ids: links are charged for their bytes, which are stored nowhere, so one
+//! [`Link`]s: by unicast, and along source-rooted multicast trees whose hops are grafted and pruned
+//! with their own delays. Symbols are ids: links are charged for their bytes, which are stored nowhere, so one
 //! computer simulates a hundred thousand receivers. A run is a function of its configuration and
 //! its seed. It stops at the first [`Violation`] of an invariant. The simulation does not interpret
 //! datagrams, and endpoints do not know that they are simulated. A [`Link`] and a [`Loss`] model
@@ -61,7 +61,8 @@ mod violation;
 pub use chance::{Probability, exponential};
 pub use host::{Either, Host, HostConfig, HostEvent};
 pub use link::{
-    Arrival, Backlog, DropCause, Fate, Link, LinkConfig, LinkStats, QueueLength, WireFaults,
+    Arrival, Backlog, DropCause, Fate, Link, LinkConfig, LinkStats, LossPosition, QueueLength,
+    WireFaults,
 };
 pub use loss::{Loss, LossModel};
 pub use machine::{Machine, MachineConfig, MachineStats};

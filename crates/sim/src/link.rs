@@ -44,8 +44,10 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Mean of an additional, exponentially distributed delay. It does not reorder packets.
     pub jitter: Duration,
-    /// Losses on the wire.
+    /// Losses on the wire, or before the queue.
     pub loss: LossModel,
+    /// Where these losses are.
+    pub loss_position: LossPosition,
     /// Other faults of the wire.
     pub faults: WireFaults,
     /// Delay from the far end's join of a multicast group until packets are forwarded.
@@ -63,6 +65,16 @@ pub enum QueueLength {
     Packets(u32),
     /// In bytes.
     Bytes(u64),
+}
+
+/// Where a link loses packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossPosition {
+    /// On the wire: a lost packet has used the queue and the transmitter.
+    #[default]
+    Wire,
+    /// On the way into the queue: a lost packet takes no room in it and no time of the transmitter.
+    Ingress,
 }
 
 /// Rare faults of a wire.
@@ -106,7 +118,7 @@ pub struct Arrival {
 pub enum DropCause {
     /// The queue was full: congestion.
     Queue,
-    /// The wire lost it.
+    /// The wire lost it, on it or before the queue.
     Wire,
     /// The link is down.
     Down,
@@ -140,7 +152,8 @@ pub struct LinkStats {
     pub carried_bytes: u64,
     /// Packets that found the queue full.
     pub queue_drops: u64,
-    /// Packets that the wire lost, or that were offered while the link was down.
+    /// Packets that the wire lost, on it or before the queue, or that were offered while the link
+    /// was down.
     pub wire_drops: u64,
     /// Packets that were marked.
     pub marked: u64,
@@ -217,6 +230,7 @@ impl Default for LinkConfig {
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
             loss: LossModel::None,
+            loss_position: LossPosition::Wire,
             faults: WireFaults::default(),
             graft: Duration::ZERO,
             prune: Duration::ZERO,
@@ -272,7 +286,7 @@ impl Link {
     /// Offers a packet of `bytes` bytes, headers included. `now` must not decrease from one call to
     /// the next.
     pub fn offer(&mut self, now: Instant, bytes: u32, random: &mut SplitMix64) -> Fate {
-        if let Err(cause) = self.enter() {
+        if let Err(cause) = self.enter(random) {
             return Fate::Dropped(cause);
         }
         let Some(Transmission { sent_at, marked }) = self.transmit(now, bytes) else {
@@ -308,22 +322,27 @@ impl Link {
     /// # Errors
     /// The cause of its loss.
     pub(crate) fn pass(&mut self, bytes: u32, random: &mut SplitMix64) -> Result<(), DropCause> {
-        self.enter()?;
+        self.enter(random)?;
         self.cross(bytes, random)
     }
 
-    fn enter(&mut self) -> Result<(), DropCause> {
+    fn enter(&mut self, random: &mut SplitMix64) -> Result<(), DropCause> {
         self.stats.offered += 1;
         if !self.is_up {
             self.stats.wire_drops += 1;
             return Err(DropCause::Down);
         }
-        Ok(())
+        self.lose(LossPosition::Ingress, random)
     }
 
     fn cross(&mut self, bytes: u32, random: &mut SplitMix64) -> Result<(), DropCause> {
         self.stats.carried_bytes += u64::from(bytes);
-        if self.loss.next(random) {
+        self.lose(LossPosition::Wire, random)
+    }
+
+    /// Draws whether a packet is lost, if losses are there.
+    fn lose(&mut self, position: LossPosition, random: &mut SplitMix64) -> Result<(), DropCause> {
+        if self.config.loss_position == position && self.loss.next(random) {
             self.stats.wire_drops += 1;
             return Err(DropCause::Wire);
         }
@@ -465,6 +484,28 @@ mod tests {
             (twice + u32::from(a.duplicated), damaged + u32::from(a.damage.is_some()))
         });
         assert!((430..570).contains(&twice) && (430..570).contains(&damaged));
+    }
+
+    #[test]
+    fn a_packet_that_is_lost_before_the_queue_takes_no_room_in_it() {
+        let loss = LossModel::Periodic { period: 2, first: 0 };
+        let offer = |loss_position| {
+            let queue = QueueLength::Packets(2);
+            let config = LinkConfig { loss: loss.clone(), loss_position, ..slow(queue) };
+            let mut bench = Bench::new(config);
+            (0..4).map(|_| bench.offer(0, 1_000)).collect::<Vec<_>>()
+        };
+        let [wire, queue] = [DropCause::Wire, DropCause::Queue].map(Fate::Dropped);
+        let at = |millis| {
+            Fate::Arrives(Arrival {
+                at: Instant::from_nanos(millis * MS),
+                marked: false,
+                duplicated: false,
+                damage: None,
+            })
+        };
+        assert_eq!(offer(LossPosition::Ingress), [wire, at(1), wire, at(2)]);
+        assert_eq!(offer(LossPosition::Wire), [wire, at(2), queue, queue]);
     }
 
     #[test]

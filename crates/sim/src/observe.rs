@@ -10,6 +10,9 @@ use fontana_proto::Instant;
 pub trait Observer<Event> {
     /// A host has sent a datagram.
     fn on_transmit(&mut self, _now: Instant, _node: NodeId, _packet: &Packet) {}
+    /// A node has forwarded a datagram to a link, which passes it or drops it: one packet-hop. For
+    /// a multicast hop of constant passage, `now` is the end of the passage.
+    fn on_forward(&mut self, _now: Instant, _link: LinkId, _packet: &Packet) {}
     /// A datagram is about to be delivered to a host.
     fn on_deliver(&mut self, _now: Instant, _node: NodeId, _packet: &Packet) {}
     /// A link has dropped a datagram.

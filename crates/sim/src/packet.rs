@@ -32,6 +32,8 @@ pub(crate) struct Burst {
     present: u64,
     /// Marked with congestion experienced (RFC 3168).
     pub(crate) marked: bool,
+    /// Links that they may still cross; `None` if there is no limit.
+    pub(crate) hops_left: Option<u8>,
 }
 
 /// Most packets of a burst: the bits of `present`.
@@ -41,7 +43,7 @@ impl Burst {
     /// All of `packets`, at most [`BURST_PACKETS`].
     pub(crate) fn new(packets: Vec<Packet>) -> Self {
         let present = u64::MAX.checked_shr(64 - packets.len() as u32).unwrap_or(0);
-        Self { packets: packets.into(), present, marked: false }
+        Self { packets: packets.into(), present, marked: false, hops_left: None }
     }
 
     pub(crate) fn packets(&self) -> impl Iterator<Item = (u32, &Packet)> {
@@ -64,14 +66,26 @@ impl Burst {
 
     /// The burst with only the packets of `present`.
     pub(crate) fn only(&self, present: u64) -> Self {
-        Self { packets: Arc::clone(&self.packets), present, marked: self.marked }
+        Self { packets: Arc::clone(&self.packets), present, ..*self }
+    }
+
+    /// The burst, which crosses at most `hops` links.
+    pub(crate) fn limited(self, hops: u8) -> Self {
+        Self { hops_left: Some(hops), ..self }
+    }
+
+    /// The burst on the far side of a link.
+    pub(crate) fn after_a_hop(&self) -> Self {
+        let hops_left = self.hops_left.map(|hops| hops.saturating_sub(1));
+        Self { hops_left, ..self.clone() }
     }
 
     /// One packet of the burst, with bit `damage` inverted.
     pub(crate) fn damaged(&self, index: u32, damage: u64) -> Self {
         let packet = self.packets.get(index as usize).cloned();
         let packet = packet.map(|packet| Packet { damage: Some(damage), ..packet });
-        Self { marked: self.marked, ..Self::new(packet.into_iter().collect()) }
+        let Self { marked, hops_left, .. } = *self;
+        Self { marked, hops_left, ..Self::new(packet.into_iter().collect()) }
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Simulation<H: Host, O = ()> {
     hosts: Vec<Option<Box<Attached<H>>>>,
     trees: Vec<SourceTree>,
     tree_of: BTreeMap<NodeId, u32>,
+    /// The next hop of each node towards a destination of unicast datagrams.
+    next_hops: BTreeMap<NodeId, Vec<Option<LinkId>>>,
     flows: Vec<Flow>,
     /// Effects of a host until they are carried out; a field, so that it is allocated once.
     outbox: Vec<Recorded<H::Event>>,
@@ -98,6 +100,8 @@ enum Event {
     Fan { group: GroupId, from: NodeId, fan: u32, entered: Instant, burst: Burst },
     /// A packet arrives at the far end of a hop.
     Hop { group: GroupId, to: NodeId, burst: Burst },
+    /// A unicast datagram arrives at a node, on its way to `to`.
+    Unicast { to: NodeId, at: NodeId, burst: Burst },
     /// A graft or prune takes effect.
     Settle { group: GroupId, node: NodeId, epoch: u32 },
     /// A flow starts, or its timer is due.
@@ -120,6 +124,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             topology,
             trees: Vec::new(),
             tree_of: BTreeMap::new(),
+            next_hops: BTreeMap::new(),
             flows: Vec::new(),
             outbox: Vec::new(),
             payloads: PayloadBuffer::default(),
@@ -248,6 +253,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                 self.leave_fan(now, group, (from, fan), entered, &burst);
             }
             Event::Hop { group, to, burst } => self.arrive(now, group, to, &burst),
+            Event::Unicast { to, at, burst } => self.pass(now, to, at, &burst),
             Event::Settle { group, node, epoch } => self.settle(now, group, node, epoch),
             Event::FlowWake { flow } => self.wake_flow(now, flow),
             Event::Segment { flow, hop, segment, bytes } => {

@@ -6,7 +6,7 @@
 
 use crate::chance::Probability;
 use crate::host::{Host, HostConfig};
-use crate::link::{LinkConfig, QueueLength, WireFaults};
+use crate::link::{LinkConfig, LossPosition, QueueLength, WireFaults};
 use crate::loss::LossModel;
 use crate::observe::Observer;
 use crate::simulation::{Fault, Simulation, SimulationConfig, Traffic};
@@ -395,6 +395,7 @@ impl WorldDice {
             delay: millis(self, 100),
             jitter: if self.one_in(3) { millis(self, 20) } else { Duration::ZERO },
             loss,
+            loss_position: LossPosition::Wire,
             faults,
             graft: millis(self, 100),
             prune: if self.one_in(8) { SLOW_LEAVE } else { millis(self, 2_000) },

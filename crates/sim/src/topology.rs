@@ -3,7 +3,7 @@
 use crate::link::LinkConfig;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 mod generate;
@@ -59,6 +59,14 @@ impl NodeId {
     pub fn address(self) -> IpAddr {
         let [_, a, b, c] = self.0.to_be_bytes();
         Ipv4Addr::new(10, a, b, c).into()
+    }
+
+    /// The node whose datagrams have this source address; `None` if no node has.
+    pub(crate) fn of(address: SocketAddr) -> Option<Self> {
+        match address.ip() {
+            IpAddr::V4(v4) if v4.octets()[0] == 10 => Some(Self(v4.to_bits() & 0x00FF_FFFF)),
+            _ => None,
+        }
     }
 
     pub(crate) fn index(self) -> usize {
@@ -125,9 +133,22 @@ impl Topology {
 
     /// The shortest paths from `root` to all nodes.
     pub fn shortest_paths(&self, root: NodeId) -> PathTree {
+        PathTree { root, towards: self.tree(root, |edge| (edge.from, edge.to)) }
+    }
+
+    /// The next hop of each node towards `destination`: `None` for the destination and for nodes
+    /// without a path to it. Paths are the shortest, as those of [`path`](Self::path); of several
+    /// that are equally short, a router takes one for each destination.
+    pub(crate) fn next_hops(&self, destination: NodeId) -> Vec<Option<LinkId>> {
+        self.tree(destination, |edge| (edge.to, edge.from))
+    }
+
+    /// For each node, its link of the tree of shortest paths. `ends` are the ends of an edge, first
+    /// the one that is closer to the root.
+    fn tree(&self, root: NodeId, ends: impl Fn(&Edge) -> (NodeId, NodeId)) -> Vec<Option<LinkId>> {
         let mut leaving = vec![Vec::new(); self.node_count as usize];
         for (link, edge) in (0..).map(LinkId).zip(&self.edges) {
-            leaving[edge.from.index()].push(link);
+            leaving[ends(edge).0.index()].push(link);
         }
         let mut best = vec![(u64::MAX, u32::MAX); self.node_count as usize];
         let mut towards = vec![None; self.node_count as usize];
@@ -141,17 +162,18 @@ impl Topology {
                 continue;
             }
             for &link in &leaving[node.index()] {
-                let Edge { to, config, .. } = &self.edges[link.index()];
+                let edge = &self.edges[link.index()];
+                let (config, to) = (&edge.config, ends(edge).1);
                 let delay = u64::try_from((config.delay + config.jitter).as_nanos());
                 let further = (cost.0.saturating_add(delay.unwrap_or(u64::MAX)), cost.1 + 1);
                 if further < best[to.index()] {
                     best[to.index()] = further;
                     towards[to.index()] = Some(link);
-                    heap.push(Reverse((further, *to)));
+                    heap.push(Reverse((further, to)));
                 }
             }
         }
-        PathTree { root, towards }
+        towards
     }
 
     /// The links of the shortest path from one node to another; `None` if there is no path.
@@ -195,6 +217,7 @@ impl PathTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_proto::SplitMix64;
     use std::time::Duration;
 
     fn wire(milliseconds: u64) -> LinkConfig {
@@ -216,6 +239,29 @@ mod tests {
     }
 
     #[test]
+    fn next_hops_follow_paths_as_short_as_the_shortest() {
+        let mut random = SplitMix64::new(4, 0);
+        let shape = TransitStubShape::PAPER;
+        let network = TransitStub::new(shape, TransitStubLinks::paper(), &mut random);
+        let topology = network.topology;
+        let length = |links: &[LinkId]| {
+            let delay = |link: &LinkId| topology.edges[link.index()].config.delay;
+            (links.iter().map(delay).sum::<Duration>(), links.len())
+        };
+        let to = network.stubs[7];
+        let next = topology.next_hops(to);
+        for from in (0..topology.node_count()).map(NodeId) {
+            let (mut at, mut links) = (from, Vec::new());
+            while let Some(link) = next[at.index()] {
+                links.push(link);
+                at = topology.edges[link.index()].to;
+            }
+            assert_eq!(at, to, "from {from:?}");
+            assert_eq!(length(&links), length(&topology.path(from, to).unwrap()), "{from:?}");
+        }
+    }
+
+    #[test]
     fn what_is_not_connected_is_not_reached() {
         let mut topology = Topology::new();
         let nodes = topology.add_nodes(3);
@@ -229,5 +275,9 @@ mod tests {
     fn every_node_has_an_address_of_its_own() {
         assert_eq!(NodeId(0).address().to_string(), "10.0.0.0");
         assert_eq!(NodeId(70_000).address().to_string(), "10.1.17.112");
+        for node in [NodeId(0), NodeId(70_000)] {
+            assert_eq!(NodeId::of(SocketAddr::new(node.address(), 9)), Some(node));
+        }
+        assert_eq!(NodeId::of(([11, 0, 0, 1], 9).into()), None);
     }
 }

@@ -7,10 +7,11 @@ use fontana_proto::{
     JobRunner, Output, ReceiveDone, ReceiveJob, ReceiverEvent, SymbolId,
 };
 use fontana_sim::{
-    HostConfig, LinkConfig, LinkId, NodeId, QueueLength, RateCap, SimulatedRunner, Simulation,
-    SimulationConfig, Topology, Violation,
+    HostConfig, LinkConfig, LinkId, LossModel, NodeId, Observer, Packet, QueueLength, RateCap,
+    SimulatedRunner, Simulation, SimulationConfig, Topology, Violation,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// An endpoint that follows a script, and records when datagrams and answers arrive.
@@ -26,6 +27,8 @@ struct Puppet {
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Send(u8, usize),
+    /// A packet of 100 bytes, headers included, that begins with this byte.
+    To(Destination, u8),
     Join(u8),
     Leave(u8),
     Prepare,
@@ -81,6 +84,10 @@ impl Endpoint for Puppet {
             Action::Send(channel, bytes) => {
                 header.resize(bytes, 0xAB);
                 Output::Transmit { to: Destination::Channel(ChannelId(channel)), symbol: None }
+            }
+            Action::To(to, class) => {
+                header.resize(72, class);
+                Output::Transmit { to, symbol: None }
             }
         })
     }
@@ -249,6 +256,78 @@ fn what_may_not_happen_is_noticed() {
     let restless = Puppet { is_restless: true, ..Puppet::default() };
     let stuck = Violation::Livelock { node: leaf, at: at(0) };
     assert_eq!(violation(Puppet::default(), restless), Some(stuck));
+}
+
+/// Packet-hops by the first byte of the packets.
+#[derive(Debug, Default)]
+struct PacketHops(BTreeMap<u8, u64>);
+
+impl<E> Observer<E> for PacketHops {
+    fn on_forward(&mut self, _now: Instant, _link: LinkId, packet: &Packet) {
+        *self.0.entry(packet.header[0]).or_default() += 1;
+    }
+}
+
+#[test]
+fn packet_hops_of_four_nodes_are_those_counted_by_hand() {
+    // With hops that share one event, and with hops that have an event each.
+    for rate_bytes_per_second in [None, Some(u64::MAX)] {
+        // a - r, r - b, r - c. The last link loses its first packet towards c.
+        let mut topology = Topology::new();
+        let [a, r, b, c] = [(); 4].map(|()| topology.add_node());
+        let wire = LinkConfig { rate_bytes_per_second, ..LinkConfig::wire(ms(1)) };
+        topology.connect(a, r, wire.clone());
+        topology.connect(r, b, wire.clone());
+        topology.add_link(c, r, wire.clone());
+        let loss = LossModel::Periodic { period: 1_000, first: 0 };
+        topology.add_link(r, c, wire.with_loss(loss));
+
+        let channel = |number| Destination::Channel(ChannelId(number));
+        let scoped = |hops| Destination::Scoped { channel: ChannelId(4), hops };
+        let peer = |node: NodeId| Destination::Peer(SocketAddr::new(node.address(), 7));
+        let both = [(0, Action::Join(3)), (0, Action::Join(4))];
+        let with = |script: &[(u64, Action)]| Puppet::new(both.into_iter().chain(script.to_vec()));
+        let puppets = [
+            // The two members below r: three hops each.
+            (a, with(&[(10, Action::To(channel(3), 1)), (20, Action::To(channel(3), 1))])),
+            // Two hops to a; one hop, which ends at the router; all three hops.
+            (
+                b,
+                with(&[
+                    (30, Action::To(Destination::Sender, 2)),
+                    (40, Action::To(scoped(1), 3)),
+                    (50, Action::To(scoped(2), 4)),
+                ]),
+            ),
+            // Two hops to b; a third source of the group; nothing behind unknown addresses.
+            (
+                c,
+                with(&[
+                    (60, Action::To(peer(b), 5)),
+                    (70, Action::To(channel(4), 6)),
+                    (80, Action::To(peer(NodeId(9)), 7)),
+                    (80, Action::To(Destination::Peer(([192, 0, 2, 1], 7).into()), 7)),
+                ]),
+            ),
+        ];
+        let mut run = Simulation::new(topology, SimulationConfig::new(1), PacketHops::default());
+        for (node, puppet) in puppets {
+            let config = HostConfig::receiver_that_reports([a, b, c], CAP);
+            run.attach(node, Driver::new(puppet, Slow), config);
+        }
+        run.run_until(at(200)).unwrap();
+        let hops: Vec<_> = run.observer().0.clone().into_iter().collect();
+        assert_eq!(hops, [(1, 6), (2, 2), (3, 1), (4, 3), (5, 2), (6, 3)]);
+        let heard = |node| {
+            let heard = &run.host(node).unwrap().endpoint.heard;
+            heard.iter().map(|(now, channel, _)| (now.as_nanos() / 1_000_000, channel.0)).collect()
+        };
+        let [by_a, by_b, by_c]: [Vec<(u64, u8)>; 3] = [heard(a), heard(b), heard(c)];
+        assert_eq!(by_a, [(32, 0), (52, 4), (72, 4)]);
+        assert_eq!(by_b, [(12, 3), (22, 3), (62, 0), (72, 4)]);
+        assert_eq!(by_c, [(22, 3), (52, 4)], "the packet of 10 ms is lost");
+        assert_eq!((run.stats().sent, run.stats().drops), (9, 3));
+    }
 }
 
 #[test]

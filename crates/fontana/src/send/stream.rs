@@ -295,7 +295,13 @@ impl PacingThread {
                 }
                 Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
                 Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
-                Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
+                // A sender uses channels only, and joins none.
+                Some(
+                    Effect::Transmit { .. }
+                    | Effect::Join(_)
+                    | Effect::Leave(_)
+                    | Effect::Later { .. },
+                ) => {}
                 None => {
                     let prepared = &mut self.core.runner.prepared;
                     self.queue.flush(prepared)?;

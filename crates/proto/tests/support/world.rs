@@ -118,6 +118,7 @@ impl SenderDriver {
                     datagrams.push((channel, datagram));
                 }
                 Effect::Event(event) => self.events.push(event),
+                Effect::Transmit { to, .. } => panic!("a sender sends to {to:?}"),
                 Effect::Join(_) | Effect::Leave(_) => panic!("a sender joins nothing"),
                 Effect::Later { .. } => panic!("its jobs take no time"),
             }

@@ -1,7 +1,7 @@
 //! Forwarding: memberships, and datagrams from host to host.
 
 use super::{Event, GroupId, Simulation};
-use crate::host::{Host, Transmission};
+use crate::host::{Attached, Host, Transmission};
 use crate::link::Fate;
 use crate::multicast::{Change, Membership, Settled, SourceTree};
 use crate::observe::Observer;
@@ -10,7 +10,7 @@ use crate::runner::Delivery;
 use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
 use crate::violation::Violation;
-use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn, Instant};
+use fontana_proto::{ChannelId, Datagram, DatagramBatch, Destination, Ecn, Instant};
 use std::net::SocketAddr;
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
@@ -89,8 +89,8 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         &mut self,
         now: Instant,
         node: NodeId,
-        Transmission { channel, header, symbol_bytes }: Transmission,
-        burst: &mut Vec<(ChannelId, Packet)>,
+        Transmission { to, header, symbol_bytes }: Transmission,
+        burst: &mut Vec<(Destination, Packet)>,
     ) {
         let Some(host) = self.attached_mut(node) else { return };
         let wire_bytes = header.len() as u32 + symbol_bytes + host.config.packet_overhead;
@@ -116,11 +116,10 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         };
         self.trace.note(now, Note::Sent, node.0, [number, wire_bytes.into()]);
         self.observer.on_transmit(now, node, &packet);
-        if burst.len() == BURST_PACKETS || burst.first().is_some_and(|&(first, _)| first != channel)
-        {
+        if burst.len() == BURST_PACKETS || burst.first().is_some_and(|&(first, _)| first != to) {
             self.send(now, node, burst);
         }
-        burst.push((channel, packet));
+        burst.push((to, packet));
     }
 
     /// Sends the burst.
@@ -128,22 +127,65 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         &mut self,
         now: Instant,
         node: NodeId,
-        burst: &mut Vec<(ChannelId, Packet)>,
+        burst: &mut Vec<(Destination, Packet)>,
     ) {
-        let Some(&(channel, _)) = burst.first() else { return };
-        let group = GroupId { tree: self.tree(node), channel };
+        let Some(&(to, _)) = burst.first() else { return };
         let burst = Burst::new(burst.drain(..).map(|(_, packet)| packet).collect());
-        self.forward(now, group, node, &burst);
+        match to {
+            Destination::Channel(channel) => {
+                let group = GroupId { tree: self.tree(node), channel };
+                self.forward(now, group, node, &burst);
+            }
+            Destination::Scoped { channel, hops } => {
+                let group = GroupId { tree: self.tree(node), channel };
+                self.forward(now, group, node, &burst.limited(hops));
+            }
+            Destination::Sender => {
+                let first = |host: &Attached<H>| host.config.sources.first().copied();
+                self.send_to(now, node, self.attached(node).and_then(first), &burst);
+            }
+            Destination::Peer(address) => self.send_to(now, node, NodeId::of(address), &burst),
+        }
+    }
+
+    /// Sends a burst by unicast. What has no path to its destination is lost.
+    fn send_to(&mut self, now: Instant, from: NodeId, to: Option<NodeId>, burst: &Burst) {
+        match to.filter(|to| to.0 < self.topology.node_count()) {
+            Some(to) => self.pass(now, to, from, burst),
+            None => self.stats.drops += burst.packets().count() as u64,
+        }
+    }
+
+    /// Delivers a unicast burst that is at its destination, or sends it over the next hop.
+    pub(super) fn pass(&mut self, now: Instant, to: NodeId, at: NodeId, burst: &Burst) {
+        if at == to {
+            return self.deliver(now, None, to, burst);
+        }
+        let topology = &self.topology;
+        let next = self.next_hops.entry(to).or_insert_with(|| topology.next_hops(to));
+        let Some(link) = next.get(at.index()).copied().flatten() else {
+            self.stats.drops += burst.packets().count() as u64;
+            return;
+        };
+        let at = topology.edges()[link.index()].to;
+        self.enter_hop(now, link, burst, |burst| Event::Unicast { to, at, burst });
     }
 
     /// Delivers a burst to a node's host, and forwards it to the nodes below.
     pub(super) fn arrive(&mut self, now: Instant, group: GroupId, node: NodeId, burst: &Burst) {
-        self.deliver(now, group.channel, node, burst);
-        self.forward(now, group, node, burst);
+        self.deliver(now, Some(group.channel), node, burst);
+        if burst.hops_left.is_some() {
+            self.forward(now, group, node, &burst.after_a_hop());
+        } else {
+            self.forward(now, group, node, burst);
+        }
     }
 
     /// Sends a burst to all nodes below that want the group.
     fn forward(&mut self, now: Instant, group: GroupId, node: NodeId, burst: &Burst) {
+        if burst.hops_left == Some(0) {
+            return;
+        }
         let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
         let Some(of_group) = tree.group(group.channel) else { return };
         let Some(forward) = of_group.forward(node) else { return };
@@ -163,19 +205,21 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         let passing: Vec<_> = passing.filter(|&(_, to)| of_group.passes(to, now)).collect();
         of_group.forget_pruned(now, node, None, edges);
         for (link, to) in passing {
-            self.enter_hop(now, group, (link, to), burst);
+            self.enter_hop(now, link, burst, |burst| Event::Hop { group, to, burst });
         }
     }
 
-    /// Sends the packets of a burst, one by one, over a hop that may treat them differently.
+    /// Sends the packets of a burst, one by one, over a link that may treat them differently.
+    /// `event` is their arrival at the far end.
     fn enter_hop(
         &mut self,
         now: Instant,
-        group: GroupId,
-        (link, to): (LinkId, NodeId),
+        link: LinkId,
         burst: &Burst,
+        event: impl Fn(Burst) -> Event,
     ) {
         for (index, packet) in burst.packets() {
+            self.observer.on_forward(now, link, packet);
             let hop = &mut self.links[link.index()];
             let arrival = match hop.offer(now, packet.wire_bytes, &mut self.random[link.index()]) {
                 Fate::Arrives(arrival) => arrival,
@@ -196,8 +240,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             };
             alone.marked |= arrival.marked;
             for _ in 0..=u32::from(arrival.duplicated) {
-                let event = Event::Hop { group, to, burst: alone.clone() };
-                self.queue.schedule(arrival.at, event);
+                self.queue.schedule(arrival.at, event(alone.clone()));
             }
         }
     }
@@ -224,6 +267,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             let (hop, random) = (&mut self.links[link.index()], &mut self.random[link.index()]);
             let mut present = 0;
             for (index, packet) in burst.packets() {
+                self.observer.on_forward(now, link, packet);
                 match hop.pass(packet.wire_bytes, random) {
                     Ok(()) => present |= 1 << index,
                     Err(cause) => {
@@ -240,10 +284,14 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// Delivers a burst to a node's host, if it has joined the channel.
-    fn deliver(&mut self, now: Instant, channel: ChannelId, node: NodeId, burst: &Burst) {
+    /// Delivers a burst to a node's host, if it has joined the channel, or if there is none: then
+    /// the burst was sent to this host alone.
+    fn deliver(&mut self, now: Instant, channel: Option<ChannelId>, node: NodeId, burst: &Burst) {
+        let hears = |host: &Attached<H>| {
+            host.is_running && channel.is_none_or(|channel| host.joined.contains(channel))
+        };
         let Some(host) = self.hosts.get(node.index()).and_then(Option::as_ref) else { return };
-        if !host.is_running || !host.joined.contains(channel) {
+        if !hears(host) {
             return;
         }
         self.trace.note(now, Note::Delivered, node.0, [burst.number(), burst.present()]);
@@ -251,7 +299,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else {
                 return;
             };
-            if !host.is_running || !host.joined.contains(channel) {
+            if !hears(host) {
                 break;
             }
             if packet.sent_at > now || packet.number >= self.stats.sent {
@@ -263,7 +311,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             let Payload { bytes, zeros_from } = self.payloads.write(packet);
             let datagram = Datagram {
                 from: SocketAddr::new(packet.source.address(), 0),
-                channel,
+                channel: channel.unwrap_or(ChannelId::BASE),
                 ecn: if burst.marked { Ecn::CongestionExperienced } else { Ecn::NotEct },
                 dropped_before: 0,
                 payload: 0..bytes.len() as u32,
