@@ -94,6 +94,10 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Waits until everything on the file's file system is on the disk (syncfs(2)).
     fn sync_file_system(&self, file: BorrowedFd<'_>) -> Result<()>;
 
+    /// True if [`sync_file_system`](Self::sync_file_system) returns an error when a write to any
+    /// file of the file system was lost since the descriptor was opened.
+    fn reports_lost_writes(&self) -> bool;
+
     /// Creates a directory in another one (mkdirat(2)).
     fn make_directory(&self, directory: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()>;
 

@@ -123,7 +123,7 @@ impl Staging {
         }
         let permitted = self.permitted()?;
         // A sync of each file would wait for the disk each time, also if it has nothing to write.
-        let together = files.len() > MANY_FILES;
+        let together = files.len() > MANY_FILES && self.disk().reports_lost_writes();
         for Correction { name, length, attributes } in files {
             if let Some(ExistingFile { disk, file, path }) =
                 self.target().existing(name, *length)?

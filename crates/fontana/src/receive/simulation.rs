@@ -227,7 +227,7 @@ fn a_seed_plays_the_same_runs_again() {
 
 fn raptorq(bytes: usize, symbol_size: u16, source_blocks: u8) -> Shape {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks, sub_blocks: 1, alignment: 4 });
-    Shape { bytes, symbol_size, scheme }
+    Shape { bytes, symbol_size, scheme, files: 1 }
 }
 
 /// A reception of an object of 4 MiB that ends at each boundary, and is resumed after `between`.
@@ -293,6 +293,45 @@ fn each_kind_of_failing_call_is_reported_and_the_reception_resumed() {
             }
         }
     }
+}
+
+/// A bundle of so many files that a commit syncs them with one call.
+fn many_files() -> World {
+    World::new(&[Shape { files: 70, ..raptorq(9_000, 512, 1) }], 3)
+}
+
+#[test]
+fn many_files_that_are_committed_together_survive_a_loss_of_power_at_any_boundary() {
+    const SEED: u64 = 3;
+    let world = many_files();
+    let mut host = SimulatedHost::new();
+    assert_eq!(host.run(&world, SEED, None, None), Ok(End::Complete));
+    assert_eq!(host.check_what_stays(&world, &mut SplitMix64::new(SEED, 0)), Ok(()));
+    assert!(host.disk.calls(Call::SyncFileSystem) > 0);
+    assert_eq!(host.disk.calls(Call::Sync), 0, "each file by itself");
+    for after in (0..host.disk.boundaries()).step_by(7) {
+        let mut random = SplitMix64::new(SEED, after);
+        let mut host = SimulatedHost::new();
+        let crash = Crash { after, tears: false };
+        let resumed = host.run(&world, SEED, Some(crash), None).and_then(|_| {
+            host.lose_power(&mut random);
+            host.check(&world, false)?;
+            host.complete(&world, &mut random)
+        });
+        assert_eq!(resumed, Ok(()), "boundary {after}");
+    }
+}
+
+#[test]
+fn many_files_get_no_names_if_the_sync_of_their_file_system_fails() {
+    const SEED: u64 = 3;
+    let world = many_files();
+    let how = Misbehavior::Error(Errno::IO);
+    let fault = Fault { call: Call::SyncFileSystem, how, after: 0, lasts: false };
+    let mut host = SimulatedHost::new();
+    assert_eq!(host.run(&world, SEED, None, Some(fault)), Ok(End::Failed(Category::Io)));
+    assert!((1..70).all(|number| !host.directory().join(format!("file 1 {number}")).exists()));
+    assert_eq!(host.complete(&world, &mut SplitMix64::new(SEED, 0)), Ok(()));
 }
 
 /// A run that cannot read the journal gives up. It must not begin another one: the journal has the

@@ -108,6 +108,12 @@ impl Disk for HostDisk {
         fs::syncfs(file)
     }
 
+    /// Since Linux 5.8: syncfs(2).
+    fn reports_lost_writes(&self) -> bool {
+        let system = rustix::system::uname();
+        is_release_since(system.release().to_bytes(), (5, 8))
+    }
+
     fn make_directory(&self, directory: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
         fs::mkdirat(directory, name, mode)
     }
@@ -149,6 +155,17 @@ impl Disk for HostDisk {
     }
 }
 
+/// True if a release of Linux (`6.1.0-18-amd64`) is `least` or later. False if it has another form.
+fn is_release_since(release: &[u8], least: (u32, u32)) -> bool {
+    let mut numbers = release.split(|byte| !byte.is_ascii_digit()).map(|digits| {
+        std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u32>().ok())
+    });
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) >= least,
+        _ => false,
+    }
+}
+
 /// The fallback: for a moment the file has both names, never neither.
 fn link_to_free(from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Result<()> {
     fs::linkat(from, old, to, new, AtFlags::empty())?;
@@ -180,6 +197,17 @@ mod tests {
             assert_eq!(rename(fd, b"old", fd, b"free"), Ok(()));
             assert_eq!(read(dir.path().join("free")).unwrap(), b"new bytes");
             assert!(!dir.path().join("old").exists());
+        }
+    }
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        let is_since = |release: &str| is_release_since(release.as_bytes(), (5, 8));
+        for release in ["5.8", "5.8.0", "5.10.0-28-amd64", "6.1", "10.0.1"] {
+            assert!(is_since(release), "{release}");
+        }
+        for release in ["5.7.19", "4.19.0", "3.10.0-1160.el7", "5", "", "x.y", "-5.9"] {
+            assert!(!is_since(release), "{release}");
         }
     }
 

@@ -129,8 +129,7 @@ impl Staging {
             std::mem::replace(&mut *list, List { retired, ..List::default() })
         };
         if anything || dirty.len() > MANY {
-            let synced = self.disk().sync_file_system(self.directory().as_fd());
-            synced.map_err(failed(&self.path(), "sync"))?;
+            self.sync_file_system(dirty.values())?;
             dirty.values().try_for_each(|file| self.check_trusted(file, *file.read()))?;
         } else {
             dirty.values().try_for_each(|file| self.sync_file(file))?;
@@ -140,6 +139,29 @@ impl Staging {
         }
         self.journal.append_synced(end).map_err(failed(&journal(), "sync"))?;
         retired.into_iter().try_for_each(|range| range.free(self))
+    }
+
+    /// Syncs the file system, and with it all `files`, which are no longer written to.
+    pub(crate) fn sync_together<'a>(
+        &self,
+        files: impl Iterator<Item = &'a Arc<StagedFile>>,
+    ) -> Result<(), StagingError> {
+        // An error that a sync of another thread receives is recorded before this one starts.
+        let _turn = self.unsynced.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sync_file_system(files)
+    }
+
+    /// Syncs the file system. The kernel reports a lost write once to the descriptor of the staging
+    /// directory, so an error is recorded for all `files`.
+    fn sync_file_system<'a>(
+        &self,
+        files: impl Iterator<Item = &'a Arc<StagedFile>>,
+    ) -> Result<(), StagingError> {
+        let synced = self.disk().sync_file_system(self.directory().as_fd());
+        synced.map_err(|errno| {
+            files.for_each(|file| file.refused.store(true, Ordering::SeqCst));
+            failed(&self.path(), "sync")(errno)
+        })
     }
 
     /// Returns the range of a block to the file system when the notes that were written before this

@@ -396,6 +396,10 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
+    fn reports_lost_writes(&self) -> bool {
+        true
+    }
+
     fn make_directory(&self, directory: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
         let host = |_| HostDisk.make_directory(directory, name, mode);
         self.make(Call::MakeDirectory, host, |media, ()| {

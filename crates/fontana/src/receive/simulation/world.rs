@@ -12,7 +12,7 @@ use fontana_proto::{
 use fontana_testing::noise;
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, HeadRecords, InstanceId, Manifest,
-    ManifestObject, Metadata, Packet, RelativePath, Toi, Tsi, manifest_hash,
+    ManifestObject, Metadata, Packet, RelativePath, Segment, Toi, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -31,6 +31,8 @@ pub(super) struct Shape {
     pub(super) bytes: usize,
     pub(super) symbol_size: u16,
     pub(super) scheme: FecScheme,
+    /// Files that share the object, in equal parts.
+    pub(super) files: usize,
 }
 
 /// The content, and how it is sent.
@@ -76,7 +78,7 @@ impl Shape {
             6 => reed_solomon(8),
             _ => FecScheme::NoCode(NoCode { max_source_block_length: k }),
         };
-        Self { bytes, symbol_size, scheme }
+        Self { bytes, symbol_size, scheme, files: 1 }
     }
 }
 
@@ -95,17 +97,26 @@ impl World {
         let (mut objects, mut entries) = (Vec::new(), Vec::new());
         let mut files = BTreeMap::new();
         for (shape, toi) in shapes.iter().zip(1..) {
-            let Shape { bytes, symbol_size, scheme } = *shape;
+            let Shape { bytes, symbol_size, scheme, .. } = *shape;
             let oti = Oti { transfer_length: bytes as u64, symbol_size, scheme };
             let data = noise(bytes, seed.wrapping_add(u64::from(toi)));
             content.insert(Toi::from(toi), oti.layout().unwrap(), data.clone());
             let block_hashes = content.get(Toi::from(toi)).unwrap().block_hashes();
             objects.push(ManifestObject { toi, oti, block_hashes });
-            let path = if toi == 2 { format!("folder/file {toi}") } else { format!("file {toi}") };
-            let name = RelativePath::new(path.clone()).unwrap();
-            let metadata = Metadata { mode: 0o644, ..Metadata::default() };
-            entries.push(Entry::File(FileEntry::whole_object(name, metadata, toi, bytes as u64)));
-            files.insert(path, data);
+            for (number, part) in data.chunks(bytes.div_ceil(shape.files)).enumerate() {
+                let path = match (toi, number) {
+                    (2, 0) => format!("folder/file {toi}"),
+                    (_, 0) => format!("file {toi}"),
+                    _ => format!("file {toi} {number}"),
+                };
+                let name = RelativePath::new(path.clone()).unwrap();
+                let metadata = Metadata { mode: 0o644, ..Metadata::default() };
+                let object_offset = (number * bytes.div_ceil(shape.files)) as u64;
+                let length = part.len() as u64;
+                let segments = vec![Segment::Extent { toi, object_offset, length }];
+                entries.push(Entry::File(FileEntry { path: name, metadata, segments }));
+                files.insert(path, part.to_vec());
+            }
         }
         let manifest = Arc::new(Manifest::new(1, "", objects, entries).unwrap());
         let manifest_bytes = manifest.emit();

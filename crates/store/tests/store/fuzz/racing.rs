@@ -85,6 +85,7 @@ racing! {
     fn sync_data(file: BorrowedFd<'_>) -> Result<()>;
     fn sync_directory(directory: BorrowedFd<'_>) -> Result<()>;
     fn sync_file_system(file: BorrowedFd<'_>) -> Result<()>;
+    fn reports_lost_writes() -> bool;
     fn make_directory(directory: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()>;
     fn make_link(leads_to: &[u8], directory: BorrowedFd<'_>, name: &[u8]) -> Result<()>;
     fn rename(from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Result<()>;
