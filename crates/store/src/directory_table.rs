@@ -1,13 +1,14 @@
 //! The table of the directories of a received tree.
 
 use crate::attributes::FileAttributes;
+use crate::lock::Lock;
 use crate::target::TargetName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 /// The directories that are received, or that contain received files.
 #[derive(Debug, Default)]
-pub(crate) struct Directories(Mutex<BTreeMap<TargetName, Directory>>);
+pub(crate) struct Directories(Lock<BTreeMap<TargetName, Directory>>);
 
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -24,8 +25,7 @@ pub(crate) struct Directory {
 
 impl Directories {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<TargetName, Directory>> {
-        // No method leaves a change half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds the directories above a name.

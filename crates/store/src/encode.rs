@@ -2,6 +2,7 @@
 
 use crate::buffered::ReadAhead;
 use crate::geometry::GeometryError;
+use crate::lock::Lock;
 use crate::object_source::ObjectSource;
 use crate::passes::column_passes;
 use crate::placement::check_size;
@@ -12,8 +13,8 @@ use fontana_proto::Category;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why symbols could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +52,7 @@ pub struct ObjectEncoder {
     source: Arc<ObjectSource>,
     plans: Arc<PlanCache>,
     store: Arc<SolvedStore>,
-    blocks: Mutex<BTreeMap<Sbn, Arc<Mutex<BlockState>>>>,
+    blocks: Lock<BTreeMap<Sbn, Arc<Lock<BlockState>>>>,
     /// Number of files that were examined when no file was read.
     examined: AtomicUsize,
 }
@@ -82,7 +83,7 @@ impl ObjectEncoder {
     /// An encoder of `source` that shares plans, and a store of solved blocks, with the encoders of
     /// other objects.
     pub fn new(source: Arc<ObjectSource>, plans: Arc<PlanCache>, store: Arc<SolvedStore>) -> Self {
-        Self { source, plans, store, blocks: Mutex::default(), examined: AtomicUsize::new(0) }
+        Self { source, plans, store, blocks: Lock::default(), examined: AtomicUsize::new(0) }
     }
 
     /// The object.
@@ -137,8 +138,8 @@ impl ObjectEncoder {
     /// [`SourceError::Geometry`] if there is no such block; otherwise those of the files.
     pub fn solve_ahead(&self, sbn: Sbn, budget: usize) -> Result<bool, EncodeError> {
         let source_symbols = self.source.placement().source_symbols(sbn)?;
-        let state = Arc::clone(lock(&self.blocks).entry(sbn).or_default());
-        let mut known = lock(&state);
+        let state = Arc::clone(self.blocks.lock().entry(sbn).or_default());
+        let mut known = state.lock();
         if !matches!(*known, BlockState::Unsolved) {
             return Ok(false);
         }
@@ -195,8 +196,8 @@ impl ObjectEncoder {
         let symbol_size = self.source.placement().symbol_size();
         let repairs = esis.iter().filter(|esi| esi.0 >= source_symbols).count();
         self.store.count_repair(repairs * symbol_size);
-        let state = Arc::clone(lock(&self.blocks).entry(sbn).or_default());
-        let mut known = lock(&state);
+        let state = Arc::clone(self.blocks.lock().entry(sbn).or_default());
+        let mut known = state.lock();
         if let BlockState::Stored(block) = &*known {
             let block = Arc::clone(block);
             drop(known);
@@ -207,7 +208,7 @@ impl ObjectEncoder {
                 }
                 Err(error) => tracing::warn!(%error, "a stored block could not be read"),
             }
-            known = lock(&state);
+            known = state.lock();
             *known = BlockState::NotStored;
         }
         let scheme = self.source.layout().oti().scheme;
@@ -271,11 +272,6 @@ impl ObjectEncoder {
         };
         plan.execute(width, read, self.store.scratch_memory())
     }
-}
-
-/// A state is replaced as a whole, so it is valid after a panic too.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Splits `esis` into runs in which `follows` holds between neighbors, each with its bytes of

@@ -28,6 +28,7 @@ use crate::boot::BootId;
 use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::lock::Lock;
 use fontana_fec::{Esi, Sbn};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -37,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The journal's name in the staging directory.
 pub(crate) const JOURNAL: &str = "journal";
@@ -297,7 +298,7 @@ pub(crate) struct Journal {
     file: OwnedFd,
     /// The end of the last complete group. `None` if an incomplete one follows that could not be
     /// removed: readers would ignore all that is appended.
-    end: Mutex<Option<u64>>,
+    end: Lock<Option<u64>>,
 }
 
 impl Journal {
@@ -310,7 +311,7 @@ impl Journal {
         let flags = OFlags::CREATE | OFlags::TRUNC;
         let file =
             open(&**disk, directory, flags).map_err(failed(path, "create the journal of"))?;
-        let journal = Self { disk: Arc::clone(disk), file, end: Mutex::new(Some(0)) };
+        let journal = Self { disk: Arc::clone(disk), file, end: Lock::new(Some(0)) };
         journal
             .write(MAGIC)
             .and_then(|()| journal.append_lines([Line::Run(disk.boot())]))
@@ -344,7 +345,7 @@ impl Journal {
         let Some((kept, marks)) = found else { return Ok(None) };
         // Removes an incomplete group between old and new ones.
         let mended = disk.set_length(file.as_fd(), marks.end);
-        let end = Mutex::new(Some(marks.end));
+        let end = Lock::new(Some(marks.end));
         let journal = Self { disk: Arc::clone(disk), file, end };
         mended
             .and_then(|()| match marks.run.is_same_boot(now) {
@@ -383,7 +384,7 @@ impl Journal {
 
     /// The journal's length: all completed writes lie before it.
     pub(crate) fn end(&self) -> rustix::io::Result<u64> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner).ok_or(Errno::IO)
+        self.end.lock().ok_or(Errno::IO)
     }
 
     /// Writes one group.
@@ -397,7 +398,7 @@ impl Journal {
     }
 
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = self.end.lock();
         let start = end.ok_or(Errno::IO)?;
         let errno = match self.disk.append(self.file.as_fd(), bytes) {
             Ok(count) if count == bytes.len() => {

@@ -143,6 +143,7 @@ mod growing;
 mod ids;
 mod journal;
 mod leftover;
+mod lock;
 mod memo;
 mod object_source;
 mod open_files;

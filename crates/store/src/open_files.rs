@@ -1,8 +1,9 @@
 //! A bounded cache of open descriptors: a bundle may have more files than a process may open.
 
+use crate::lock::Lock;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Default size of a cache. It is small against the usual limit of 1 024 descriptors per process
 /// (`RLIMIT_NOFILE`), which sockets and other sessions share. It is larger than the number of files
@@ -16,7 +17,7 @@ pub(crate) const DEFAULT_OPEN_FILES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct OpenFiles<K> {
     limit: usize,
-    cache: Mutex<Cache<K>>,
+    cache: Lock<Cache<K>>,
 }
 
 #[derive(Debug)]
@@ -35,13 +36,13 @@ struct Entry {
 impl<K: Ord + Copy> OpenFiles<K> {
     /// A cache of at most `limit` descriptors (at least one).
     pub(crate) fn new(limit: usize) -> Self {
-        let cache = Mutex::new(Cache { files: BTreeMap::new(), uses: 0 });
+        let cache = Lock::new(Cache { files: BTreeMap::new(), uses: 0 });
         Self { limit: limit.max(1), cache }
     }
 
     /// The descriptor of `key`, if it is in the cache.
     pub(crate) fn get(&self, key: K) -> Option<Arc<OwnedFd>> {
-        self.lock().find(key)
+        self.cache.lock().find(key)
     }
 
     /// The descriptor of `key`, opened if it is not in the cache.
@@ -56,25 +57,20 @@ impl<K: Ord + Copy> OpenFiles<K> {
         // Not under the lock, on which other threads would wait: opening and closing may wait for a
         // disk.
         let file = Arc::new(open()?);
-        let (file, displaced) = self.lock().insert(key, file, self.limit);
+        let (file, displaced) = self.cache.lock().insert(key, file, self.limit);
         drop(displaced);
         Ok(file)
     }
 
     /// Removes `key`.
     pub(crate) fn close(&self, key: K) {
-        let removed = self.lock().files.remove(&key);
+        let removed = self.cache.lock().files.remove(&key);
         drop(removed);
     }
 
     /// Removes all entries.
     pub(crate) fn close_all(&self) {
-        self.lock().files.clear();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<K>> {
-        // No method leaves a change half done.
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().files.clear();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Solved blocks that are stored: in memory while the budget lasts, then in a file.
 
 use crate::buffered::{CHUNK, WriteBehind};
+use crate::lock::Lock;
 use fontana_fec::{Esi, Intermediate, Plan, Scratch};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -9,8 +10,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where encoders store the blocks that they have solved, so that each is solved once.
 ///
@@ -22,7 +23,7 @@ pub struct SolvedStore {
     used: AtomicUsize,
     scratch: Option<ScratchFile>,
     /// Memory of blocks that were not stored, for the next ones: at most one for each thread.
-    spare: Mutex<Vec<Scratch>>,
+    spare: Lock<Vec<Scratch>>,
     solved_bytes: AtomicU64,
     repair_bytes: AtomicU64,
 }
@@ -39,7 +40,7 @@ impl SolvedStore {
             limit,
             used: AtomicUsize::new(0),
             scratch,
-            spare: Mutex::default(),
+            spare: Lock::default(),
             solved_bytes: AtomicU64::new(0),
             repair_bytes: AtomicU64::new(0),
         })
@@ -74,11 +75,11 @@ impl SolvedStore {
     }
 
     pub(crate) fn scratch_memory(&self) -> Scratch {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.spare.lock().pop().unwrap_or_default()
     }
 
     pub(crate) fn return_memory(&self, scratch: Scratch) {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        self.spare.lock().push(scratch);
     }
 
     /// A place for a block of `plan`, whose symbols have `symbol_size` bytes.

@@ -16,6 +16,7 @@ use crate::failure::{Room, failed};
 use crate::geometry::GeometryError;
 use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
+use crate::lock::ReadLock;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::target::NameError;
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
@@ -27,7 +28,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
 pub(crate) mod layout;
@@ -70,7 +71,7 @@ pub struct Staging {
     name: String,
     entered: Entered,
     options: StagingOptions,
-    files: RwLock<Files>,
+    files: ReadLock<Files>,
     spools: AtomicU32,
     open: OpenFiles<Key>,
     journal: Journal,
@@ -128,7 +129,7 @@ pub(crate) struct StagedFile {
     pub(crate) target: Option<TargetName>,
     /// Locked for reading while bytes are written, and for writing while the state changes: so no
     /// write can reach a file that is being committed.
-    state: RwLock<State>,
+    state: ReadLock<State>,
     /// The sync era in which it was last written to; 0 before the first write.
     dirty_in: AtomicU64,
     /// True if syncing it for the journal has failed.
@@ -178,11 +179,11 @@ impl StagedFile {
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 }
 
@@ -222,7 +223,7 @@ impl Staging {
             name,
             entered,
             options,
-            files: RwLock::default(),
+            files: ReadLock::default(),
             spools: AtomicU32::new(0),
             open: OpenFiles::new(options.open_files),
             journal,
@@ -355,7 +356,7 @@ impl Staging {
 
     /// The file with an index.
     pub(crate) fn file(&self, index: FileIndex) -> Result<Arc<StagedFile>, GeometryError> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files.list.get(index.0 as usize).cloned().ok_or(GeometryError::NoSuchFile(index))
     }
 
@@ -375,7 +376,7 @@ impl Staging {
             link: None,
             attributes: FileAttributes::default(),
             target: None,
-            state: RwLock::new(State::Absent),
+            state: ReadLock::new(State::Absent),
             dirty_in: AtomicU64::new(0),
             refused: AtomicBool::new(false),
         })

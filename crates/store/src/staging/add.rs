@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::failure::StagingError;
 use crate::failure::{Room, failed};
 use crate::ids::FileIndex;
+use crate::lock::ReadLock;
 use crate::staging::Staging;
 use crate::target::{NameError, TargetName};
 use rustix::fd::AsFd;
@@ -14,8 +15,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, PoisonError, RwLock};
 
 /// The properties of a new file.
 #[derive(Debug, Default)]
@@ -165,7 +166,7 @@ impl Staging {
         if self.directories().contains(name) {
             return Err(StagingError::IsDirectory { path: self.target().path_of(name) });
         }
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         match name.parents().into_iter().find(|parent| files.names.contains(parent)) {
             None => Ok(()),
             Some(file) => Err(StagingError::NotADirectory { path: self.target().path_of(&file) }),
@@ -193,7 +194,7 @@ impl Staging {
 
     /// Appends a file to the list.
     fn append(&self, new: NewFile, length: u64, state: State) -> Result<FileIndex, StagingError> {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         if let Some(name) = new.target.as_ref().filter(|name| files.names.contains(*name)) {
             let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
             return Err(NameError::Twice(name).into());
@@ -207,7 +208,7 @@ impl Staging {
             link: new.link,
             attributes: new.attributes,
             target: new.target,
-            state: RwLock::new(state),
+            state: ReadLock::new(state),
             dirty_in: AtomicU64::new(0),
             refused: AtomicBool::new(false),
         });
@@ -229,7 +230,7 @@ impl Staging {
 
     /// Creates large files if no earlier receiver can have left them.
     pub(crate) fn create_large_files(&self) -> Result<(), StagingError> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner).list.clone();
+        let files = self.files.read().list.clone();
         files.iter().try_for_each(|file| self.create_if_large(file))
     }
 
@@ -238,7 +239,7 @@ impl Staging {
     /// # Errors
     /// [`StagingError::DiskFull`].
     pub fn check_room(&self) -> Result<(), StagingError> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         let absent = files.list.iter().filter(|file| *file.read() == State::Absent);
         let wanted = absent.fold(0_u64, |sum, file| sum.saturating_add(file.data_length()));
         match self.available() {
@@ -253,7 +254,7 @@ impl Staging {
     /// Free bytes of the disk beside those of all files that were added; `None` if the system does
     /// not say.
     pub fn room_left(&self) -> Option<u64> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         let unwritten = files.list.iter().map(|file| {
             let has_bytes = match *file.read() {
                 State::Absent => 0,
@@ -275,7 +276,7 @@ impl Staging {
 
     /// The index of the file that is added next.
     pub fn next_index(&self) -> FileIndex {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         FileIndex(files.list.len() as u32)
     }
 

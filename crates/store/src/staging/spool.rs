@@ -3,9 +3,10 @@
 use super::{StagedFile, Staging};
 use crate::failure::StagingError;
 use crate::geometry::GeometryError;
+use crate::lock::Lock;
 use fontana_fec::{ObjectLayout, Sbn};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// The spool of one object.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Spool {
     /// Bytes of a slot.
     symbol_size: u64,
     /// One for each block.
-    ranges: Box<[Mutex<Generation>]>,
+    ranges: Box<[Lock<Generation>]>,
 }
 
 /// The number of writes to the range of one block, in this run of the receiver.
@@ -62,7 +63,7 @@ impl Spool {
         let blocks = layout.block_count();
         let length = u64::from(blocks).checked_mul(u64::from(slots) * symbol_size);
         let file = staging.add_spool(length.ok_or(GeometryError::Overflow)?);
-        let ranges = (0..blocks).map(|_| Mutex::default()).collect();
+        let ranges = (0..blocks).map(|_| Lock::default()).collect();
         Ok(Self { file, slots, symbol_size, ranges })
     }
 
@@ -133,8 +134,7 @@ impl Spool {
 
     fn lock(&self, sbn: Sbn) -> Result<MutexGuard<'_, Generation>, GeometryError> {
         let range = self.ranges.get(sbn.0 as usize).ok_or(GeometryError::NoSuchBlock(sbn))?;
-        // No method leaves a counter half changed.
-        Ok(range.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(range.lock())
     }
 }
 

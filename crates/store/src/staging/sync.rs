@@ -11,13 +11,14 @@ use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::geometry::GeometryError;
 use crate::journal::JOURNAL;
+use crate::lock::Lock;
 use crate::open_files::DEFAULT_OPEN_FILES;
 use crate::staging::Staging;
 use fontana_fec::Sbn;
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// More dirty files than this are synced with all others on their file system. Each sync of a
 /// single file is a journal commit of the file system (milliseconds), and no more descriptors are
@@ -32,10 +33,10 @@ pub(super) struct Unsynced {
     /// The number of syncs so far, from 1. A file stores the era in which it was last marked as
     /// dirty.
     era: AtomicU64,
-    list: Mutex<List>,
+    list: Lock<List>,
     /// Held while syncing. True if a sync has ever failed: then no later sync can guarantee
     /// anything.
-    turn: Mutex<bool>,
+    turn: Lock<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -57,14 +58,13 @@ impl Unsynced {
         Self {
             bytes: AtomicU64::new(0),
             era: AtomicU64::new(1),
-            list: Mutex::new(list),
-            turn: Mutex::new(false),
+            list: Lock::new(list),
+            turn: Lock::new(false),
         }
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
-        // No method leaves a change half done.
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 
     /// Records that `bytes` were written to a file. Call it before the journal describes them.
@@ -107,7 +107,7 @@ impl Staging {
     /// but later symbols survive only a kill, not a power failure.
     pub fn sync(&self) -> Result<(), StagingError> {
         // A second sync must not mark files as synced for which the first one is still waiting.
-        let mut broken = self.unsynced.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut broken = self.unsynced.turn.lock();
         if *broken {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Staging {
         files: impl Iterator<Item = &'a Arc<StagedFile>>,
     ) -> Result<(), StagingError> {
         // An error that a sync of another thread receives is recorded before this one starts.
-        let _turn = self.unsynced.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.unsynced.turn.lock();
         self.sync_file_system(files)
     }
 
