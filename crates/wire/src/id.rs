@@ -55,8 +55,11 @@ impl Toi {
     pub const HEAD: Self = Self(0xFFFF_FFFF);
     /// The manifest or stream index; next to the head.
     pub const MANIFEST: Self = Self(0xFFFF_FFFE);
+    /// Lists of symbol digests ([`DigestList`](crate::DigestList)): not an object, each packet is
+    /// one list.
+    pub const DIGESTS: Self = Self(0xFFFF_FFFD);
     /// First of the identifiers that are reserved for control objects. Those from here to the one
-    /// before [`MANIFEST`](Self::MANIFEST) have no meaning yet.
+    /// before [`DIGESTS`](Self::DIGESTS) have no meaning yet.
     pub const FIRST_RESERVED: Self = Self(0xFFFF_FFF0);
     /// Largest object identifier: 112 bits (RFC 5651, flags O and H).
     pub const MAX: Self = Self((1 << 112) - 1);

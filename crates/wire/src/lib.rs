@@ -30,6 +30,7 @@
 //! | `fcast` | compound objects, carousel instances: [`Compound`], [`CarouselInstance`] | RFC 6968 |
 //! | `content` | content encodings: [`decode_bounded`] | RFC 1950 to 1952 |
 //! | `head`, `manifest`, `stream` | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
+//! | `digests` | signed digests of symbols: [`DigestGroup`], [`DigestList`] | Wong and Lam 1998; `docs/wire.md` |
 //! | `congestion`, `cci`, `numbering` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`], [`Numbering`] | RFC 3738; `docs/wire.md` |
 //! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
@@ -46,6 +47,7 @@ mod cci;
 mod channels;
 mod congestion;
 mod content;
+mod digests;
 mod extension;
 mod fcast;
 mod fdt;
@@ -77,6 +79,7 @@ pub use congestion::{
     CongestionControl, CongestionError, FlidSl, LayerRates, MAX_CHANNELS, Rlc, SyncSpacing, Webrc,
 };
 pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded, encode};
+pub use digests::{DigestGroup, DigestKey, DigestList, DigestListError, GroupNumber, SymbolDigest};
 pub use extension::{
     AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, FluteVersion, TimeExtension,
 };

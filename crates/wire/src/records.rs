@@ -34,6 +34,12 @@ impl HeadRecords {
         Some(records)
     }
 
+    /// These records and another one. `None` as with [`new`](Self::new).
+    pub fn with(&self, kind: u8, value: Vec<u8>) -> Option<Self> {
+        let all = self.0.iter().map(|(&kind, value)| (kind, value.clone()));
+        Self::new(all.chain([(kind, value)]))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

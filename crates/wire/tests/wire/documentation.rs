@@ -1,6 +1,6 @@
 //! Checks `docs/wire.md` against the code, which generates the page's worked example here.
 
-use crate::{codes, hex, stream};
+use crate::{codes, digests, hex, stream};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
@@ -104,6 +104,7 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
         ("head", head),
         ("head-2", SessionHead { records: records(), ..session_head() }.emit(None)),
         ("stream-index", stream::sample().emit()),
+        ("digest-list", digests::lists(5, 2).remove(2)),
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),
         ("source-packet", packet(Toi(1), 3, content_oti(), false, 0)),

@@ -1,13 +1,13 @@
 //! Fuzz targets. Under `cargo test` each runs for about a second on random and mutated input, under
 //! `cargo bolero test` without limit.
 
-use crate::{fcast, head, manifest, stream};
+use crate::{digests, fcast, head, manifest, stream};
 use fontana_fec::EncodingId;
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
-    Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PacketSeal, PlacedFragment,
-    Printable, ReservedBits, SEAL_BYTES, SealNonce, SealedDatagram, SecretKey, StreamIndex,
-    TAG_BYTES, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
+    DigestList, Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PacketSeal,
+    PlacedFragment, Printable, ReservedBits, SEAL_BYTES, SealNonce, SealedDatagram, SecretKey,
+    StreamIndex, TAG_BYTES, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
 };
 
 #[test]
@@ -105,6 +105,24 @@ fn object_list() {
                 }
                 Err(error) => assert!(!error.to_string().contains(char::is_control)),
             }
+        }
+    });
+}
+
+/// Lists of digests that differ from a good one in some bytes. None is valid but that one.
+#[test]
+fn digest_list() {
+    let good = digests::lists(10, 3).remove(1);
+    let key = digests::key().public_key();
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let bytes = patched(&good, *at, *cut, patch);
+        match DigestList::parse(&bytes) {
+            Ok(list) => {
+                assert!(list.index() < list.lists() && (1..=96).contains(&list.digests().len()));
+                let is_valid = list.verifies(&key, digests::instance(), list.root());
+                assert_eq!(is_valid, bytes == good);
+            }
+            Err(error) => assert!(!error.to_string().contains(char::is_control)),
         }
     });
 }

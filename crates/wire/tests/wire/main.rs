@@ -4,6 +4,7 @@
 mod codes;
 mod congestion;
 mod content;
+mod digests;
 mod documentation;
 mod fcast;
 mod fdt;
