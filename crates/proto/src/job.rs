@@ -8,7 +8,7 @@ use crate::placed::PlacedRun;
 use fontana_fec::{
     CodeProfile, Esi, IdDecoder, Location, Locator, Novelty, ObjectLayout, Plan, Progress, Work,
 };
-use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
+use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, SymbolDigest, Toi};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -103,6 +103,14 @@ pub enum SendDone {
     Prepared {
         /// The batch.
         batch: BatchId,
+    },
+    /// The batch's symbols are ready, and the sender announces them by their digests
+    /// ([`Sender::with_digests`](crate::Sender::with_digests)).
+    Digested {
+        /// The batch.
+        batch: BatchId,
+        /// The digest of each symbol, in the order of the job.
+        digests: Vec<SymbolDigest>,
     },
     /// The batch cannot be prepared: its source has changed or cannot be read.
     Failed {

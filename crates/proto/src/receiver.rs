@@ -29,6 +29,7 @@ mod catalog;
 mod channels;
 mod collector;
 mod config;
+mod digests;
 mod newer;
 mod reception;
 mod sessions;
@@ -310,7 +311,10 @@ impl Receiver {
             if self.reception.numbers_packets() && self.channels.is_joined(channel) {
                 lost = session.sequence.on_packet(now, channel, cci, datagram.dropped_before);
             }
-            let is_control = |toi| matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
+            let is_control = |toi| {
+                matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST)
+                    || (toi == Toi::DIGESTS && self.reception.is_control(toi))
+            };
             session.counters.control += u64::from(packet.header.toi.is_some_and(is_control));
         }
         let has_gap = session.sequence.has_gap();
@@ -366,6 +370,9 @@ impl Receiver {
         let Self { config, sessions, reception, .. } = self;
         let Some(session) = sessions.get_mut(at) else { return };
         let is_control = reception.is_control(toi);
+        if is_control && toi == Toi::DIGESTS {
+            return reception.on_digests(now, session, payload.symbol);
+        }
         let (invalid, deselected) = (self.stats.invalid, session.counters.deselected);
         let toi = reception.first_toi(toi);
         let discovery = if is_control {

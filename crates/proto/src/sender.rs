@@ -17,6 +17,7 @@ use crate::schedule::TransmissionSchedule;
 use crate::time::Instant;
 use blocks::BlockFactory;
 use control::ControlCarousel;
+use digests::DigestLists;
 use fontana_fec::ObjectLayout;
 use fontana_wire::{SessionSeal, Toi, Tsi};
 use outlet::{DataPacket, Outlet, Slot};
@@ -26,11 +27,13 @@ use std::time::Duration;
 
 mod blocks;
 mod control;
+mod digests;
 mod outlet;
 mod rounds;
 mod stream;
 
 pub use control::{Announcement, AnnouncementIntervals, ControlError, ControlObject, control_oti};
+pub use digests::DigestSigner;
 pub use stream::{HeadExpiry, StreamSender, StreamSenderConfig, repair_symbols};
 
 /// An object to send.
@@ -153,6 +156,7 @@ pub struct Sender {
     /// The number of calls that added objects.
     extensions: u64,
     control: Vec<ControlCarousel>,
+    digests: Option<DigestLists>,
     /// Packets of content on channel 0 since the last control packet there.
     base_gap: u64,
     outputs: VecDeque<SenderOutput>,
@@ -254,12 +258,26 @@ impl Sender {
             blocks: factory,
             extensions: 0,
             control,
+            digests: None,
             base_gap: 0,
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
             state: State::Sending,
             starving: false,
         }
+    }
+
+    /// The sender, which announces its symbols by signed lists of digests
+    /// ([`DigestList`](fontana_wire::DigestList)), if it sends on one channel. The driver answers
+    /// [`SendJob::Prepare`] with [`SendDone::Digested`].
+    ///
+    /// # Errors
+    /// [`ControlError::Length`] if a list of the given size has no room for a digest.
+    pub fn with_digests(mut self, signer: DigestSigner) -> Result<Self, ControlError> {
+        if self.outlet.channels.len() == 1 {
+            self.digests = Some(DigestLists::new(signer)?);
+        }
+        Ok(self)
     }
 
     /// Adds objects to a running session and replaces its control objects: the next instance of an
@@ -271,6 +289,7 @@ impl Sender {
         let blocks = self.blocks.blocks(objects);
         self.rounds.extend(blocks, &mut self.outputs);
         self.extensions += 1;
+        self.digests.iter_mut().for_each(DigestLists::clear);
         let mut random = SplitMix64::new(self.blocks.seed, u64::MAX - self.extensions);
         let interval = control_interval(&self.outlet, self.rounds.source_symbols());
         let channel_count = self.outlet.channels.len();
@@ -398,6 +417,17 @@ impl Sender {
         {
             return self.control_packet(now, slot, which, out);
         }
+        if next.is_ok()
+            && let Some(lists) = &mut self.digests
+        {
+            let position = self.rounds.position();
+            if let Some(list) = lists.due(position) {
+                let sent = self.outlet.digests(now, slot, list, out);
+                let output = sent.map_err(|wake| self.wait_until(wake)).ok()?;
+                self.digests.iter_mut().for_each(|lists| lists.on_sent(position));
+                return Some(output);
+            }
+        }
         match next {
             Ok((queue, planned)) => self.data_packet(now, slot, queue, planned, out),
             Err(Missing::Over) if self.rounds.are_over() => {
@@ -439,11 +469,20 @@ impl Endpoint for Sender {
 
     fn handle_done(&mut self, _now: Instant, done: SendDone) {
         match done {
-            SendDone::Prepared { batch } => self.rounds.on_prepared(batch),
+            SendDone::Prepared { batch } => self.rounds.on_prepared(batch, Vec::new()),
+            SendDone::Digested { batch, digests } => {
+                let digests = if self.digests.is_some() { digests } else { Vec::new() };
+                self.rounds.on_prepared(batch, digests);
+            }
             SendDone::Failed { batch, error } => {
                 if let Some(toi) = self.rounds.on_prepare_failed(batch) {
                     self.withdraw(toi, error);
                 }
+            }
+        }
+        if let Some(lists) = &mut self.digests {
+            while let Some((at, digests)) = self.rounds.prepared_digests() {
+                lists.add(at, digests);
             }
         }
         if self.state == State::Starved {

@@ -222,6 +222,9 @@ pub struct ReceiverStats {
     /// Of these: symbols that were dropped because too many waited for their object to be opened,
     /// or decoders had no memory for another block.
     pub without_room: u64,
+    /// Of these: symbols that were dropped while an attacker sent forged ones, because their sender
+    /// has not announced them by signed digests.
+    pub unannounced: u64,
     /// Packets that the network lost, from their sequence numbers: of the wanted sessions that have
     /// brought symbols.
     pub lost: u64,

@@ -6,6 +6,7 @@ mod early;
 use super::catalog::{Break, Catalog, Content, Context, Discovery, Finding};
 use super::channels::{Channels, Precedence};
 use super::config::{Acceptance, ReceiverConfig, ReceiverStats};
+use super::digests::SymbolDigests;
 use super::newer::NewerVersion;
 use super::sessions::{
     Announced, ContentId, Metadata, SessionIndex, SessionState, Sessions, Standing,
@@ -19,7 +20,7 @@ use crate::job::{ReceiveDone, ReceiveJob, Scope};
 use crate::placed::{SlabSymbols, SymbolBytes};
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
-use fontana_wire::{Hash, Manifest, Packet, Payload, Toi};
+use fontana_wire::{Hash, Manifest, Packet, Payload, SymbolDigest, Toi};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub(super) struct Reception {
     stays_until_verified: bool,
     /// Whether the channels are joined.
     is_joined: bool,
+    digests: SymbolDigests,
     unverified: UnverifiedSymbols,
     /// Since when no symbol of use has arrived, if blocks may be searched for wrong symbols then.
     idle_since: Option<Instant>,
@@ -98,6 +100,7 @@ impl Reception {
             phase: Phase::Listening,
             stays_until_verified: config.stays_until_verified,
             is_joined: true,
+            digests: SymbolDigests::default(),
             unverified: UnverifiedSymbols::default(),
             idle_since: None,
             early_cost: 0,
@@ -212,6 +215,13 @@ impl Reception {
         let accepted_version = self.accepted_version;
         let cx = Context { config, now, accepted, accepted_version, transfer };
         self.catalog.on_control(&cx, session, packet, payload)
+    }
+
+    /// A list of symbol digests.
+    pub(super) fn on_digests(&mut self, now: Instant, session: &SessionState, payload: &[u8]) {
+        if self.phase == Phase::Listening && session.standing != Standing::Refused {
+            self.digests.on_list(now, &session.digest_signers, payload);
+        }
     }
 
     /// A packet with a symbol of the object `toi`: what its header says of the object.
@@ -493,6 +503,11 @@ impl Reception {
         stats: &mut ReceiverStats,
     ) {
         let Arrival { block, esi, encoding_id, symbol, ref range } = arrival;
+        let digest = || SymbolDigest::of(block.toi, block.sbn, esi, symbol);
+        if !session.digest_signers.is_empty() && !self.digests.admits(digest) {
+            stats.unannounced += u64::from(self.phase == Phase::Listening);
+            return;
+        }
         if session.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
             let length = symbol.len();
             let in_slab =

@@ -1,9 +1,10 @@
 //! Sessions on the joined channels, and what the receiver knows of each.
 
+use super::digests::DigestSigner;
 use crate::endpoint::SessionKey;
 use crate::sequence::SequenceTracker;
 use crate::time::Instant;
-use fontana_wire::{Hash, InstanceId, PublicKey, SessionHead};
+use fontana_wire::{DigestKey, Hash, InstanceId, PublicKey, SessionHead};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -77,6 +78,10 @@ pub(super) struct SessionState {
     /// `None`: not known yet.
     pub(super) content: Option<ContentId>,
     pub(super) announced: Announced,
+    /// Keys of lists of digests that heads of the publisher certify, the last
+    /// [`MAX_DIGEST_SIGNERS`]. Any host can repeat older heads in the session's name, so that none
+    /// replaces the others.
+    pub(super) digest_signers: Vec<DigestSigner>,
     pub(super) early: EarlySymbols,
     pub(super) sequence: SequenceTracker,
     pub(super) counters: SessionCounters,
@@ -85,6 +90,9 @@ pub(super) struct SessionState {
     /// Time of the last symbol of use: of a manifest before content is accepted, then of content.
     pub(super) useful_at: Option<Instant>,
 }
+
+/// Runs of a sender whose lists of digests a session may have.
+const MAX_DIGEST_SIGNERS: usize = 4;
 
 /// Why a session leaves a full table, in the order in which they leave. Of one reason, the earliest
 /// leaves first.
@@ -108,6 +116,7 @@ impl SessionState {
             is_old_version: false,
             content: None,
             announced,
+            digest_signers: Vec::new(),
             early: EarlySymbols::default(),
             sequence: SequenceTracker::default(),
             counters: SessionCounters::default(),
@@ -152,6 +161,18 @@ impl SessionState {
             Standing::Accepted => true,
             Standing::Refused => false,
             Standing::Unknown | Standing::Offered => !is_accepted,
+        }
+    }
+
+    /// Notes the key of lists of digests in a head that the publisher has signed.
+    pub(super) fn note_digest_signer(&mut self, head: &SessionHead) {
+        let Some(DigestKey(key)) = DigestKey::of(&head.records) else { return };
+        let signer = DigestSigner { instance: head.instance, key };
+        if !self.digest_signers.contains(&signer) {
+            if self.digest_signers.len() >= MAX_DIGEST_SIGNERS {
+                self.digest_signers.remove(0);
+            }
+            self.digest_signers.push(signer);
         }
     }
 

@@ -35,7 +35,7 @@ use crate::placed::SymbolPlace;
 use crate::time::Instant;
 use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, Intermediate, Lent, ObjectLayout, PlanCache, Sbn, Scratch};
-use fontana_wire::{BlockHasher, Hash, StreamIndex, Toi};
+use fontana_wire::{BlockHasher, Hash, StreamIndex, SymbolDigest, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -127,18 +127,37 @@ pub fn append_symbol(block: &Intermediate, esi: Esi, datagram: &mut Vec<u8>) {
     }
 }
 
+/// The digest of each of these symbols of a block.
+fn digests(block: BlockId, esis: &[Esi], encoded: &Intermediate) -> Vec<SymbolDigest> {
+    let mut symbol = Vec::new();
+    let digest = |&esi: &Esi| {
+        symbol.clear();
+        append_symbol(encoded, esi, &mut symbol);
+        SymbolDigest::of(block.toi, block.sbn, esi, &symbol)
+    };
+    esis.iter().map(digest).collect()
+}
+
 /// Runs a sender's jobs on content in memory. Each batch that is not released has its encoded block
 /// in memory.
 #[derive(Debug)]
 pub struct MemorySendRunner {
     content: Arc<MemoryContent>,
     batches: BTreeMap<BatchId, Intermediate>,
+    makes_digests: bool,
 }
 
 impl MemorySendRunner {
     /// A runner for a sender of this content.
     pub fn new(content: impl Into<Arc<MemoryContent>>) -> Self {
-        Self { content: content.into(), batches: BTreeMap::new() }
+        Self { content: content.into(), batches: BTreeMap::new(), makes_digests: false }
+    }
+
+    /// The runner of a sender that announces its symbols
+    /// ([`Sender::with_digests`](crate::Sender::with_digests)).
+    #[must_use]
+    pub fn with_digests(self) -> Self {
+        Self { makes_digests: true, ..self }
     }
 
     /// Appends the bytes of a prepared symbol to a datagram.
@@ -167,10 +186,14 @@ impl JobRunner<SendJob> for MemorySendRunner {
         _batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<SendDone>>, &'static str> {
         let done = match job {
-            SendJob::Prepare { batch, block, .. } => match self.content.encode(block) {
+            SendJob::Prepare { batch, block, esis, .. } => match self.content.encode(block) {
                 Some(encoded) => {
+                    let digests = self.makes_digests.then(|| digests(block, &esis, &encoded));
                     self.batches.insert(batch, encoded);
-                    SendDone::Prepared { batch }
+                    match digests {
+                        None => SendDone::Prepared { batch },
+                        Some(digests) => SendDone::Digested { batch, digests },
+                    }
                 }
                 None => {
                     let error = JobError::new(Category::Geometry, Arc::new(MissingBytes));

@@ -8,7 +8,7 @@ use crate::endpoint::{BlockId, Destination, SymbolId};
 use crate::event::SenderOutput;
 use crate::pacer::Pacer;
 use crate::time::Instant;
-use fontana_fec::{EncodingId, Oti};
+use fontana_fec::{EncodingId, Esi, Oti, Sbn};
 use fontana_wire::{
     Cci, HeaderFields, SEAL_BYTES, SealField, SessionSeal, Toi, Tsi, emit_payload_id,
     emit_small_block_payload_id, payload_id_size,
@@ -200,11 +200,40 @@ impl Outlet {
         let bytes = (out.len() - at) as u32;
         self.pass(now, bytes, at, out)?;
         carousel.advance(now, slot.channel, self.packets_on(slot.channel));
+        self.count_control(slot);
+        Ok(self.transmit(slot, bytes, None))
+    }
+
+    /// Appends a packet with a list of digests, or returns the time at which the rate allows it.
+    pub(super) fn digests(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        list: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<SenderOutput, Instant> {
+        let at = out.len();
+        let fields = HeaderFields {
+            cci: slot.cci,
+            codepoint: EncodingId::NO_CODE.0,
+            seal: self.seal(slot.channel),
+            ..HeaderFields::new(self.tsi, Some(Toi::DIGESTS))
+        };
+        fields.emit(out);
+        emit_payload_id(EncodingId::NO_CODE, Sbn(0), Esi(0), out);
+        out.extend_from_slice(list);
+        let bytes = (out.len() - at) as u32;
+        self.pass(now, bytes, at, out)?;
+        self.count_control(slot);
+        Ok(self.transmit(slot, bytes, None))
+    }
+
+    /// Counts a packet that carries no content.
+    fn count_control(&mut self, slot: Slot) {
         self.stats.control_packets += 1;
         if let Some(channel) = self.channels.get_mut(usize::from(slot.channel.0)) {
             channel.control_packets += 1;
         }
-        Ok(self.transmit(slot, bytes, None))
     }
 
     /// Spends a packet's bytes. If it has to wait, removes it from `out`.

@@ -17,7 +17,7 @@ use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
 use crate::schedule::{BlockShape, Order, RunLength, SymbolStream, Turn};
 use fontana_fec::{EncodingId, Esi, Oti};
-use fontana_wire::Toi;
+use fontana_wire::{SymbolDigest, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -116,6 +116,10 @@ pub(super) struct Rounds {
     /// Symbols of the next window, while windows grow.
     next_round: u32,
     next_batch: u64,
+    /// Number of symbols that were sent or dropped.
+    position: u64,
+    /// The digests of the symbols of prepared batches, until their window is prepared.
+    digests: BTreeMap<BatchId, Vec<SymbolDigest>>,
     /// Every batch that was requested and not answered.
     preparing: BTreeSet<BatchId>,
     withdrawn: BTreeSet<Toi>,
@@ -127,6 +131,8 @@ struct Round {
     unsent: usize,
     begun: bool,
     ready: bool,
+    /// Its digests were taken.
+    digested: bool,
     batches: Range<u64>,
 }
 
@@ -199,6 +205,8 @@ impl Rounds {
             round_symbols,
             next_round: FIRST_ROUND.min(round_symbols),
             next_batch: 0,
+            position: 0,
+            digests: BTreeMap::new(),
             preparing: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
         }
@@ -208,6 +216,7 @@ impl Rounds {
     /// released, and each block continues after its last sent symbol. The first phase and the
     /// opening end.
     pub(super) fn extend(&mut self, added: Vec<Block>, out: &mut VecDeque<SenderOutput>) {
+        self.digests.clear();
         while !self.rounds.is_empty() {
             self.release(0, out);
         }
@@ -315,6 +324,7 @@ impl Rounds {
         let waiting = |round: &Round| round.queues.get(queue).is_some_and(|q| !q.is_empty());
         let Some(index) = self.rounds.iter().position(waiting) else { return };
         self.begun = true;
+        self.position += 1;
         if let Some(round) = self.rounds.get_mut(index) {
             round.begun = true;
             if let Some(Planned { turn, .. }) =
@@ -343,8 +353,36 @@ impl Rounds {
         self.rounds.is_empty() && self.draft.is_none()
     }
 
-    pub(super) fn on_prepared(&mut self, batch: BatchId) {
-        self.preparing.remove(&batch);
+    /// Handles a batch that is prepared, with the digests of its symbols if the driver makes them.
+    pub(super) fn on_prepared(&mut self, batch: BatchId, digests: Vec<SymbolDigest>) {
+        if self.preparing.remove(&batch) && !digests.is_empty() {
+            self.digests.insert(batch, digests);
+        }
+    }
+
+    /// The number of symbols that were sent or dropped: the position of the next one in the order
+    /// of a session on one channel.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The digests of the next window that is prepared, in the order in which its symbols are sent,
+    /// and the position of the first one. Each window has one turn. Symbols that cannot be prepared
+    /// have zeros.
+    pub(super) fn prepared_digests(&mut self) -> Option<(u64, Vec<SymbolDigest>)> {
+        let at = self.rounds.iter().position(|round| !round.digested)?;
+        let before: usize = self.rounds.iter().take(at).map(|round| round.unsent).sum();
+        let round = self.rounds.get_mut(at).filter(|round| round.is_ready(&self.preparing))?;
+        round.digested = true;
+        let digest = |planned: &Planned| {
+            let of_batch = self.digests.get(&planned.batch);
+            let digest = of_batch.and_then(|digests| digests.get(planned.index as usize));
+            digest.copied().unwrap_or_default()
+        };
+        let digests = round.queues.iter().flatten().map(digest).collect();
+        let batches = BatchId(round.batches.start)..BatchId(round.batches.end);
+        self.digests.retain(|batch, _| !batches.contains(batch));
+        Some((self.position + before as u64, digests))
     }
 
     /// Handles a batch that cannot be prepared. Returns its object if it has symbols left to send.
@@ -461,7 +499,14 @@ impl Rounds {
             out.push_back(SenderOutput::Job(job));
         }
         let batches = first_batch..self.next_batch;
-        self.rounds.push_back(Round { queues, unsent, begun: false, ready: false, batches });
+        self.rounds.push_back(Round {
+            queues,
+            unsent,
+            begun: false,
+            ready: false,
+            digested: false,
+            batches,
+        });
         true
     }
 

@@ -10,6 +10,7 @@ mod world;
 
 mod congestion;
 mod control;
+mod digests;
 mod packets;
 mod plain;
 mod sender;

@@ -3,12 +3,13 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::{
-    Announcement, AnnouncementIntervals, BlockId, ChannelClock, Instant, Pacer, SendMode,
-    SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, ChannelClock, DigestSigner, Instant, Pacer,
+    SendMode, SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
-    BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
-    Manifest, ManifestObject, Metadata, RelativePath, SecretKey, Toi, Tsi, manifest_hash,
+    BlockHasher, CongestionControl, ContentKind, DigestKey, DigestList, Entry, FileEntry, Hash,
+    InstanceId, LayerRates, Manifest, ManifestObject, Metadata, RelativePath, SecretKey, Toi, Tsi,
+    manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -141,6 +142,8 @@ pub struct Setup {
     pub head: bool,
     /// Bytes of the symbols of control objects.
     pub control_symbol: u16,
+    /// The symbols are announced by signed digests.
+    pub digests: bool,
 }
 
 impl Default for Setup {
@@ -160,6 +163,7 @@ impl Default for Setup {
             expires: 0,
             head: true,
             control_symbol: CONTROL_T,
+            digests: false,
         }
     }
 }
@@ -193,19 +197,25 @@ impl Setup {
 }
 
 pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> Sender {
+    let instance = InstanceId([setup.seed as u8; 16]);
+    let digests = setup.digests.then(|| digest_signer(instance));
+    let records = fontana_wire::HeadRecords::default();
     let announcement = Announcement {
-        instance: InstanceId([setup.seed as u8; 16]),
+        instance,
         version: content.manifest.version(),
         kind: ContentKind::Manifest,
         body: &content.manifest_bytes,
         expires_unix_seconds: NonZeroU64::new(setup.expires),
         rate_bytes_per_second: NonZeroU64::new(setup.rate),
         congestion_control: setup.congestion(),
-        records: fontana_wire::HeadRecords::default(),
+        records: match &digests {
+            Some(signer) => DigestKey(signer.key.public_key()).add_to(&records).unwrap(),
+            None => records,
+        },
     };
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
     let control = announcement.control_objects(setup.control_symbol, signer, intervals).unwrap();
-    Sender::new(SenderConfig {
+    let sender = Sender::new(SenderConfig {
         tsi: setup.tsi,
         objects: content
             .objects
@@ -231,5 +241,15 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         fti_in_packets: false,
         seal: None,
         seed: setup.seed,
-    })
+    });
+    match digests {
+        Some(signer) => sender.with_digests(signer).unwrap(),
+        None => sender,
+    }
+}
+
+/// The key of a run's lists, which are as long as they may be.
+pub fn digest_signer(instance: InstanceId) -> DigestSigner {
+    let key = SecretKey::from_seed(&instance.0.repeat(2).try_into().unwrap());
+    DigestSigner { instance, key, max_bytes: DigestList::MAX_SIZE as u16 }
 }

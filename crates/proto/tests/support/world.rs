@@ -4,7 +4,9 @@
 
 mod content;
 
-pub use content::{Content, NOW_UNIX, PACKET_BYTES, Setup, T, TSI, hash, noise, sender};
+pub use content::{
+    Content, NOW_UNIX, PACKET_BYTES, Setup, T, TSI, digest_signer, hash, noise, sender,
+};
 
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
 use fontana_proto::{
@@ -84,11 +86,24 @@ impl DerefMut for SenderDriver {
 
 impl SenderDriver {
     pub fn new(sender: Sender, content: &Content) -> Self {
+        Self::running(sender, content, |runner| runner)
+    }
+
+    /// Of a sender that announces its symbols.
+    pub fn with_digests(sender: Sender, content: &Content) -> Self {
+        Self::running(sender, content, MemorySendRunner::with_digests)
+    }
+
+    fn running(
+        sender: Sender,
+        content: &Content,
+        runner: impl FnOnce(MemorySendRunner) -> MemorySendRunner,
+    ) -> Self {
         let mut memory = MemoryContent::default();
         for (&toi, (layout, bytes)) in &content.objects {
             memory.insert(toi, *layout, bytes.to_vec());
         }
-        let memory = MemorySendRunner::new(memory);
+        let memory = runner(MemorySendRunner::new(memory));
         let runner = SendRunner { memory, failing: Vec::new(), most_batches: 0 };
         let driver = Driver::new(sender, runner);
         Self { driver, events: Vec::new(), starts_at: Instant::ZERO }

@@ -73,6 +73,9 @@ fn take_head(
     head: SessionHead,
 ) -> Discovery {
     let (hash, version) = (head.manifest.hash, head.manifest_version);
+    if cx.config.expectation.publisher.is_some() {
+        session.note_digest_signer(&head);
+    }
     if let Some(discovery) = take_newer_head(cx, session, symbol, &head) {
         return discovery;
     }

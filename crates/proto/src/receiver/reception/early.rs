@@ -9,6 +9,7 @@ use crate::receiver::sessions::{EarlySymbol, SessionState, Standing};
 use crate::receiver::transfer::{Need, Taken};
 use crate::receiver::unverified::Unverified;
 use fontana_fec::{EncodingId, Esi};
+use fontana_wire::SymbolDigest;
 
 impl Reception {
     /// Stores a symbol of an object that is not open yet. False if there is no room.
@@ -41,7 +42,15 @@ impl Reception {
         let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
         self.early_cost -= cost;
         let fresh = stats.fresh;
+        let is_suspected =
+            self.digests.takes_announced_only() && !session.digest_signers.is_empty();
         for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
+            // It arrived before the attack was noticed.
+            let digest = || SymbolDigest::of(block.toi, block.sbn, esi, &bytes);
+            if is_suspected && !self.digests.is_announced(digest()) {
+                stats.unannounced += 1;
+                continue;
+            }
             let run = self.transfer.symbol_run(block, esi, encoding_id, bytes.len());
             let mut take = |esi, bytes: Vec<u8>| {
                 // Of a block that is solved already, if it is not verified.
