@@ -469,6 +469,9 @@ pub(crate) struct HostileArguments {
     /// out.
     #[arg(long, requires = "hostile")]
     pub(crate) sockets: bool,
+    /// Announce the honest content by signed digests with --sockets (send --symbol-digests)
+    #[arg(long, requires = "sockets")]
+    pub(crate) symbol_digests: bool,
     /// Send the honest content at this rate with --sockets
     #[arg(long, value_name = "RATE", default_value = "200M", value_parser = parse_rate,
           requires = "sockets")]

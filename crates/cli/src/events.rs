@@ -346,6 +346,7 @@ pub(crate) struct Received {
     pub(crate) poisoned_blocks: u64,
     pub(crate) encrypted: u64,
     pub(crate) unauthenticated: u64,
+    pub(crate) unannounced: u64,
 }
 
 impl Received {
@@ -375,6 +376,7 @@ impl Received {
             poisoned_blocks: stats.corrupt_blocks,
             encrypted: stats.encrypted,
             unauthenticated: progress.rejected.total(),
+            unannounced: stats.unannounced,
         }
     }
 }

@@ -62,6 +62,10 @@ const HINTS: &[(ErrorKind, &str)] = &[
          ticket that it prints, or give the publisher's key: --key",
     ),
     (ErrorKind::NoSigner, "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE"),
+    (
+        ErrorKind::UnsignedDigests,
+        "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE",
+    ),
     (ErrorKind::Range, ""),
     (
         ErrorKind::Schedule,

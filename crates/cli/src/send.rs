@@ -135,6 +135,7 @@ impl Plan {
             .map(|path| key_file::read(path, key_file::KEYGEN))
             .transpose()?;
         format.group_seal = group_seal(arguments)?;
+        format.symbol_digests = arguments.symbol_digests;
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
         format.manifest = manifest;

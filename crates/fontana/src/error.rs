@@ -150,6 +150,9 @@ pub enum SetupError {
     /// A directory cannot be published without a key to sign with.
     #[error("to send a directory as it changes needs a key to sign with, which receivers follow")]
     NoSigner,
+    /// Symbols cannot be announced by signed digests without the publisher's key.
+    #[error("signed digests of symbols need the publisher's key, by which receivers trust them")]
+    UnsignedDigests,
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {

@@ -5,6 +5,7 @@ mod ahead;
 mod carousel;
 mod checks;
 mod control;
+mod digests;
 mod driver;
 mod egress;
 mod emitted;

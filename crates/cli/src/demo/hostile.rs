@@ -8,7 +8,7 @@ use crate::hints;
 use crate::units::Bytes;
 use fontana::{CancellationToken, DEFAULT_MEMORY, MIN_MEMORY, Outcome};
 use fontana_lab::hostile::{Bench, Class, ClassReport, classes, run as run_class};
-use sockets::{Plan, Stage, Transfer};
+use sockets::{Plan, Protection, Stage, Transfer};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ fn on_sockets(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Vec<String>, Failure> {
-    let HostileArguments { variants, seed, rate, .. } = arguments.hostile;
+    let HostileArguments { variants, seed, rate, symbol_digests, .. } = arguments.hostile;
     let stage = Stage::new(arguments.size, rate)?;
     console.result(format_args!(
         "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>7} {:>6}  class",
@@ -137,13 +137,14 @@ fn on_sockets(
     let has_group_key = |class: &&Class| class.has_group_key();
     let (sealed, open): (Vec<&Class>, Vec<&Class>) =
         chosen.iter().copied().filter(|class| class.has_packets()).partition(has_group_key);
+    let of_open = if symbol_digests { Protection::SymbolDigests } else { Protection::None };
     let mut broken = Vec::new();
     for memory in budgets(&arguments.hostile).into_iter().map(|bytes| bytes as u64) {
-        for (classes, is_sealed) in [(&open, false), (&sealed, true)] {
+        for (classes, protection) in [(&open, of_open), (&sealed, Protection::GroupKey)] {
             if classes.is_empty() {
                 continue;
             }
-            let alone = stage.transfer(None, is_sealed, memory)?;
+            let alone = stage.transfer(None, protection, memory)?;
             if !alone.is_exact {
                 return Err(not_run(&"the honest transfer fails without an attack"));
             }
@@ -153,7 +154,7 @@ fn on_sockets(
                     return Ok(broken);
                 }
                 let plan = Plan { class, variants, seed, during };
-                let transfer = stage.transfer(Some(&plan), is_sealed, memory)?;
+                let transfer = stage.transfer(Some(&plan), protection, memory)?;
                 let broke = transfer.broken(class, &alone, memory);
                 show_transfer(class, &transfer, &alone, memory, console);
                 broken.extend(broke.into_iter().map(|what| format!("{}: {what}", class.id)));

@@ -82,6 +82,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.fcast, "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
         (arguments.mirror, "--mirror"),
+        (arguments.symbol_digests, "--symbol-digests"),
         (arguments.dry_run, "--dry-run"),
         (arguments.fec != Fec::Raptorq, "--fec"),
         (arguments.profile != ProfileArgument::Speed, "--profile"),

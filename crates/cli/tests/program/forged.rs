@@ -2,7 +2,7 @@
 //! not end it.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -132,4 +132,63 @@ fn a_block_without_symbols_to_find_the_forged_ones_is_named() {
     let message = received.event("error")["message"].as_str().unwrap().to_owned();
     assert!(message.contains("block 0 of object 1 is corrupt"), "{message}");
     assert!(!directory.path().join("into/file").exists());
+}
+
+/// Sends three forged symbols for each symbol of content that `spy` receives, until the sender has
+/// been silent for a while.
+fn forge_beside(spy: &UdpSocket, port: u16) -> u32 {
+    let socket = socket();
+    spy.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut buffer, mut sent) = ([0; 2_048], 0_u32);
+    while let Ok(length) = spy.recv(&mut buffer) {
+        let toi = u32::from_be_bytes(buffer[12..16].try_into().unwrap());
+        if length < 1_000 || toi == 0 || toi >= 0xFFFF_FFF0 {
+            continue;
+        }
+        for _ in 0..3 {
+            let mut packet = buffer[..length].to_vec();
+            packet[16..20].copy_from_slice(&((1 << 22) + sent).to_be_bytes());
+            packet[20..].copy_from_slice(&noise(length - 20, sent.into()));
+            // Refused while no socket listens.
+            let _ = socket.send_to(&packet, (Ipv4Addr::LOCALHOST, port));
+            sent += 1;
+        }
+    }
+    sent
+}
+
+/// Three forged symbols for each of the sender's: the receiver takes hardly more than it needs.
+#[test]
+fn announced_symbols_are_told_from_forged_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, key) = (file(directory.path(), 3_000_000), directory.path().join("key"));
+    run(&arguments("keygen", &[&key])).expect(0);
+    let spy = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (port, spies_on) = (socket().local_addr().unwrap().port(), spy.local_addr().unwrap());
+    let words = format!("--to 127.0.0.1:{port},{spies_on} --rate 40M --symbol-digests --sign");
+    let sender = Sender::start(&words, &[&key, &path]);
+    let forger = thread::spawn(move || forge_beside(&spy, port));
+    let into = directory.path().join("into");
+    let words = format!("recv {} --json --timeout 60 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    sender.finish();
+    let (sent, summary) = (forger.join().unwrap(), received.event("summary"));
+    assert!(std::fs::read(into.join("file")).unwrap() == noise(3_000_000, 1));
+    let count = |field: &str| summary[field].as_u64().unwrap();
+    assert!(count("unannounced") > count("source_symbols"), "{sent} were forged: {summary}");
+    assert!(count("fresh") < count("source_symbols") * 6 / 5, "{summary}");
+}
+
+#[test]
+fn digests_without_a_key_or_of_a_stream_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, key) = (file(directory.path(), 10), directory.path().join("key"));
+    run(&arguments("keygen", &[&key])).expect(0);
+    let unsigned = run(&arguments("send --symbol-digests", &[&path])).expect(2);
+    assert!(unsigned.stderr.contains("--sign"), "{}", unsigned.stderr);
+    let stream = run(&arguments("send - --symbol-digests --sign", &[&key])).expect(2);
+    assert!(stream.stderr.contains("--symbol-digests with a stream"), "{}", stream.stderr);
+    let short = "send --symbol-size 240 --symbol-digests --sign";
+    let short = run(&arguments(short, &[&key, &path])).expect(2);
+    assert!(short.stderr.contains("36 more with symbol digests"), "{}", short.stderr);
 }

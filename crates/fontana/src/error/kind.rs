@@ -64,6 +64,8 @@ pub enum ErrorKind {
     NoPublisher,
     /// The key to sign with is missing.
     NoSigner,
+    /// The key by which receivers trust signed digests is missing.
+    UnsignedDigests,
     /// A number is outside its range.
     Range,
     /// The session cannot have this transmission schedule.
@@ -185,6 +187,7 @@ impl ErrorKind {
         Self::Mark,
         Self::NoPublisher,
         Self::NoSigner,
+        Self::UnsignedDigests,
         Self::Range,
         Self::Schedule,
         Self::NoFurtherFiles,
@@ -257,6 +260,7 @@ impl ErrorKind {
             | Self::NothingToSend
             | Self::NoPublisher
             | Self::NoSigner
+            | Self::UnsignedDigests
             | Self::Range
             | Self::Schedule
             | Self::NoFurtherFiles
@@ -340,6 +344,7 @@ impl SetupError {
             Self::Mark { .. } => ErrorKind::Mark,
             Self::NoPublisher => ErrorKind::NoPublisher,
             Self::NoSigner => ErrorKind::NoSigner,
+            Self::UnsignedDigests => ErrorKind::UnsignedDigests,
             Self::Range { .. } => ErrorKind::Range,
             Self::Schedule { .. } => ErrorKind::Schedule,
             Self::NoFurtherFiles(_) => ErrorKind::NoFurtherFiles,

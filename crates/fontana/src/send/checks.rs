@@ -110,8 +110,8 @@ impl Numbers {
     }
 }
 
-/// Refuses symbols that are too short for the session head, which grows with each layer and by the
-/// record of a schedule.
+/// Refuses symbols that are too short for the session head, which grows with each layer and by its
+/// records.
 pub(super) fn check_head_room(
     congestion_control: &CongestionControl,
     record_bytes: usize,
@@ -123,7 +123,8 @@ pub(super) fn check_head_room(
         + usize::from(FTI_BYTES + FDT_EXTENSION_BYTES);
     if usize::from(symbol_size) < least {
         let (what, actual) = ("the symbol size", u64::from(symbol_size));
-        let allowed = "at least 220, 4 more for each layer that is listed, 12 more for a schedule";
+        let allowed = "at least 220, 4 more for each layer that is listed, 12 more for a schedule, \
+                       36 more with symbol digests";
         return Err(SetupError::Range { what, actual, allowed }.into());
     }
     Ok(())

@@ -10,7 +10,8 @@ use crate::format::{FcastFormat, FluteFormat, Format};
 use crate::geometry;
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{
-    CongestionControl, ContentEncoding, ContentKind, FdtExtension, Hash, InstanceId, Toi,
+    CongestionControl, ContentEncoding, ContentKind, FdtExtension, Hash, HeadRecords, InstanceId,
+    Toi,
 };
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,12 +29,18 @@ pub(super) struct ControlObjects {
     pub(super) manifest_hash: Option<Hash>,
 }
 
+/// What a head says of a run of a sender, beside its options.
+pub(super) struct Announced<'a> {
+    pub(super) instance: InstanceId,
+    pub(super) congestion_control: &'a CongestionControl,
+    pub(super) records: HeadRecords,
+}
+
 /// The control objects: session head, manifest and file delivery table; only the table for plain
 /// FLUTE; the descriptor of the carousel for FCAST.
 pub(super) fn control_objects(
     options: &SendOptions,
-    instance: InstanceId,
-    congestion_control: &CongestionControl,
+    announced: Announced<'_>,
     content: &Content,
     symbol_size: u16,
 ) -> Result<ControlObjects, Error> {
@@ -54,6 +61,7 @@ pub(super) fn control_objects(
         let manifest = content.manifest.emit();
         manifest_hash = Some(fontana_wire::manifest_hash(&manifest));
         let lifetime = options.head_lifetime();
+        let Announced { instance, congestion_control, records } = announced;
         let announcement = Announcement {
             instance,
             version: options.version(),
@@ -62,7 +70,7 @@ pub(super) fn control_objects(
             expires_unix_seconds: lifetime.and_then(expires_after),
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
-            records: options.records(),
+            records,
         };
         let intervals = AnnouncementIntervals { head: 2, body: 4 };
         control.extend(announcement.control_objects(size, options.signer(), intervals)?);

@@ -37,6 +37,8 @@ pub(super) struct Transmission {
     pub(super) socket: SendSocket,
     pub(super) sealer: Option<PacketSealer>,
     pub(super) sender: Sender,
+    /// The sender announces its symbols by their digests.
+    pub(super) makes_digests: bool,
     /// Source symbols of the whole content.
     pub(super) source_symbols: u64,
     pub(super) encoders: BTreeMap<Toi, SentObject>,
@@ -63,7 +65,7 @@ pub(super) fn run(
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sealer, sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
-    let Transmission { renewal, solved, solving_window, .. } = transmission;
+    let Transmission { renewal, solved, solving_window, makes_digests, .. } = transmission;
     let (jobs, job_queue) = unbounded();
     let (blocks, block_queue) = unbounded();
     let (finished, encoded) = unbounded();
@@ -85,7 +87,8 @@ pub(super) fn run(
             spawn_scoped(scope, "encode", move || worker.run())?;
         }
         drop((job_queue, block_queue, finished));
-        let runner = SendRunner::new(encoders, queues, spare_bytes, solving_window);
+        let runner = SendRunner::new(encoders, queues, spare_bytes, solving_window)
+            .making_digests(makes_digests);
         let thread = PacingThread {
             clock: Clock::start(),
             alarm,

@@ -126,6 +126,11 @@ impl SendOptions {
         self.format.fontana().and_then(|format| format.group_seal.as_ref())
     }
 
+    /// Whether to announce the symbols by signed digests.
+    pub(super) fn symbol_digests(&self) -> bool {
+        self.format.fontana().is_some_and(|format| format.symbol_digests)
+    }
+
     pub(super) fn layering(&self) -> Option<&Layering> {
         self.format.fontana().and_then(|format| format.layering.as_ref())
     }

@@ -1,6 +1,7 @@
 //! The planning window: how many symbols are planned at a time, in which order, and the memory for
 //! solved blocks beside it.
 
+use super::digests;
 use super::options::{Ordering, SendOptions};
 use crate::content::Content;
 use crate::error::SetupError;
@@ -59,7 +60,8 @@ impl Layout {
         };
         let symbol_bytes = usize::from(symbol_size.max(1));
         let most = (shares.round_bytes / symbol_bytes).clamp(1, 1 << 24);
-        let timely = timely_symbols(options, symbol_bytes).min(most);
+        let least = if options.symbol_digests() { digests::LEAST_WINDOW } else { 0 };
+        let timely = timely_symbols(options, symbol_bytes).max(least).min(most);
         let solved: u64 = layouts().map(solved_bytes).sum();
         let room = shares.solved_bytes(timely * symbol_bytes) as u64 + scratch_bytes;
         // Slow channels need long windows, and so do blocks that are solved for each visit.

@@ -1,6 +1,7 @@
 //! The jobs of a sender: workers read and encode.
 
 use super::ahead::{SolveAhead, UnsolvedBlock};
+use super::digests::of_symbols;
 use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use fontana_proto::{
     BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob,
 };
 use fontana_store::{ObjectEncoder, SolvedStore};
-use fontana_wire::Toi;
+use fontana_wire::{SymbolDigest, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -51,13 +52,20 @@ pub(super) struct EncodeJob {
     /// Memory for the symbols.
     memory: Vec<u8>,
     spacing: Spacing,
+    makes_digests: bool,
 }
 
 impl EncodeJob {
     /// Encodes the batch. That takes at most `budget` bytes.
     fn run(self, budget: usize) -> Encoded {
-        let Self { batch, block, esis, object, mut memory, spacing } = self;
-        let result = object.encode(block.sbn, &esis, budget, spacing, &mut memory);
+        let Self { batch, block, esis, object, mut memory, spacing, makes_digests } = self;
+        let mut digests = None;
+        let show = |symbols: &[u8]| {
+            let size = spacing.symbol;
+            digests = makes_digests.then(|| of_symbols(block, &esis, symbols, size));
+        };
+        let result = object.encode(block.sbn, &esis, budget, spacing, &mut memory, show);
+        let result = result.map(|()| digests);
         Encoded { batch, toi: block.toi, memory, spacing, result }
     }
 }
@@ -82,7 +90,8 @@ impl SentObject {
         esis.iter().filter(|esi| esi.0 < k).count() as u64
     }
 
-    /// Writes symbols of a block into `memory`.
+    /// Writes symbols of a block into `memory`. Before they are spread there, `show` gets them, one
+    /// after the other, while they are in the cache.
     fn encode(
         &self,
         sbn: Sbn,
@@ -90,6 +99,7 @@ impl SentObject {
         worker_bytes: usize,
         spacing: Spacing,
         memory: &mut [u8],
+        show: impl FnOnce(&[u8]),
     ) -> Result<(), Error> {
         // Reading and encoding write symbols that follow each other.
         let (start, end) = (esis.len() * spacing.header, esis.len() * spacing.stride());
@@ -98,6 +108,7 @@ impl SentObject {
         if let Some(verifier) = &self.verifier {
             verifier.verify(sbn, deviations)?;
         }
+        show(symbols);
         spacing.spread(esis.len(), memory);
         Ok(())
     }
@@ -110,7 +121,8 @@ pub(super) struct Encoded {
     /// The symbols of the batch.
     memory: Vec<u8>,
     spacing: Spacing,
-    result: Result<(), Error>,
+    /// The digests of the symbols, if the sender announces them.
+    result: Result<Option<Vec<SymbolDigest>>, Error>,
 }
 
 /// A thread that reads and encodes.
@@ -165,6 +177,7 @@ pub(super) struct SendRunner {
     encoders: BTreeMap<Toi, SentObject>,
     queues: WorkerQueues,
     ahead: SolveAhead,
+    makes_digests: bool,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
 }
@@ -186,7 +199,9 @@ impl JobRunner<SendJob> for SendRunner {
                     let memory = self.prepared.request(batch, esis.len() * spacing.stride());
                     let source_symbols = object.source_symbols_among(block.sbn, &esis);
                     // Workers run until these ends of their queues are dropped.
-                    let job = EncodeJob { batch, block, esis, object, memory, spacing };
+                    let makes_digests = self.makes_digests;
+                    let job =
+                        EncodeJob { batch, block, esis, object, memory, spacing, makes_digests };
                     let _ = self.queues.jobs.send(job);
                     for block in self.ahead.advance(source_symbols) {
                         let _ = self.queues.blocks.send(block);
@@ -212,7 +227,13 @@ impl SendRunner {
         let prepared = PreparedSymbols::new(spare_bytes);
         let ahead = encoders.values().map(|object| &object.encoder);
         let ahead = SolveAhead::new(ahead, solving_window);
-        Self { prepared, encoders, queues, ahead, failed, failures }
+        let makes_digests = false;
+        Self { prepared, encoders, queues, ahead, makes_digests, failed, failures }
+    }
+
+    /// The runner of a sender that announces its symbols, or does not.
+    pub(super) fn making_digests(self, makes_digests: bool) -> Self {
+        Self { makes_digests, ..self }
     }
 
     /// Adds the encoders of further objects.
@@ -224,9 +245,12 @@ impl SendRunner {
     pub(super) fn finish(&mut self, encoded: Encoded) -> SendDone {
         let Encoded { batch, toi, memory, spacing, result } = encoded;
         match result {
-            Ok(()) => {
+            Ok(digests) => {
                 self.prepared.store(batch, memory, spacing);
-                SendDone::Prepared { batch }
+                match digests {
+                    None => SendDone::Prepared { batch },
+                    Some(digests) => SendDone::Digested { batch, digests },
+                }
             }
             Err(error) => {
                 let error = Arc::new(error);

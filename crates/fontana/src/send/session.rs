@@ -2,7 +2,8 @@
 
 use super::carousel::{Carousel, Geometry, send_objects};
 use super::checks::{check, check_head_room};
-use super::control::{ControlObjects, control_objects};
+use super::control::{Announced, ControlObjects, control_objects};
+use super::digests::{draw_signer, records_with};
 use super::driver::{self, Transmission};
 use super::egress::{Egress, FTI_BYTES};
 use super::number::HeldNumber;
@@ -97,15 +98,17 @@ impl PreparedSender {
         let packet_bytes = egress.packet_bytes(symbol_size, options.code, extension_bytes);
         let congestion_control =
             congestion_control(&mut options, rate_bytes_per_second, packet_bytes)?;
-        check_head_room(&congestion_control, options.records().size(), symbol_size)?;
+        let digests = draw_signer(&options, sealing.instance, symbol_size)?;
+        let records = records_with(digests.as_ref(), options.records());
+        check_head_room(&congestion_control, records.size(), symbol_size)?;
         let channels = clock(&congestion_control, rate_bytes_per_second, packet_bytes, seed)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
         socket.check_size(egress.payload_bytes(symbol_size, options.code, extension_bytes))?;
         let content = examine(&content_options(&options, symbol_size), &options.format)?;
         let instance = sealing.instance;
-        let control =
-            control_objects(&options, instance, &congestion_control, &content, symbol_size)?;
+        let announced = Announced { instance, congestion_control: &congestion_control, records };
+        let control = control_objects(&options, announced, &content, symbol_size)?;
         let ControlObjects { objects: control, renewal, manifest_hash } = control;
         let tsi = options.tsi.unwrap_or_else(|| match &manifest_hash {
             // 0 is not a TSI in ALC (RFC 5775, section 2.1).
@@ -136,6 +139,11 @@ impl PreparedSender {
             seal: sealing.session,
             seed,
         });
+        let makes_digests = digests.is_some();
+        let sender = match digests {
+            Some(signer) => sender.with_digests(signer).map_err(SetupError::from)?,
+            None => sender,
+        };
         let pool = EncoderPool::new(Arc::clone(&solved));
         let encoders = pool.encoders(&content).into_iter().collect();
         let (carousel, instances) = match &options.format {
@@ -151,6 +159,7 @@ impl PreparedSender {
             socket,
             sealer: sealing.sealer,
             sender,
+            makes_digests,
             source_symbols: content.source_symbols(),
             encoders,
             instances,

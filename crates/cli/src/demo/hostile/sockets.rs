@@ -24,10 +24,20 @@ const OTHER_ADDRESSES: u8 = 8;
 /// Time between two bursts of an attacker.
 const TICK: Duration = Duration::from_millis(2);
 
+/// What protects a transfer, beside the manifest's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protection {
+    None,
+    GroupKey,
+    SymbolDigests,
+}
+
 /// The files of all transfers.
 pub(super) struct Stage {
     directory: tempfile::TempDir,
     file: PathBuf,
+    group_key: PathBuf,
+    /// The publisher's key.
     key: PathBuf,
     rate_bits_per_second: u64,
 }
@@ -77,54 +87,58 @@ impl Transfer {
 }
 
 impl Stage {
-    /// A file of noise of `size` bytes, and a group key.
+    /// A file of noise of `size` bytes, and keys.
     pub(super) fn new(size: u64, rate_bits_per_second: u64) -> Result<Self, Failure> {
         let make = || -> io::Result<Self> {
             let directory = tempfile::Builder::new().prefix("fontana-hostile-").tempdir()?;
-            let (file, key) = (directory.path().join("noise"), directory.path().join("key"));
+            let [file, group_key, key] =
+                ["noise", "group-key", "key"].map(|name| directory.path().join(name));
             super::super::write_noise(&file, size)?;
-            Ok(Self { directory, file, key, rate_bits_per_second })
+            Ok(Self { directory, file, group_key, key, rate_bits_per_second })
         };
         let stage = make().map_err(|error| not_run(&error))?;
-        let key = GroupKey::generate()?;
-        fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&stage.key)
-            .and_then(|mut file| io::Write::write_all(&mut file, key.to_file_text().as_bytes()))
-            .map_err(|error| not_run(&error))?;
+        let (group_key, key) = (GroupKey::generate()?, fontana::generate_key()?);
+        for (path, text) in
+            [(&stage.group_key, group_key.to_file_text()), (&stage.key, key.to_file_text())]
+        {
+            fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+                .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
+                .map_err(|error| not_run(&error))?;
+        }
         Ok(stage)
     }
 
-    /// Sends the file to a receiver with this much memory, with a group key or without, beside an
-    /// attacker if there is a plan.
+    /// Sends the file to a receiver with this much memory, beside an attacker if there is a plan.
     pub(super) fn transfer(
         &self,
         plan: Option<&Plan<'_>>,
-        is_sealed: bool,
+        protection: Protection,
         memory: u64,
     ) -> Result<Transfer, Failure> {
         let source = plan.map(|plan| PacketSource::new(plan.class, plan.seed)).transpose();
         let source = source.map_err(|error| not_run(&error))?.flatten();
-        self.run(plan.zip(source), is_sealed, memory).map_err(|error| not_run(&error))
+        self.run(plan.zip(source), protection, memory).map_err(|error| not_run(&error))
     }
 
     fn run(
         &self,
         attack: Option<(&Plan<'_>, PacketSource)>,
-        is_sealed: bool,
+        protection: Protection,
         memory: u64,
     ) -> io::Result<Transfer> {
         let spy = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let (mut sender, ticket) = self.start_sender(port, spy.local_addr()?, is_sealed)?;
+        let (mut sender, ticket) = self.start_sender(port, spy.local_addr()?, protection)?;
         let into = self.directory.path().join("into");
         let words = ["recv", &ticket, "-i", "lo", "--json", "--log", "info", "--timeout", "60"];
         let mut command = program()?;
         command.args(words).args(["--memory", &memory.to_string()]).arg("-o").arg(&into);
-        if is_sealed {
-            command.arg("--group-key").arg(&self.key);
+        if protection == Protection::GroupKey {
+            command.arg("--group-key").arg(&self.group_key);
         }
         let mut receiver = Process::start(command)?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -156,7 +170,7 @@ impl Stage {
         &self,
         port: u16,
         spy: SocketAddr,
-        is_sealed: bool,
+        protection: Protection,
     ) -> io::Result<(Process, String)> {
         let target = PacketSource::TARGET;
         let mut command = program()?;
@@ -165,8 +179,12 @@ impl Stage {
             .args(["--to", &spy.to_string(), "--tsi", &target.tsi.to_string()])
             .args(["--symbol-size", &target.symbol_bytes.to_string()])
             .args(["--rate", &(2 * self.rate_bits_per_second).to_string()]);
-        if is_sealed {
-            command.arg("--group-key").arg(&self.key);
+        match protection {
+            Protection::None => {}
+            Protection::GroupKey => _ = command.arg("--group-key").arg(&self.group_key),
+            Protection::SymbolDigests => {
+                command.arg("--symbol-digests").arg("--sign").arg(&self.key);
+            }
         }
         let mut sender = Process::start({
             command.arg(&self.file);
