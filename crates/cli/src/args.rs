@@ -12,7 +12,7 @@ pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{CongestionScheme, Fec, SendArguments};
 
 use crate::log::{self, LogFilter};
-use crate::units::{parse_duration, parse_rate, parse_share, parse_size};
+use crate::units::{parse_duration, parse_lifetime, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Doctor(DoctorArguments),
     Keygen(KeygenArguments),
+    Certify(CertifyArguments),
     Lab(LabArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
@@ -522,6 +523,35 @@ pub(crate) struct KeygenArguments {
     /// File to create; an existing one is not changed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+}
+
+/// Certify a mirror: let another sender send your content without your key
+///
+/// Signs a session head for the mirror, which repeats it (fontana send --certificate). Receivers
+/// that know your key accept the mirror, and it can send only the content of the manifest. A
+/// certificate cannot be revoked, so let it expire.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mirror$    fontana keygen mirror.key                prints the key of the mirror
+  publisher$ fontana certify image.manifest --mirror KEY --sign publisher.key -o mirror.certificate
+  mirror$    fontana send image.raw --manifest image.manifest --certificate mirror.certificate \\
+               --sign mirror.key")]
+pub(crate) struct CertifyArguments {
+    /// Manifest of the content (fontana send --manifest)
+    #[arg(value_name = "MANIFEST", value_hint = ValueHint::FilePath)]
+    pub(crate) manifest: PathBuf,
+    /// Certify the mirror with this public key, which fontana keygen has printed there
+    #[arg(long, value_name = "KEY")]
+    pub(crate) mirror: PublicKey,
+    /// Sign with the publisher's key in KEYFILE (fontana keygen)
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sign: PathBuf,
+    /// Let the certificate expire after this time; 0: never
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_lifetime)]
+    pub(crate) expires: Duration,
+    /// Write the certificate to FILE
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
 }
 
 /// Run the program of --exec outside of the sandbox, for each line on standard input

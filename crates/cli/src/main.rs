@@ -6,6 +6,7 @@
 
 mod address;
 mod args;
+mod certify;
 mod complete;
 mod console;
 mod demo;
@@ -63,6 +64,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
         Command::Keygen(arguments) => keygen::run(arguments, console),
+        Command::Certify(arguments) => certify::run(arguments, console),
         Command::Lab(arguments) => lab::run(arguments, console, stop),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),
@@ -84,9 +86,11 @@ impl Command {
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,
             Self::Lab(arguments) => arguments.talk(),
-            Self::Keygen(_) | Self::Completions(_) | Self::Man(_) | Self::ExecHelper(_) => {
-                Talk::default()
-            }
+            Self::Keygen(_)
+            | Self::Certify(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::ExecHelper(_) => Talk::default(),
         }
     }
 }

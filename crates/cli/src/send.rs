@@ -23,10 +23,11 @@ use standard_input::Input;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod certificate_file;
 mod channels;
 mod folder;
 pub(crate) mod listing;
-mod manifest_file;
+pub(crate) mod manifest_file;
 mod shortfall;
 mod standard_input;
 mod stream;
@@ -136,6 +137,13 @@ impl Plan {
             .transpose()?;
         format.group_seal = group_seal(arguments)?;
         format.symbol_digests = arguments.symbol_digests;
+        format.certificate =
+            arguments.certificate.as_deref().map(certificate_file::read).transpose()?;
+        if format.certificate.is_some() && manifest.is_none() {
+            let message = "--certificate without a manifest to mirror";
+            let hint = "copy the manifest that it is for from the publisher";
+            return Err(Failure::new(Outcome::Usage, message, hint));
+        }
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
         format.manifest = manifest;

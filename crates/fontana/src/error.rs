@@ -153,6 +153,12 @@ pub enum SetupError {
     /// Symbols cannot be announced by signed digests without the publisher's key.
     #[error("signed digests of symbols need the publisher's key, by which receivers trust them")]
     UnsignedDigests,
+    /// A mirror's certificate is for something else.
+    #[error("the certificate is for {0}")]
+    OtherCertificate(&'static str),
+    /// A mirror with a certificate and a group key.
+    #[error("a certificate with a group key: two runs of the mirror would seal with one key")]
+    SealedCertificate,
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {

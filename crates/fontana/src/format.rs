@@ -1,6 +1,7 @@
 //! Formats of sessions: Fontana's, FLUTE and FCAST. Options that only one format has are in its
 //! variant.
 
+use crate::certificate::Certificate;
 use crate::layers::Layering;
 use crate::seal::{GroupKey, GroupSeal};
 use crate::versions::Versions;
@@ -65,6 +66,11 @@ pub struct FontanaFormat {
     /// can tell them from forged ones before they use them. Needs a [`signer`](Self::signer) and a
     /// session on one channel. Takes about 2 % of the packets.
     pub symbol_digests: bool,
+    /// The certificate of a mirror, whose key is the [`signer`](Self::signer). Its publisher has
+    /// signed the head that the session repeats. Needs the [`manifest`](Self::manifest) that it is
+    /// for, and implies [`symbol_digests`](Self::symbol_digests). Not with a
+    /// [`group_seal`](Self::group_seal), because runs of one head would seal with one key.
+    pub certificate: Option<Certificate>,
 }
 
 impl Default for FontanaFormat {
@@ -78,6 +84,7 @@ impl Default for FontanaFormat {
             layering: None,
             group_seal: None,
             symbol_digests: false,
+            certificate: None,
         }
     }
 }

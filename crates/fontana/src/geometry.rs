@@ -14,6 +14,9 @@ use fontana_fec::codes::tornado::{self, Tornado, TornadoCode};
 use fontana_fec::{EncodingId, FecScheme, MAX_TRANSFER_LENGTH, Oti};
 use std::sync::LazyLock;
 
+/// Bytes of EXT_FTI, which packets of control objects have.
+pub(crate) const FTI_BYTES: u16 = 16;
+
 /// Default number of source symbols per block.
 pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
 

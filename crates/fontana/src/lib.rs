@@ -36,6 +36,7 @@
 //! | errors | [`Error`], [`ErrorKind`] |
 //! | destinations, and the rate | [`Addressing`], [`Rate`] |
 //! | packets that only members of a group can make | [`seal`], [`FontanaFormat::group_seal`] |
+//! | a mirror of a publisher's content | [`Certificate`], [`FontanaFormat::certificate`] |
 //! | ending a session | [`CancellationToken`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
@@ -47,6 +48,7 @@
 
 mod addressing;
 mod cancellation;
+mod certificate;
 mod content;
 mod error;
 mod event;
@@ -74,6 +76,7 @@ mod versions;
 
 pub use addressing::{Addressing, DEFAULT_GROUP};
 pub use cancellation::CancellationToken;
+pub use certificate::{Certificate, CertificateError};
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
 pub use event::{
     LittleRoom, NamedFile, ObjectReport, ReceiveEvent, ReceiveProgress, ReceivedPart, SendEvent,

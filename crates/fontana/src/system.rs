@@ -3,7 +3,9 @@
 use crate::error::Error;
 use fontana_store::ScratchFile;
 use fontana_wire::SecretKey;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Threads for work on blocks: more than four rarely have anything to do.
 pub(crate) fn default_workers() -> usize {
@@ -47,6 +49,18 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
 /// [`IoError::System`](crate::IoError::System) if the system has none.
 pub fn generate_key() -> Result<SecretKey, Error> {
     Ok(SecretKey::from_seed(&random_bytes()?))
+}
+
+/// Milliseconds of the wall clock since the beginning of 1970.
+pub(crate) fn milliseconds_since_1970() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(0)
+}
+
+/// The time after `lifetime`, in unix seconds.
+pub(crate) fn expires_after(lifetime: Duration) -> Option<NonZeroU64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    NonZeroU64::new(now.saturating_add(lifetime).as_secs())
 }
 
 pub(crate) fn random_u64() -> Result<u64, Error> {

@@ -253,6 +253,15 @@ pub(crate) struct SendArguments {
     /// streams. See docs/guarantees.md.
     #[arg(long, requires = "sign", conflicts_with_all = ["layered", "channels", "layers"])]
     pub(crate) symbol_digests: bool,
+    /// Send as a mirror that the publisher has certified (fontana certify)
+    ///
+    /// Receivers that know the publisher's key accept this sender. KEYFILE of --sign is the mirror's
+    /// own. Needs the manifest that the certificate is for (--manifest), and implies
+    /// --symbol-digests.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          requires_all = ["sign", "manifest"],
+          conflicts_with_all = ["layered", "channels", "layers", "group_key"])]
+    pub(crate) certificate: Option<PathBuf>,
     /// Seal every packet with the group key in FILE (fontana keygen --group)
     ///
     /// Receivers with the key (fontana recv --group-key) drop all packets that no member of the

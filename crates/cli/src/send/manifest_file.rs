@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Reads the manifest; `None` if there is no such file yet.
-pub(super) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
     let limits = ManifestLimits::default();
     let (mut bytes, most) = (Vec::new(), limits.bytes + Hash::SIZE);
     let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));

@@ -1,6 +1,6 @@
 //! `fontana send --manifest`: restarts and mirrors of a sender.
 
-use crate::support::{arguments, noise, place, run};
+use crate::support::{Sender, arguments, noise, place, run};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -175,4 +175,63 @@ fn a_manifest_that_is_none_or_is_missing_is_2_and_one_that_cannot_be_written_is_
     refused("", &manifest, 2, "choose a new name");
     refused("--flute", &manifest, 2, "cannot be used with");
     refused("", &directory.path().join("missing/manifest"), 6, "cannot write the manifest");
+}
+
+/// A publisher gives a mirror a certificate, and not its key: receivers that know the publisher's
+/// key receive from the mirror alone.
+#[test]
+fn a_mirror_with_a_certificate_sends_in_the_publishers_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (file, manifest, into) = (at("file"), at("manifest"), at("into"));
+    let (publisher, mirror, stranger) = (at("publisher"), at("mirror"), at("stranger"));
+    std::fs::write(&file, noise(400_000, 1)).unwrap();
+    let keygen = |path: &Path| run(&arguments("keygen", &[path])).expect(0).stdout;
+    let (_, mirrors_key, _) = (keygen(&publisher), keygen(&mirror), keygen(&stranger));
+    let words = format!("--to {} --sign {}", place(), publisher.display());
+    let words = format!("{words} --manifest {}", manifest.display());
+    let (published, _) = send(&words, &[&file]);
+    let certify = |name: &str, lifetime: &str| {
+        let words = format!("certify {} --mirror {mirrors_key}", manifest.display());
+        let words = format!("{words} --sign {} --expires {lifetime} -o", publisher.display());
+        let path = at(name);
+        run(&arguments(&words, &[&path])).expect(0);
+        path
+    };
+    let certificate = certify("certificate", "1h");
+    let to = place();
+    let mirrored = |certificate: &Path, key: &Path, more: &str| {
+        let words = format!("--to {to} --sign {} --rate 20M {more}", key.display());
+        let words = format!("{words} --certificate {}", certificate.display());
+        format!("{words} --manifest {}", manifest.display())
+    };
+    // With another key, another manifest, or a certificate that was changed, it does not start.
+    let refused = |words: &str, code: i32, message: &str| {
+        let refused = run(&arguments(&format!("send -i lo {words}"), &[&file])).expect(code);
+        assert!(refused.stderr.contains(message), "{}", refused.stderr);
+    };
+    refused(&mirrored(&certificate, &stranger, ""), 2, "the certificate is for another key");
+    let changed = at("changed");
+    let text = std::fs::read_to_string(&certificate).unwrap();
+    std::fs::write(&changed, text.replace("fontana-certificate-1 4", "fontana-certificate-1 5"))
+        .unwrap();
+    refused(&mirrored(&changed, &mirror, ""), 7, "the certificate");
+    let group = at("group");
+    run(&arguments("keygen --group", &[&group])).expect(0);
+    let sealed = format!("--group-key {}", group.display());
+    refused(&mirrored(&certificate, &mirror, &sealed), 2, "--certificate");
+    // It runs twice, and the second run is received as well.
+    for run_number in 0..2 {
+        let sender = Sender::start(&mirrored(&certificate, &mirror, ""), &[&file]);
+        let key = published["ticket"].as_str().unwrap().split("key=").nth(1).unwrap();
+        assert!(sender.ticket.contains(key.split('&').next().unwrap()), "{}", sender.ticket);
+        let words = format!("recv {} --json --timeout 60 -o", sender.ticket);
+        let received = run(&arguments(&words, &[&into.join(run_number.to_string())])).expect(0);
+        let summary = received.event("summary");
+        assert_eq!(summary["verified"], "signed", "{summary}");
+        assert_eq!(summary["unannounced"], 0, "{summary}");
+        let bytes = std::fs::read(into.join(run_number.to_string()).join("file")).unwrap();
+        assert!(bytes == noise(400_000, 1));
+        sender.finish();
+    }
 }

@@ -66,6 +66,10 @@ pub enum ErrorKind {
     NoSigner,
     /// The key by which receivers trust signed digests is missing.
     UnsignedDigests,
+    /// A mirror's certificate is for something else.
+    OtherCertificate,
+    /// A certificate with a group key.
+    SealedCertificate,
     /// A number is outside its range.
     Range,
     /// The session cannot have this transmission schedule.
@@ -188,6 +192,8 @@ impl ErrorKind {
         Self::NoPublisher,
         Self::NoSigner,
         Self::UnsignedDigests,
+        Self::OtherCertificate,
+        Self::SealedCertificate,
         Self::Range,
         Self::Schedule,
         Self::NoFurtherFiles,
@@ -261,6 +267,8 @@ impl ErrorKind {
             | Self::NoPublisher
             | Self::NoSigner
             | Self::UnsignedDigests
+            | Self::OtherCertificate
+            | Self::SealedCertificate
             | Self::Range
             | Self::Schedule
             | Self::NoFurtherFiles
@@ -345,6 +353,8 @@ impl SetupError {
             Self::NoPublisher => ErrorKind::NoPublisher,
             Self::NoSigner => ErrorKind::NoSigner,
             Self::UnsignedDigests => ErrorKind::UnsignedDigests,
+            Self::OtherCertificate(_) => ErrorKind::OtherCertificate,
+            Self::SealedCertificate => ErrorKind::SealedCertificate,
             Self::Range { .. } => ErrorKind::Range,
             Self::Schedule { .. } => ErrorKind::Schedule,
             Self::NoFurtherFiles(_) => ErrorKind::NoFurtherFiles,

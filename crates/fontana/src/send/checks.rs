@@ -1,11 +1,11 @@
 //! Checks of a sender's options.
 
-use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
+use super::egress::FDT_EXTENSION_BYTES;
 use super::options::SendOptions;
 use crate::addressing::Addressing;
 use crate::error::{Error, SetupError};
 use crate::format::{FcastFormat, Format};
-use crate::geometry;
+use crate::geometry::{self, FTI_BYTES};
 use crate::memory;
 use crate::rate::Rate;
 use fontana_fec::EncodingId;

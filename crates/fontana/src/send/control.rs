@@ -1,23 +1,28 @@
 //! The control objects of a session: session head, manifest, file delivery table, FCAST descriptor.
 
 use super::carousel::{self, Geometry};
-use super::egress::{CENC_BYTES, FDT_EXTENSION_BYTES, FTI_BYTES};
+use super::egress::{CENC_BYTES, FDT_EXTENSION_BYTES};
 use super::options::SendOptions;
-use super::renewal::{HeadRenewal, expires_after};
+use super::renewal::HeadRenewal;
+use crate::certificate::Certificate;
 use crate::content::Content;
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::format::{FcastFormat, FluteFormat, Format};
-use crate::geometry;
+use crate::geometry::{self, FTI_BYTES};
+use crate::system::{expires_after, milliseconds_since_1970};
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{
     CongestionControl, ContentEncoding, ContentKind, FdtExtension, Hash, HeadRecords, InstanceId,
-    Toi,
+    SessionHead, Toi,
 };
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Validity of a file delivery table; longer than any session.
 const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How often head and manifest are sent.
+const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 4 };
 
 /// The control objects of a session.
 #[derive(Default)]
@@ -60,7 +65,7 @@ pub(super) fn control_objects(
     if !is_plain {
         let manifest = content.manifest.emit();
         manifest_hash = Some(fontana_wire::manifest_hash(&manifest));
-        let lifetime = options.head_lifetime();
+        let lifetime = options.head_lifetime().filter(|_| options.certificate().is_none());
         let Announced { instance, congestion_control, records } = announced;
         let announcement = Announcement {
             instance,
@@ -72,8 +77,13 @@ pub(super) fn control_objects(
             congestion_control: congestion_control.clone(),
             records,
         };
-        let intervals = AnnouncementIntervals { head: 2, body: 4 };
-        control.extend(announcement.control_objects(size, options.signer(), intervals)?);
+        let intervals = INTERVALS;
+        let [mut head, manifest] =
+            announcement.control_objects(size, options.signer(), intervals)?;
+        if let Some(certificate) = options.certificate() {
+            head = certified_head(options, certificate, &announcement.head(size), size)?;
+        }
+        control.extend([head, manifest]);
         renewal = lifetime.zip(options.signer()).map(|(lifetime, signer)| HeadRenewal {
             head: announcement.head(size),
             signer: signer.clone(),
@@ -114,4 +124,30 @@ pub(super) fn control_objects(
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }
     Ok(ControlObjects { objects: control, renewal, manifest_hash })
+}
+
+/// The head of a certificate, if it is for the mirror's key and the content that `expected` names.
+fn certified_head(
+    options: &SendOptions,
+    certificate: &Certificate,
+    expected: &SessionHead,
+    symbol_size: u16,
+) -> Result<ControlObject, Error> {
+    let head = certificate.head();
+    let now = milliseconds_since_1970() / 1_000;
+    let is_of_mirror = options.signer().is_some_and(|key| key.public_key() == certificate.mirror());
+    let differs = if !is_of_mirror {
+        "another key"
+    } else if (head.manifest, head.manifest_version)
+        != (expected.manifest, expected.manifest_version)
+    {
+        "another manifest"
+    } else if head.has_expired(now) {
+        "an earlier time: it has expired"
+    } else {
+        let symbol = certificate.symbol(symbol_size);
+        let oti = control_oti(symbol.len(), symbol_size);
+        return Ok(ControlObject::new(Toi::HEAD, oti, &symbol, None, INTERVALS.head)?);
+    };
+    Err(SetupError::OtherCertificate(differs).into())
 }

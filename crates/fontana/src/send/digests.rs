@@ -2,15 +2,17 @@
 
 use super::options::SendOptions;
 use crate::error::{Error, SetupError};
+use crate::system::{generate_key, milliseconds_since_1970};
 use fontana_fec::Esi;
 use fontana_proto::{BlockId, DigestSigner};
-use fontana_wire::{DigestKey, HeadRecords, InstanceId, SecretKey, SymbolDigest};
+use fontana_wire::{DigestKey, GroupNumber, HeadRecords, InstanceId, SymbolDigest};
 
 /// Least symbols of a planning window: more than there are between the two copies of a list.
 pub(super) const LEAST_WINDOW: usize = 2_048;
 
 /// The key with which a run of the sender signs lists of digests, if the options ask for them. It
-/// is new for each run: the publisher's key signs the head that has it, and nothing else.
+/// is new for each run: the publisher's key signs the head that has it, and nothing else. A mirror
+/// has the key of its certificate.
 pub(super) fn draw_signer(
     options: &SendOptions,
     instance: InstanceId,
@@ -19,15 +21,20 @@ pub(super) fn draw_signer(
     if !options.symbol_digests() {
         return Ok(None);
     }
-    if options.signer().is_none() {
-        return Err(SetupError::UnsignedDigests.into());
-    }
+    let signer = options.signer().ok_or(SetupError::UnsignedDigests)?;
     if options.addressing.channels.count() > 1 || options.layering().is_some() {
         return Err(SetupError::OneChannelOnly("a session with symbol digests").into());
     }
-    let key = SecretKey::from_seed(&crate::system::random_bytes()?);
-    Ok(Some(DigestSigner { instance, key, max_bytes: symbol_size }))
+    let key = match options.certificate() {
+        Some(_) => signer.clone(),
+        None => generate_key()?,
+    };
+    let first_group = GroupNumber(milliseconds_since_1970() << RUN_GROUP_BITS);
+    Ok(Some(DigestSigner { instance, key, max_bytes: symbol_size, first_group }))
 }
+
+/// Groups in a millisecond that no sender exceeds: a later run of a mirror has higher numbers.
+const RUN_GROUP_BITS: u32 = 8;
 
 /// The records of a head, with the key of the lists.
 pub(super) fn records_with(signer: Option<&DigestSigner>, records: HeadRecords) -> HeadRecords {

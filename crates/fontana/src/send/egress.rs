@@ -9,8 +9,7 @@ use fontana_wire::SEAL_BYTES;
 
 /// Bytes of the LCT header with 32-bit TSI and TOI. The FEC payload id follows.
 const LCT_HEADER_BYTES: usize = 16;
-/// Bytes of EXT_FTI, EXT_FDT and EXT_CENC.
-pub(super) const FTI_BYTES: u16 = 16;
+/// Bytes of EXT_FDT and EXT_CENC.
 pub(super) const FDT_EXTENSION_BYTES: u16 = 4;
 pub(super) const CENC_BYTES: u16 = 4;
 

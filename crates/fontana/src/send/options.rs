@@ -1,6 +1,7 @@
 //! The options of a sender.
 
 use crate::addressing::Addressing;
+use crate::certificate::Certificate;
 use crate::format::{FontanaFormat, Format};
 use crate::geometry::{self, Code};
 use crate::layers::Layering;
@@ -9,7 +10,7 @@ use crate::rate::Rate;
 use crate::seal::GroupSeal;
 use fontana_proto::{Pacer, Profile, SendMode, TransmissionSchedule};
 use fontana_store::Filter;
-use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, SecretKey, Tsi};
+use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, PublicKey, SecretKey, Tsi};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -128,7 +129,19 @@ impl SendOptions {
 
     /// Whether to announce the symbols by signed digests.
     pub(super) fn symbol_digests(&self) -> bool {
-        self.format.fontana().is_some_and(|format| format.symbol_digests)
+        let format = self.format.fontana();
+        format.is_some_and(|format| format.symbol_digests || format.certificate.is_some())
+    }
+
+    pub(super) fn certificate(&self) -> Option<&Certificate> {
+        self.format.fontana().and_then(|format| format.certificate.as_ref())
+    }
+
+    /// The key that receivers know: of the session's signer, or of the publisher that has certified
+    /// it.
+    pub(super) fn publisher(&self) -> Option<PublicKey> {
+        let certified = self.certificate().map(Certificate::publisher);
+        certified.or_else(|| self.signer().map(SecretKey::public_key))
     }
 
     pub(super) fn layering(&self) -> Option<&Layering> {

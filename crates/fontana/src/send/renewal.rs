@@ -1,9 +1,9 @@
 //! The expiry of a signed head, which its sender renews.
 
+use crate::system::expires_after;
 use fontana_proto::ControlObject;
 use fontana_wire::{SecretKey, SessionHead};
-use std::num::NonZeroU64;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A signed head that expires, and when it is renewed.
 pub(super) struct HeadRenewal {
@@ -27,12 +27,6 @@ impl HeadRenewal {
         self.head.expires_unix_seconds = expires_after(self.lifetime);
         ControlObject::head(&self.head, self.symbol_size, Some(&self.signer), self.intervals).ok()
     }
-}
-
-/// The time after `lifetime`, in unix seconds.
-pub(super) fn expires_after(lifetime: Duration) -> Option<NonZeroU64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    NonZeroU64::new(now.saturating_add(lifetime).as_secs())
 }
 
 #[cfg(test)]

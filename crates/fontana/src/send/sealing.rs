@@ -1,6 +1,7 @@
 //! How a session's packets are sealed.
 
-use crate::error::Error;
+use crate::certificate::Certificate;
+use crate::error::{Error, SetupError};
 use crate::seal::{GroupSeal, PacketSealer};
 use fontana_wire::{InstanceId, SEAL_BYTES, SessionSeal};
 
@@ -15,9 +16,17 @@ pub(super) struct Sealing {
 }
 
 impl Sealing {
-    /// Draws the number of a run. It is never used again: each nonce of its key is used once.
-    pub(super) fn draw(group: Option<&GroupSeal>) -> Result<Self, Error> {
-        let instance = InstanceId(crate::system::random_bytes()?);
+    /// Draws the number of a run. It is never used again: each nonce of its key is used once. Runs
+    /// of one certificate share its number, so that they have no seals.
+    pub(super) fn draw(
+        group: Option<&GroupSeal>,
+        certificate: Option<&Certificate>,
+    ) -> Result<Self, Error> {
+        let instance = match (certificate, group) {
+            (None, _) => InstanceId(crate::system::random_bytes()?),
+            (Some(certificate), None) => certificate.head().instance,
+            (Some(_), Some(_)) => return Err(SetupError::SealedCertificate.into()),
+        };
         let id = instance.into();
         Ok(Self {
             instance,

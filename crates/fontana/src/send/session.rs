@@ -5,7 +5,7 @@ use super::checks::{check, check_head_room};
 use super::control::{Announced, ControlObjects, control_objects};
 use super::digests::{draw_signer, records_with};
 use super::driver::{self, Transmission};
-use super::egress::{Egress, FTI_BYTES};
+use super::egress::Egress;
 use super::number::HeldNumber;
 use super::options::SendOptions;
 use super::order::Layout;
@@ -16,6 +16,7 @@ use crate::content::{Content, ContentOptions};
 use crate::error::{Error, SetupError};
 use crate::event::SendEvent;
 use crate::format::{FcastFormat, FluteFormat, FontanaFormat, Format};
+use crate::geometry::FTI_BYTES;
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
 use crate::report::SendReport;
@@ -23,7 +24,7 @@ use fontana_proto as proto;
 use fontana_proto::{ChannelClock, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
 use fontana_wire::{
-    ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, SecretKey, Ticket, Tsi,
+    ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, Ticket, Tsi,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl PreparedSender {
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         let rate_bytes_per_second =
             options.rate.as_bytes_per_second() / options.addressing.copies().max(1) as u64;
-        let sealing = Sealing::draw(options.group_seal())?;
+        let sealing = Sealing::draw(options.group_seal(), options.certificate())?;
         let extension_bytes = extension_bytes + sealing.bytes();
         let packet_bytes = egress.packet_bytes(symbol_size, options.code, extension_bytes);
         let congestion_control =
@@ -276,7 +277,7 @@ fn ticket(options: &SendOptions, local: IpAddr, tsi: Tsi, manifest: Option<Hash>
         group: options.addressing.ticket_address().ip(),
         port: options.addressing.ticket_address().port(),
         tsi,
-        key: options.signer().map(SecretKey::public_key),
+        key: options.publisher(),
         manifest,
         channels: options.addressing.channels.clone(),
     }

@@ -1,7 +1,7 @@
 //! The implementation of [`StreamSender`](crate::stream::StreamSender).
 
 use super::checks::{Numbers, check_addressing};
-use super::egress::{Egress, FTI_BYTES};
+use super::egress::Egress;
 use super::emitted::Emitted;
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
@@ -11,7 +11,7 @@ use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::event::{SendEvent, SendProgress};
 use crate::format::FontanaFormat;
-use crate::geometry::Code;
+use crate::geometry::{Code, FTI_BYTES};
 use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
@@ -116,7 +116,7 @@ impl PreparedStream {
         let symbol_size = egress.symbol_size(options.symbol_size, Code::RaptorQ, 0)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
-        let sealing = Sealing::draw(options.group_seal.as_ref())?;
+        let sealing = Sealing::draw(options.group_seal.as_ref(), None)?;
         socket.check_size(egress.payload_bytes(symbol_size, Code::RaptorQ, sealing.bytes()))?;
         let signer = options.signer.map_or_else(crate::system::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;

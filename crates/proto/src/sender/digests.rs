@@ -22,6 +22,9 @@ pub struct DigestSigner {
     /// Largest size of a list in bytes: that of the symbols, so that no packet is longer than those
     /// of content.
     pub max_bytes: u16,
+    /// Number of the first group. A later run with the same instance has a higher one: receivers
+    /// hold the groups with the highest numbers.
+    pub first_group: GroupNumber,
 }
 
 /// The lists of a session.
@@ -56,9 +59,9 @@ impl DigestLists {
             return Err(ControlError::Length { actual: signer.max_bytes.into(), expected: least });
         }
         Ok(Self {
-            signer,
             per_list,
-            next: GroupNumber::default(),
+            next: signer.first_group,
+            signer,
             lists: VecDeque::new(),
             sent_once: 0,
             rest: Vec::new(),
@@ -140,8 +143,8 @@ mod tests {
     const INSTANCE: InstanceId = InstanceId([3; 16]);
 
     fn lists(max_bytes: u16) -> DigestLists {
-        let key = SecretKey::from_seed(&[5; 32]);
-        DigestLists::new(DigestSigner { instance: INSTANCE, key, max_bytes }).unwrap()
+        let (key, first_group) = (SecretKey::from_seed(&[5; 32]), GroupNumber(7));
+        DigestLists::new(DigestSigner { instance: INSTANCE, key, max_bytes, first_group }).unwrap()
     }
 
     /// The digest of the symbol at this position.
@@ -235,8 +238,8 @@ mod tests {
     #[test]
     fn lists_are_as_long_as_packets() {
         let signer = |max_bytes| {
-            let key = SecretKey::from_seed(&[5; 32]);
-            DigestLists::new(DigestSigner { instance: INSTANCE, key, max_bytes })
+            let (key, first_group) = (SecretKey::from_seed(&[5; 32]), GroupNumber(7));
+            DigestLists::new(DigestSigner { instance: INSTANCE, key, max_bytes, first_group })
         };
         assert!(signer(165).is_err());
         let mut all = signer(400).unwrap();

@@ -7,9 +7,9 @@ use fontana_proto::{
     SendMode, SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
-    BlockHasher, CongestionControl, ContentKind, DigestKey, DigestList, Entry, FileEntry, Hash,
-    InstanceId, LayerRates, Manifest, ManifestObject, Metadata, RelativePath, SecretKey, Toi, Tsi,
-    manifest_hash,
+    BlockHasher, CongestionControl, ContentKind, DigestKey, DigestList, Entry, FileEntry,
+    GroupNumber, Hash, InstanceId, LayerRates, Manifest, ManifestObject, Metadata, RelativePath,
+    SecretKey, Toi, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -251,5 +251,6 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
 /// The key of a run's lists, which are as long as they may be.
 pub fn digest_signer(instance: InstanceId) -> DigestSigner {
     let key = SecretKey::from_seed(&instance.0.repeat(2).try_into().unwrap());
-    DigestSigner { instance, key, max_bytes: DigestList::MAX_SIZE as u16 }
+    let (max_bytes, first_group) = (DigestList::MAX_SIZE as u16, GroupNumber::default());
+    DigestSigner { instance, key, max_bytes, first_group }
 }
