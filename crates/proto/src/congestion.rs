@@ -15,6 +15,7 @@ mod fixed;
 mod flid;
 pub mod presets;
 mod rlc;
+mod slots;
 mod steps;
 mod subscribe;
 mod waves;

@@ -3,6 +3,7 @@
 //! slot. Otherwise it steps up if the slot had the trigger of the highest layer.
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
+use super::slots::SlotClock;
 use super::steps::Steps;
 use crate::sequence::SequenceTracker;
 use crate::time::Instant;
@@ -17,7 +18,7 @@ const DEAF_SLOTS: u32 = 9;
 pub(super) struct FlidControl {
     steps: Steps,
     slot: Duration,
-    current: Option<u8>,
+    slots: SlotClock,
     lost: u64,
     triggered: bool,
     /// True if the receiver did not receive the slot from its beginning.
@@ -27,10 +28,11 @@ pub(super) struct FlidControl {
 impl FlidControl {
     /// A control that has joined the lowest layer. `rates` are those of the permitted levels.
     pub(super) fn new(flid: &FlidSl, rates: Vec<u64>, now: Instant) -> Self {
+        let length = Duration::from_millis(flid.slot_milliseconds.into());
         Self {
             steps: Steps::new(rates, now),
-            slot: Duration::from_millis(flid.slot_milliseconds.into()),
-            current: None,
+            slot: length,
+            slots: SlotClock::new(length, FlidCci::SLOTS),
             lost: 0,
             triggered: false,
             partial: true,
@@ -60,21 +62,12 @@ impl SubscriptionControl for FlidControl {
     fn on_packet(&mut self, now: Instant, packet: &PacketSeen) {
         let Some(cci) = FlidCci::parse(packet.cci) else { return };
         let Some(lost) = self.steps.on_packet(now, packet, cci.layer) else { return };
-        let ahead = |current: u8| cci.slot.wrapping_sub(current) % FlidCci::SLOTS;
-        match self.current {
-            // A late packet of an earlier slot.
-            Some(current) if ahead(current) >= FlidCci::SLOTS / 2 => {}
-            Some(current) if ahead(current) == 0 => {}
-            current => {
-                self.current = Some(cci.slot);
-                if current.is_some() {
-                    self.on_slot_end(now, packet.has_gap);
-                }
-            }
+        if self.slots.on_packet(now, cci.slot) > 0 {
+            self.on_slot_end(now, packet.has_gap);
         }
         self.lost += lost;
         self.triggered |=
-            cci.trigger && cci.layer == self.steps.top() && self.current == Some(cci.slot);
+            cci.trigger && cci.layer == self.steps.top() && self.slots.current() == Some(cci.slot);
     }
 
     fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker) {

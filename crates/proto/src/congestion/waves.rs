@@ -18,8 +18,6 @@ pub(super) struct Waves {
     pub(super) count: usize,
     /// `T`: number of wave channels.
     pub(super) channels: u8,
-    /// `Q`: number of quiet slots.
-    pub(super) quiet: u8,
     /// `L`: number of packets of the base channel in a slot.
     pub(super) base_packets: u64,
     /// Modulus of the base channel's sequence numbers, a multiple of `L`.
@@ -39,7 +37,6 @@ impl Waves {
             slot,
             count: usize::from(webrc.wave_slots.max(1)),
             channels: webrc.wave_channels(),
-            quiet: webrc.quiet_slots,
             base_packets: webrc.base_packets_per_slot().into(),
             base_modulus: webrc.base_modulus(),
             session_rate: f64::from(webrc.rate_bytes_per_second)

@@ -6,6 +6,7 @@
 //! recommendation. Comments mark deviations with "Not in the RFC".
 
 use super::control::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
+use super::slots::SlotClock;
 use super::waves::Waves;
 use crate::channel::ChannelId;
 use crate::sequence::{Losses, SequenceTracker};
@@ -53,8 +54,10 @@ pub(super) struct WebrcControl {
     /// `MRR_P`: largest rate.
     max_rate: f64,
     max_waves: usize,
-    /// The sender's slot; `None` before the first packet.
-    slot: Option<CurrentSlot>,
+    /// The sender's slot, `CTSI`.
+    slots: SlotClock,
+    /// When it was entered.
+    slot_since: Instant,
     /// Joined waves, beginning with the one that ends with this slot. `NWC` is their number.
     joined: VecDeque<Wave>,
     /// Time of the last join; `None` after the first packet of the wave.
@@ -84,14 +87,6 @@ pub(super) struct WebrcControl {
     epoch_began: Instant,
     next_epoch: Instant,
     last_received: Instant,
-}
-
-/// The slot of the last packets.
-#[derive(Clone, Copy, Debug)]
-struct CurrentSlot {
-    /// `CTSI`
-    number: u8,
-    since: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +153,8 @@ impl WebrcControl {
             packet_bytes: webrc.packet_bytes.into(),
             max_rate,
             max_waves: max_waves.min(waves.count),
-            slot: None,
+            slots: SlotClock::new(waves.slot, waves.channels),
+            slot_since: first.now,
             joined: VecDeque::new(),
             joining: None,
             failed_joins: 0,
@@ -194,13 +190,13 @@ impl WebrcControl {
     /// Enters the slot of a packet: the waves of the slots before have ended.
     fn follow_slot(&mut self, now: Instant, slot: u8) {
         let channels = self.waves.channels;
-        let Some(CurrentSlot { number: current, .. }) = self.slot else {
-            self.slot = Some(CurrentSlot { number: slot, since: now });
+        let before = self.slots.current();
+        let ahead = self.slots.on_packet(now, slot);
+        let Some(current) = before else {
+            self.slot_since = now;
             return;
         };
-        let ahead = (slot + channels - current) % channels;
-        // Otherwise it is a late packet of an earlier slot.
-        if ahead == 0 || ahead > channels - self.waves.quiet / 2 {
+        if ahead == 0 {
             return;
         }
         let (p, base_rate) = (self.waves.decay, self.waves.base_rate);
@@ -224,7 +220,7 @@ impl WebrcControl {
         if self.joined.is_empty() {
             self.joining = None;
         }
-        self.slot = Some(CurrentSlot { number: slot, since: now });
+        self.slot_since = now;
     }
 
     fn leave(&mut self, channel: u8) {
@@ -236,7 +232,8 @@ impl WebrcControl {
         while let Some(wave) = self.joined.pop_back() {
             self.leave(wave.channel);
         }
-        (self.joining, self.slot, self.rates, self.slow_start) = (None, None, None, None);
+        (self.joining, self.rates, self.slow_start) = (None, None, None);
+        self.slots.reset();
         self.arrivals = Arrivals::default();
         self.loss = LossEstimate::default();
         self.last_received = now;
@@ -344,9 +341,8 @@ impl WebrcControl {
             self.loss.on_epoch(EPOCHS_PER_SLOT);
         }
         self.epochs_of_wave = self.epochs_of_wave.saturating_add(epochs);
-        let frozen = self.slot.is_some_and(|slot| {
-            now.saturating_since(slot.since) > (SILENCE * 2).max(self.waves.slot * 2)
-        });
+        let frozen = self.slots.current().is_some()
+            && now.saturating_since(self.slot_since) > (SILENCE * 2).max(self.waves.slot * 2);
         if frozen || now.saturating_since(self.last_received) > SILENCE.max(self.waves.slot) {
             return self.start_again(now);
         }
@@ -404,7 +400,7 @@ impl WebrcControl {
     /// True if the next wave may be joined (section 3.2.3.6).
     fn may_join(&self, now: Instant, rates: Rates) -> bool {
         let count = self.joined.len();
-        let never = self.slot.is_none()
+        let never = self.slots.current().is_none()
             || now < self.loss_event_until
             || self.joining.is_some()
             || count >= self.max_waves
@@ -443,7 +439,7 @@ impl WebrcControl {
     }
 
     fn join(&mut self, now: Instant) {
-        let Some(CurrentSlot { number: slot, .. }) = self.slot else { return };
+        let Some(slot) = self.slots.current() else { return };
         let before = self.joined.len();
         let channel = ((u16::from(slot) + before as u16) % u16::from(self.waves.channels)) as u8;
         self.joined.push_back(Wave { channel, is_received: false });

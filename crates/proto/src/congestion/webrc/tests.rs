@@ -22,7 +22,7 @@ fn ms(milliseconds: u64) -> Instant {
 /// A control after start-up, at this rate in packets per second.
 fn settled(rate: f64) -> WebrcControl {
     let mut control = control();
-    control.slot = Some(CurrentSlot { number: 0, since: Instant::ZERO });
+    control.slots.on_packet(Instant::ZERO, 0);
     control.rates = Some(Rates { average: rate, received: rate });
     control.end_start_up(rate);
     control
