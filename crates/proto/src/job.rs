@@ -8,9 +8,12 @@ use crate::placed::PlacedRun;
 use fontana_fec::{
     CodeProfile, Esi, IdDecoder, Location, Locator, Novelty, ObjectLayout, Plan, Progress, Work,
 };
-use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, SymbolDigest, Toi};
+use fontana_wire::{
+    BlockHasher, CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, SymbolDigest, Toi,
+};
 use std::error::Error;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The subject of an opening, an answer or a failure.
@@ -154,6 +157,9 @@ pub enum ReceiveJob {
     /// Find the wrong symbols of a block whose hash was wrong. Answered by
     /// [`ReceiveDone::Located`] or [`ReceiveDone::Failed`].
     Locate(Box<Search>),
+    /// Find out which copies of source symbols give a block its hash. Answered by
+    /// [`ReceiveDone::Chosen`] or [`ReceiveDone::Failed`].
+    Choose(Box<Choice>),
     /// The block's repair symbols are no longer needed. A driver with a journal records the
     /// outcome. No answer unless it fails: [`ReceiveDone::Failed`].
     Settle {
@@ -316,6 +322,71 @@ impl Search {
     }
 }
 
+/// A block all of whose source symbols are in their places, with other copies of some of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The block.
+    pub block: BlockId,
+    /// The hash of its bytes.
+    pub expected: Hash,
+    /// At most [`MAX_COPIES`](Self::MAX_COPIES) other copies, of different symbols.
+    pub copies: Vec<SymbolCopy>,
+}
+
+/// A source symbol and its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolCopy {
+    /// The symbol.
+    pub esi: Esi,
+    /// Its bytes. The last symbol of an object may lack its padding.
+    pub bytes: Vec<u8>,
+}
+
+impl Choice {
+    /// Symbols of which there may be another copy: each doubles the number of blocks that are
+    /// hashed.
+    pub const MAX_COPIES: usize = 8;
+    /// Bytes that are hashed for one choice, at most: a second of a core.
+    const MAX_HASHED: usize = 1 << 30;
+
+    /// Tries all combinations of copies on the `bytes` of the block. `range` returns the bytes of a
+    /// symbol among them, without padding. The symbols whose copy replaces the one in place; `None`
+    /// if no combination gives the hash.
+    pub fn decide(
+        &self,
+        bytes: &mut [u8],
+        range: impl Fn(Esi) -> Option<Range<usize>>,
+    ) -> Option<Vec<Esi>> {
+        let copies: Vec<_> = self.copies.iter().take(Self::MAX_COPIES).collect();
+        let most = Self::MAX_HASHED.checked_div(bytes.len()).unwrap_or(0);
+        let combinations = 1_usize.checked_shl(copies.len() as u32).unwrap_or(0);
+        let is_right = |bytes: &[u8]| {
+            let mut hasher = BlockHasher::new();
+            hasher.update(bytes);
+            hasher.finalize() == self.expected
+        };
+        if most > 0 && is_right(bytes) {
+            return Some(Vec::new());
+        }
+        // The bytes that are not in place, for each copy.
+        let mut others: Vec<Vec<u8>> = copies.iter().map(|copy| copy.bytes.clone()).collect();
+        for tried in (1..combinations).take(most) {
+            // In the order of the Gray code, each combination differs from the last by one symbol.
+            let at = tried.trailing_zeros() as usize;
+            let (copy, other) = (copies.get(at)?, others.get_mut(at)?);
+            let in_place = bytes.get_mut(range(copy.esi)?)?;
+            in_place.iter_mut().zip(other).for_each(|(byte, other)| std::mem::swap(byte, other));
+            if is_right(bytes) {
+                let gray = tried ^ (tried >> 1);
+                let is_chosen = |&(at, _): &(u32, _)| gray & 1_usize.rotate_left(at) != 0;
+                let chosen = (0..).zip(&copies).filter(is_chosen);
+                return Some(chosen.map(|(_, copy)| copy.esi).collect());
+            }
+        }
+        None
+    }
+}
+
 /// The result of a recovered block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOutcome {
@@ -358,6 +429,14 @@ pub enum ReceiveDone {
         /// The result of the search.
         location: Location,
     },
+    /// Copies of a block's symbols were compared with its hash.
+    Chosen {
+        /// The block.
+        block: BlockId,
+        /// The symbols whose copy replaces the one in place; `None` if no combination of copies
+        /// gives the hash.
+        chosen: Option<Vec<Esi>>,
+    },
     /// An object was committed.
     Committed(Committed),
     /// Everything is on disk, and staging is removed.
@@ -386,4 +465,63 @@ pub enum Committed {
         /// The objects that it lists.
         instance: CarouselInstance,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::Sbn;
+
+    const SYMBOL: usize = 3;
+
+    fn hash(bytes: &[u8]) -> Hash {
+        let mut hasher = BlockHasher::new();
+        hasher.update(bytes);
+        hasher.finalize()
+    }
+
+    fn decide(right: &[u8], placed: &[u8], copies: &[(u32, &[u8])]) -> Option<Vec<u32>> {
+        let copy =
+            |&(esi, bytes): &(u32, &[u8])| SymbolCopy { esi: Esi(esi), bytes: bytes.to_vec() };
+        let choice = Choice {
+            block: BlockId { toi: Toi(1), sbn: Sbn(0) },
+            expected: hash(right),
+            copies: copies.iter().map(copy).collect(),
+        };
+        let range = |Esi(esi): Esi| {
+            let start = esi as usize * SYMBOL;
+            (start < placed.len()).then(|| start..(start + SYMBOL).min(placed.len()))
+        };
+        let chosen = choice.decide(&mut placed.to_vec(), range)?;
+        Some(chosen.into_iter().map(|esi| esi.0).collect())
+    }
+
+    /// Every combination of right and wrong copies, also of the last symbol, which is shorter.
+    #[test]
+    fn the_copies_that_give_the_hash_are_chosen() {
+        let right = b"abcdefghijk";
+        for wrong in 0..16_u32 {
+            let mut placed = right.to_vec();
+            let mut copies: Vec<Vec<u8>> = Vec::new();
+            for symbol in 0..4 {
+                let range = symbol * SYMBOL..(symbol * SYMBOL + SYMBOL).min(right.len());
+                let mut copy = right[range.clone()].to_vec();
+                match wrong >> symbol & 1 {
+                    0 => copy[0] ^= 1,
+                    _ => placed[range.start] ^= 1,
+                }
+                copy.resize(SYMBOL, 0);
+                copies.push(copy);
+            }
+            let copies: Vec<_> = (0..).zip(copies.iter().map(Vec::as_slice)).collect();
+            let expected = (0..4).filter(|symbol| wrong >> symbol & 1 == 1).collect();
+            assert_eq!(decide(right, &placed, &copies), Some(expected), "{wrong:b}");
+        }
+    }
+
+    #[test]
+    fn no_copy_is_chosen_if_none_gives_the_hash() {
+        assert_eq!(decide(b"abcdef", b"abXdef", &[(0, b"abd"), (1, b"xyz")]), None);
+        assert_eq!(decide(b"abcdef", b"abXdef", &[(7, b"abc")]), None, "there is no such symbol");
+    }
 }

@@ -71,6 +71,7 @@
 
 mod channel;
 mod congestion;
+mod counter;
 mod datagram;
 mod endpoint;
 mod event;
@@ -99,8 +100,8 @@ pub use event::{
     TableStatus, TableWarning, Verified,
 };
 pub use job::{
-    BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
-    SavedBlock, Scope, Search, SendDone, SendJob,
+    BlockOutcome, Category, Choice, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe,
+    Saved, SavedBlock, Scope, Search, SendDone, SendJob, SymbolCopy,
 };
 pub use pacer::Pacer;
 pub use placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};

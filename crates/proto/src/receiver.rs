@@ -8,8 +8,11 @@
 //!
 //! Receivers send nothing.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::channel::ChannelId;
 use crate::congestion::PacketSeen;
+use crate::counter::Counter;
 use crate::datagram::{Datagram, DatagramBatch, Ecn};
 use crate::endpoint::{BlockId, Endpoint, SessionKey};
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, TableStatus};
@@ -33,6 +36,7 @@ mod digests;
 mod newer;
 mod reception;
 mod sessions;
+mod sources;
 mod suspicion;
 mod symbols;
 mod transfer;
@@ -79,7 +83,7 @@ struct Silence {
 impl Silence {
     fn end(&mut self, now: Instant) {
         self.since = Some(now);
-        self.packets += 1;
+        self.packets.count(1);
     }
 }
 
@@ -108,14 +112,14 @@ impl Receiver {
         stats.session_packets = self.session_packets();
         for session in self.wanted_sessions() {
             let counters = session.counters;
-            stats.deselected += counters.deselected;
-            stats.control_packets += counters.control;
+            stats.deselected.count(counters.deselected);
+            stats.control_packets.count(counters.control);
             if !session.has_contributed() {
                 continue;
             }
             for channel in session.sequence.channels() {
-                stats.expected += channel.expected;
-                stats.lost += channel.lost;
+                stats.expected.count(channel.expected);
+                stats.lost.count(channel.lost);
             }
         }
         stats
@@ -126,7 +130,7 @@ impl Receiver {
     pub fn session_packets(&self) -> u64 {
         let sessions = self.wanted_sessions().map(|session| session.counters);
         let packets = sessions.map(|own| own.packets.saturating_sub(own.deselected));
-        self.stats.session_packets + packets.sum::<u64>()
+        packets.fold(self.stats.session_packets, u64::saturating_add)
     }
 
     /// Packets that show that a sender of wanted content is there: symbols that fit the content,
@@ -145,8 +149,8 @@ impl Receiver {
             for (index, channel) in session.sequence.channels().enumerate() {
                 match channels.get_mut(index) {
                     Some(sum) => {
-                        sum.expected += channel.expected;
-                        sum.lost += channel.lost;
+                        sum.expected.count(channel.expected);
+                        sum.lost.count(channel.lost);
                     }
                     None => channels.push(channel),
                 }
@@ -252,7 +256,11 @@ impl Receiver {
         let expected = &config.expectation.sources;
         if sessions.len() >= config.limits.max_sessions.max(expected.len()) {
             let is_reserved = expected.contains(&key.source) && !sessions.has_source(key.source);
-            let removed = match sessions.remove_least(now) {
+            let transfer = &self.reception.transfer;
+            let is_doubted = |session: &SessionState| {
+                session.symbols_from.is_some_and(|source| transfer.sources.is_doubted(source))
+            };
+            let removed = match sessions.remove_least(now, is_doubted) {
                 None if is_reserved => sessions.remove_least_of_shared_source(),
                 removed => removed,
             };
@@ -270,25 +278,25 @@ impl Receiver {
 
     fn handle_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
         let bytes = batch.bytes(&datagram.payload).unwrap_or_default();
-        self.stats.datagrams += 1;
-        self.stats.payload_bytes += bytes.len() as u64;
-        self.stats.local_drops += datagram.dropped_before;
+        self.stats.datagrams.count(1);
+        self.stats.payload_bytes.count(bytes.len() as u64);
+        self.stats.local_drops.count(datagram.dropped_before);
         let Ok(packet) = Packet::parse(bytes) else {
-            self.stats.malformed += 1;
+            self.stats.malformed.count(1);
             return;
         };
         if packet.header.extensions.are_of_encrypted() {
-            self.stats.encrypted += 1;
+            self.stats.encrypted.count(1);
             return;
         }
         let key = SessionKey { source: datagram.from.ip(), tsi: packet.header.tsi };
         if !self.config.expectation.includes(key) {
-            self.stats.foreign += 1;
+            self.stats.foreign.count(1);
             return self.reception.report_rejection(key, Rejection::OtherSession);
         }
         let header = &packet.header;
         let Some(at) = self.sessions.find(key).or_else(|| self.admit(now, key, header)) else {
-            self.stats.foreign += 1;
+            self.stats.foreign.count(1);
             return;
         };
         let Some(session) = self.sessions.get_mut(at) else { return };
@@ -299,14 +307,14 @@ impl Receiver {
                 self.silence.end(now);
             }
             if packet.header.toi != Some(Toi::HEAD) {
-                self.stats.foreign += 1;
+                self.stats.foreign.count(1);
                 return;
             }
         }
         let (channel, cci) = (datagram.channel, packet.header.cci);
         let mut lost = Losses::default();
         if self.reception.is_listening() {
-            session.counters.packets += 1;
+            session.counters.packets.count(1);
             // Packets that still arrive on a channel after a leave do not show which ones are lost.
             if self.reception.numbers_packets() && self.channels.is_joined(channel) {
                 lost = session.sequence.on_packet(now, channel, cci, datagram.dropped_before);
@@ -315,7 +323,7 @@ impl Receiver {
                 matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST)
                     || (toi == Toi::DIGESTS && self.reception.is_control(toi))
             };
-            session.counters.control += u64::from(packet.header.toi.is_some_and(is_control));
+            session.counters.control.count(u64::from(packet.header.toi.is_some_and(is_control)));
         }
         let has_gap = session.sequence.has_gap();
         if session.is_wanted(self.reception.has_accepted()) {
@@ -347,7 +355,7 @@ impl Receiver {
             Ok(Some(payload)) => self.on_payload(now, at, datagram, &packet, (toi, &payload)),
             Ok(None) => {}
             Err(_) => {
-                self.stats.invalid += 1;
+                self.stats.invalid.count(1);
                 if let Announced::Tables(tables) = &mut session.announced
                     && toi == Toi::FDT
                 {
@@ -387,7 +395,7 @@ impl Receiver {
             is_control && (session.has_contributed() || discovery.announces_content());
         if !matches!(discovery, Discovery::Nothing) {
             let (mut around, reception) = self.parts();
-            reception.apply(&mut around, at, discovery);
+            reception.apply(&mut around, now, at, discovery);
         }
         if !is_control && let Some(session) = self.sessions.get_mut(at) {
             let (symbol, end) = (payload.symbol, datagram.payload.end);
@@ -396,11 +404,13 @@ impl Receiver {
                 esi: payload.esi,
                 encoding_id: EncodingId(packet.header.codepoint),
                 symbol,
+                source: self.reception.transfer.sources.find(datagram.from),
                 // Symbols are the end of their packet.
-                range: end - symbol.len() as u32..end,
+                range: end.saturating_sub(symbol.len() as u32)..end,
             };
+            session.symbols_from = Some(arrival.source);
             let fresh = self.stats.fresh;
-            self.reception.take(&self.config, session, arrival, &mut self.stats);
+            self.reception.take(&self.config, now, session, arrival, &mut self.stats);
             is_relevant = session.content.is_some()
                 && self.reception.expects(toi)
                 && self.stats.invalid == invalid
@@ -408,7 +418,7 @@ impl Receiver {
             let is_fresh = self.stats.fresh > fresh;
             if is_fresh {
                 session.useful_at = Some(now);
-                self.reception.on_fresh(now, self.stats.fresh - fresh);
+                self.reception.on_fresh(now, self.stats.fresh.saturating_sub(fresh));
             }
             if self.channels.on_content(now, session.key, is_fresh) {
                 let (channels, precedence) = (&mut self.channels, Precedence::Replacing);
@@ -485,7 +495,7 @@ impl Endpoint for Receiver {
         }
         let (mut around, reception) = self.parts();
         reception.check_superseded(&mut around, now);
-        reception.check_idle(now);
+        reception.check_idle(now, around.stats);
         let since = self.silence.since.unwrap_or(Instant::ZERO);
         if self.reception.is_listening() && now.saturating_since(since) >= self.config.silence_after
         {

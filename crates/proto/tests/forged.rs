@@ -11,6 +11,7 @@ use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{EncodingId, Esi, FecScheme, Sbn};
 use fontana_proto::{DecodePolicy, Instant, ObjectFailure, ReceiverEvent, SendMode, SplitMix64};
 use fontana_wire::{HeaderFields, Packet, Toi, emit_payload_id};
+use std::net::SocketAddr;
 use std::time::Duration;
 use world::{
     Content, ReceiverDriver, SenderDriver, Setup, T, TSI, receiver_config, sender, source,
@@ -166,6 +167,56 @@ fn forged_source_symbols_are_found() {
     assert!(outcome.honest <= 212, "{}", outcome.honest);
 }
 
+/// The honest sender, and an attacker with an address of its own that repeats head and manifest and
+/// sends `rate` forged symbols for each honest one, from as many ports as `ports`. Returns the
+/// honest symbols of content that arrived.
+fn honest_beside_other_source(content: &Content, rate: u32, ports: u16) -> u32 {
+    let mut driver = SenderDriver::new(sender(content, &Setup::default(), None), content);
+    let mut config = receiver_config();
+    config.expectation.manifest = Some(content.hash());
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    let mut random = SplitMix64::new(3, 3);
+    let (mut honest, mut next) = (0, 1_u32 << 20);
+    receiver.timeout(Instant::ZERO);
+    for millis in 0..20_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in driver.poll(now) {
+            if receiver.complete_at.is_some() {
+                break;
+            }
+            receiver.maybe_hear(now, source(1), &datagram);
+            if !content_symbol(&datagram) {
+                receiver.maybe_hear(now, source(2), &datagram);
+                continue;
+            }
+            honest += 1;
+            for _ in 0..rate {
+                next += 1;
+                let symbol = forged(6, random.below(6), next, &mut random);
+                let from = SocketAddr::new(source(2), 7701 + (next % u32::from(ports)) as u16);
+                receiver.maybe_hear_from(now, from, &symbol);
+            }
+        }
+        receiver.timeout(now);
+        if receiver.complete_at.is_some() {
+            assert!(receiver.has(content), "a wrong byte was called complete");
+            return honest;
+        }
+    }
+    panic!("{honest} honest: {:?}", receiver.endpoint.stats());
+}
+
+/// A source whose symbols were wrong comes last: blocks are solved from those of others.
+#[test]
+fn a_forger_with_another_address_costs_little_when_it_is_known() {
+    let content = Content::new(&[(1_200 * usize::from(T), 6)], 3);
+    for (rate, ports, most) in [(1, 1, 2), (10, 1, 4), (1, 7, 2), (4, 300, 4)] {
+        let honest = honest_beside_other_source(&content, rate, ports);
+        println!("{rate} forged symbols from {ports} ports for each of {honest} honest ones");
+        assert!(honest <= most * 1_200, "{honest} for 1 200, {rate} forged from {ports} ports");
+    }
+}
+
 /// A sender that sends everything once: the block is complete if the symbols that arrive are as
 /// many as its source symbols, the forged ones and three, and not if they are fewer; also if they
 /// all arrive before the manifest.
@@ -250,6 +301,47 @@ fn every_code_completes_among_forged_symbols() {
         });
         outcome.assert_complete(&world.content);
         assert!(outcome.corruptions() > 0, "{code}");
+    }
+}
+
+/// Codes without surplus symbols, and an attacker in the sender's name that does not stop: copies
+/// of one symbol that differ are kept, and the hash of the block says which is right.
+#[test]
+fn blocks_without_surplus_are_complete_among_forged_symbols_that_do_not_end() {
+    const K: u32 = 100;
+    let none = |_: u8, k: u32| FecScheme::NoCode(NoCode { max_source_block_length: k });
+    let reed_solomon = |_: u8, k: u32| {
+        FecScheme::ReedSolomon(ReedSolomon {
+            code: ReedSolomonCode::Rfc5510,
+            max_source_block_length: k as u16,
+            max_encoding_symbols: k as u16 + 1,
+        })
+    };
+    type Scheme<'s> = &'s dyn Fn(u8, u32) -> FecScheme;
+    let schemes: [(Scheme<'_>, u32); 2] = [(&none, K), (&reed_solomon, K + 1)];
+    for ((scheme, n), (every, loss)) in schemes
+        .into_iter()
+        .flat_map(|scheme| [(90, 0.0), (23, 0.0), (23, 0.1)].map(|attack| (scheme, attack)))
+    {
+        for seed in 0..4 {
+            let content = Content::coded(&[(K as usize * usize::from(T), 1)], seed, 1, scheme);
+            let mut world = World::new(content, seed);
+            world.loss = loss;
+            let codepoint = world.content.objects[&Toi(1)].0.encoding_id().0;
+            let mut count = 0;
+            let outcome = world.run(|random, _| {
+                count += 1;
+                let is_due = count % every == 1;
+                is_due.then(|| forged(codepoint, 0, random.below(n), random)).into_iter().collect()
+            });
+            println!(
+                "code {codepoint}, every {every}, loss {loss}, seed {seed}: {} honest, {} forged",
+                outcome.honest, outcome.forged
+            );
+            outcome.assert_complete(&world.content);
+            let most = if loss > 0.0 { 12 } else { 3 };
+            assert!(outcome.honest <= most * n, "{} honest", outcome.honest);
+        }
     }
 }
 

@@ -593,6 +593,47 @@ fn every_address_of_the_ticket_has_a_place() {
     assert!(receiver.events.iter().any(is_offered), "{:?}", receiver.events);
 }
 
+/// As many addresses as the table has places repeat head and manifest and send forged symbols. The
+/// sender begins when they have been there for three seconds.
+#[test]
+fn addresses_whose_symbols_are_wrong_do_not_keep_the_sender_out() {
+    let content = Content::new(&[(50_000, 2)], 1);
+    let public = control_packets(&content, &Setup::default(), &[Toi::HEAD, Toi::MANIFEST]);
+    let honest = sender(&content, &Setup::default(), Some(&publisher()));
+    let mut driver = SenderDriver::new(honest, &content);
+    driver.starts_at = Instant::ZERO + Duration::from_secs(3);
+    let mut config = receiver_config();
+    config.expectation = pinned(&content);
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    let mut next = 1_u32 << 20;
+    receiver.timeout(Instant::ZERO);
+    for millisecond in 0..13_000 {
+        let now = Instant::ZERO + Duration::from_millis(millisecond);
+        for from in (10..26).map(source) {
+            receiver.maybe_hear(now, from, &public[millisecond as usize % public.len()]);
+            if millisecond % 5 == 0 {
+                next += 1;
+                let mut datagram = Vec::new();
+                let fields = HeaderFields { codepoint: 6, ..HeaderFields::new(TSI, Some(Toi(1))) };
+                fields.emit(&mut datagram);
+                emit_payload_id(EncodingId::RAPTORQ, Sbn(next % 2), Esi(next), &mut datagram);
+                datagram.extend([next.to_be_bytes(); 16].as_flattened());
+                receiver.maybe_hear(now, from, &datagram);
+            }
+        }
+        for datagram in driver.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        receiver.timeout(now);
+        if receiver.complete_at.is_some() {
+            assert!(receiver.has(&content));
+            println!("complete after {} ms of the sender", millisecond - 3_000);
+            return;
+        }
+    }
+    panic!("{:?}", receiver.endpoint.stats());
+}
+
 #[test]
 fn the_version_that_a_receiver_has_is_not_newer() {
     let content = Content::new(&[(1000, 1)], 1);

@@ -336,6 +336,8 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 self.recover(block, recipe, &repair)?
             }
             ReceiveJob::Locate(search) => self.locate(*search)?,
+            // Ids have no copies that differ.
+            ReceiveJob::Choose(choice) => ReceiveDone::Chosen { block: choice.block, chosen: None },
             ReceiveJob::Settle { block, outcome } => {
                 self.settle(block, outcome)?;
                 return Ok(None);

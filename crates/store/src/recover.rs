@@ -123,6 +123,30 @@ impl StagedObject {
         Ok(())
     }
 
+    /// Reads a block into memory, without its padding. `None` if it exceeds the budget.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
+    pub fn read_block<'m>(
+        &self,
+        sbn: Sbn,
+        memory: &'m mut RecoveryMemory,
+    ) -> Result<Option<&'m mut [u8]>, StagingError> {
+        let range = self.placement().block_range(sbn)?;
+        let length = (range.end - range.start) as usize;
+        if length > memory.budget {
+            return Ok(None);
+        }
+        memory.make_room(length, 0);
+        if memory.block.capacity() < length {
+            // Growing the vector would allocate more than is needed.
+            memory.block = Vec::with_capacity(length);
+        }
+        memory.block.resize(length, 0);
+        self.read_at(range.start, &mut memory.block)?;
+        Ok(Some(&mut memory.block))
+    }
+
     /// Reads the block into memory, and recovers it there and on the disk.
     fn recover_in_memory(
         &self,

@@ -218,9 +218,10 @@ impl JobRunner<ReceiveJob> for Placing {
             ReceiveJob::Commit { toi } => ReceiveDone::Committed(Committed::Content { toi }),
             ReceiveJob::Finish => ReceiveDone::Finished,
             // No hash is wrong, so nothing is searched.
-            ReceiveJob::Place(_) | ReceiveJob::Settle { .. } | ReceiveJob::Locate(_) => {
-                return Ok(None);
-            }
+            ReceiveJob::Place(_)
+            | ReceiveJob::Settle { .. }
+            | ReceiveJob::Locate(_)
+            | ReceiveJob::Choose(_) => return Ok(None),
         };
         Ok(Some(Finished::now(done)))
     }

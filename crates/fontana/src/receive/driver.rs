@@ -443,6 +443,7 @@ impl DecidingThread<'_, '_> {
             }
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
             WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
+            WorkerReport::Chosen { block, chosen } => ReceiveDone::Chosen { block, chosen },
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.core.endpoint.handle_done(self.now(), done);

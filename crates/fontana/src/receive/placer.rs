@@ -9,7 +9,7 @@ use super::worker::{BytesJob, Recovery, WorkerReport};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use fontana_net::ReceivedBatch;
-use fontana_proto::{BlockId, BlockOutcome, PlacedRun, Scope, Search, SymbolPlace};
+use fontana_proto::{BlockId, BlockOutcome, Choice, PlacedRun, Scope, Search, SymbolPlace};
 use fontana_store::{Note, StagingError};
 use std::sync::Arc;
 
@@ -31,6 +31,10 @@ pub(super) enum BlockJob {
     Locate {
         object: Arc<OpenObject>,
         search: Box<Search>,
+    },
+    Choose {
+        object: Arc<OpenObject>,
+        choice: Box<Choice>,
     },
     Settle {
         object: Arc<OpenObject>,
@@ -124,6 +128,9 @@ impl Placer {
             }
             BlockJob::Locate { object, search } => {
                 let _ = self.bytes_jobs.send(BytesJob::Locate { object, search });
+            }
+            BlockJob::Choose { object, choice } => {
+                let _ = self.bytes_jobs.send(BytesJob::Choose { object, choice });
             }
             BlockJob::Settle { object, block, outcome } => {
                 let (toi, sbn) = (block.toi.0 as u32, block.sbn);
@@ -236,6 +243,7 @@ impl BlockJob {
             Self::Place { run, .. } => run.block.toi,
             Self::Recover(recovery) => recovery.block.toi,
             Self::Locate { search, .. } => search.block.toi,
+            Self::Choose { choice, .. } => choice.block.toi,
             Self::Settle { block, .. } => block.toi,
         })
     }

@@ -58,6 +58,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                     self.hand_to_placer(BlockJob::Locate { object, search });
                 }
             }
+            ReceiveJob::Choose(choice) => {
+                if let Some(object) = self.objects.get(&choice.block.toi).cloned() {
+                    self.hand_to_placer(BlockJob::Choose { object, choice });
+                }
+            }
             ReceiveJob::Settle { block, outcome } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
                     self.hand_to_placer(BlockJob::Settle { object, block, outcome });

@@ -121,6 +121,7 @@ impl Target {
             | ReceiveJob::Solve { .. }
             | ReceiveJob::Recover { .. }
             | ReceiveJob::Locate(_)
+            | ReceiveJob::Choose(_)
             | ReceiveJob::Settle { .. } => return None,
         };
         Some(result.unwrap_or_else(|error| TargetReport::Failed { scope, error }))

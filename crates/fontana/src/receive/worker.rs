@@ -7,7 +7,7 @@ use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Esi, IdDecoder, Location, Progress, Work};
-use fontana_proto::{BlockId, Recipe, Scope, Search, SymbolPlace};
+use fontana_proto::{BlockId, Choice, Recipe, Scope, Search, SymbolPlace};
 use fontana_store::RecoveryMemory;
 use fontana_wire::Hash;
 use std::collections::BTreeMap;
@@ -27,6 +27,11 @@ pub(super) enum BytesJob {
     Locate {
         object: Arc<OpenObject>,
         search: Box<Search>,
+    },
+    /// Choose among copies of a block's symbols.
+    Choose {
+        object: Arc<OpenObject>,
+        choice: Box<Choice>,
     },
 }
 
@@ -54,6 +59,7 @@ pub(super) enum WorkerReport {
     Solved { block: BlockId, decoder: Box<dyn IdDecoder>, progress: Progress },
     Recovered { block: BlockId, hash: Hash },
     Located { block: BlockId, location: Location },
+    Chosen { block: BlockId, chosen: Option<Vec<Esi>> },
     Failed { scope: Scope, error: Error },
 }
 
@@ -95,6 +101,7 @@ impl BytesJob {
         let block = match &self {
             Self::Recover(recovery) => recovery.block,
             Self::Locate { search, .. } => search.block,
+            Self::Choose { choice, .. } => choice.block,
         };
         let _block = tracing::debug_span!("block", toi = %block.toi, sbn = block.sbn.0).entered();
         let report = match self {
@@ -105,6 +112,10 @@ impl BytesJob {
             Self::Locate { object, search } => locate(&object, *search, memory).map(|location| {
                 tracing::debug!(?location, "searched for wrong symbols");
                 WorkerReport::Located { block, location }
+            }),
+            Self::Choose { object, choice } => choose(&object, &choice, memory).map(|chosen| {
+                tracing::debug!(?chosen, "chose among copies of symbols");
+                WorkerReport::Chosen { block, chosen }
             }),
         };
         let failed = |error| WorkerReport::Failed { scope: Scope::Object(block.toi), error };
@@ -130,6 +141,21 @@ fn locate(
     let sbn = search.block.sbn;
     object.staged.add_to_search(sbn, &mut locator, memory, places(&search.repair))?;
     Ok(locator.locate(search.locating))
+}
+
+/// Blocks that do not fit into memory have no choice.
+fn choose(
+    object: &OpenObject,
+    choice: &Choice,
+    memory: &mut RecoveryMemory,
+) -> Result<Option<Vec<Esi>>, Error> {
+    let sbn = choice.block.sbn;
+    let range = |esi| {
+        let range = object.staged.bytes_in_block(sbn, esi, 1)?;
+        Some(range.start as usize..range.end as usize)
+    };
+    let bytes = object.staged.read_block(sbn, memory)?;
+    Ok(bytes.and_then(|bytes| choice.decide(bytes, range)))
 }
 
 fn recover(recovery: Recovery, memory: &mut RecoveryMemory) -> Result<Hash, Error> {

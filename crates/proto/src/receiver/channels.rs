@@ -10,6 +10,7 @@ use crate::congestion::{
     FirstChannel, FixedChannels, Membership, PacketSeen, SubscriptionControl, SubscriptionError,
     SubscriptionLimits, subscribe,
 };
+use crate::counter::Counter;
 use crate::endpoint::SessionKey;
 use crate::event::{ReceiverEvent, ReceiverOutput};
 use crate::sequence::SequenceTracker;
@@ -159,7 +160,7 @@ impl Channels {
         packet: &PacketSeen,
     ) {
         self.now = now;
-        self.reported.bytes += bytes as u64;
+        self.reported.bytes.count(bytes as u64);
         if packet.channel == ChannelId::BASE && self.is_joined(ChannelId::BASE) {
             let after = now.saturating_since(self.base_joined_at);
             self.base_received_after.get_or_insert(after);
@@ -233,8 +234,9 @@ impl Channels {
     }
 
     fn report_level(&mut self, now: Instant) -> ReceiverEvent {
-        let nanos = now.saturating_since(self.reported.at).as_nanos().max(1);
-        let rate = u128::from(self.reported.bytes) * 1_000_000_000 / nanos;
+        let nanos = now.saturating_since(self.reported.at).as_nanos();
+        let per_second = u128::from(self.reported.bytes).saturating_mul(1_000_000_000);
+        let rate = per_second.checked_div(nanos).unwrap_or(0);
         self.reported = Report { channels: self.joined.len(), at: now, bytes: 0 };
         ReceiverEvent::Level {
             // A channel is a u8.

@@ -3,6 +3,7 @@
 mod block;
 
 use super::symbols::{SymbolRun, symbol_fits};
+use crate::counter::Counter;
 use block::ControlBlock;
 use fontana_fec::{Esi, ObjectLayout, Oti, Sbn};
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ impl Collector {
         let k = self.layout.source_symbols(sbn)?;
         let oti = self.layout.oti();
         let size = usize::from(oti.symbol_size);
-        self.received += 1;
+        self.received.count(1);
         let block = match self.blocks.entry(sbn) {
             Entry::Occupied(block) => block.into_mut(),
             Entry::Vacant(block) => {
@@ -92,7 +93,8 @@ impl Collector {
         for (esi, symbol) in (0..k).map(Esi).zip(symbols.chunks_exact(size)) {
             for piece in self.layout.symbol_pieces(sbn, esi) {
                 let to = piece.in_object.start as usize..piece.in_object.end as usize;
-                let from = piece.in_symbol.start..piece.in_symbol.start + to.len();
+                let start = piece.in_symbol.start;
+                let from = start..start.saturating_add(to.len());
                 if let (Some(to), Some(from)) = (self.bytes.get_mut(to), symbol.get(from)) {
                     to.copy_from_slice(from);
                 }
@@ -101,7 +103,7 @@ impl Collector {
         if self.layout.block_count() > 1 {
             *block = Block::Complete;
         }
-        self.blocks_missing = self.blocks_missing.saturating_sub(1);
+        self.blocks_missing.discount(1);
         (self.blocks_missing == 0).then(|| std::mem::take(&mut self.bytes))
     }
 }

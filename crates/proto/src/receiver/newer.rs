@@ -1,5 +1,6 @@
 //! A newer version than the accepted one, and how long the accepted one is still received.
 
+use crate::counter::Counter;
 use crate::endpoint::SessionKey;
 use crate::event::ReceiverEvent;
 use crate::time::Instant;
@@ -48,7 +49,7 @@ impl NewerVersion {
     /// `count` symbols of use have arrived.
     pub(super) fn on_fresh(&mut self, now: Instant, count: u64) {
         self.useful_at = Some(now);
-        self.symbols_left = self.symbols_left.saturating_sub(count);
+        self.symbols_left.discount(count);
     }
 
     /// Jobs are running that may complete the accepted version.

@@ -11,13 +11,14 @@ use super::newer::NewerVersion;
 use super::sessions::{
     Announced, ContentId, Metadata, SessionIndex, SessionState, Sessions, Standing,
 };
+use super::sources::SourceId;
 use super::suspicion::IDLE;
-use super::transfer::{Taken, Transfer};
+use super::transfer::{Incoming, SymbolContent, Taken, Transfer};
 use super::unverified::UnverifiedSymbols;
+use crate::counter::Counter;
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::{ReceiveDone, ReceiveJob, Scope};
-use crate::placed::{SlabSymbols, SymbolBytes};
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{Hash, Manifest, Packet, Payload, SymbolDigest, Toi};
@@ -84,6 +85,7 @@ pub(super) struct Arrival<'a> {
     pub(super) esi: Esi,
     pub(super) encoding_id: EncodingId,
     pub(super) symbol: &'a [u8],
+    pub(super) source: SourceId,
     /// The place in the slab.
     pub(super) range: Range<u32>,
 }
@@ -244,15 +246,16 @@ impl Reception {
     pub(super) fn apply(
         &mut self,
         around: &mut Surroundings<'_>,
+        now: Instant,
         at: SessionIndex,
         discovery: Discovery,
     ) {
         let Some(session) = around.sessions.get_mut(at) else { return };
         match discovery {
             Discovery::Nothing => {}
-            Discovery::Malformed => around.stats.malformed += 1,
+            Discovery::Malformed => around.stats.malformed.count(1),
             Discovery::Head(event) => {
-                self.place_early(around.config, session, around.stats);
+                self.place_early(around.config, now, session, around.stats);
                 if event.is_some() {
                     self.offer(around, at, event);
                 }
@@ -324,7 +327,7 @@ impl Reception {
         self.open(around, findings);
         for session in around.sessions.iter_mut() {
             let cost = session.early.discard(|toi| !self.expects(toi));
-            self.early_cost -= cost;
+            self.early_cost.discount(cost);
         }
         if let Some(version) = version {
             (self.accepted_version, self.newest_version) = (Some(version), version);
@@ -363,7 +366,8 @@ impl Reception {
             }
         }
         for session in around.sessions.iter_mut() {
-            self.early_cost -= self.catalog.discard_useless(&mut session.early);
+            let cost = self.catalog.discard_useless(&mut session.early);
+            self.early_cost.discount(cost);
         }
         self.check_catalog(around.channels);
     }
@@ -396,7 +400,8 @@ impl Reception {
 
     /// Frees what a session holds that is refused or removed.
     pub(super) fn forget(&mut self, session: &mut SessionState, channels: &mut Channels) {
-        self.early_cost -= session.early.discard(|_| true);
+        let cost = session.early.discard(|_| true);
+        self.early_cost.discount(cost);
         channels.withdraw(session.key);
     }
 
@@ -429,7 +434,7 @@ impl Reception {
         if let Some(newer) = &mut self.newer {
             newer.on_fresh(now, count);
         }
-        if self.transfer.has_suspects() {
+        if self.transfer.has_suspects() || self.transfer.holds_symbols() {
             self.idle_since = Some(now);
         }
     }
@@ -440,10 +445,14 @@ impl Reception {
         self.idle_since.map(|since| since + IDLE)
     }
 
-    /// Searches blocks for wrong symbols if no symbol of use has arrived for a while.
-    pub(super) fn check_idle(&mut self, now: Instant) {
+    /// Uses symbols of doubted sources, and searches blocks for wrong symbols, if no symbol of use
+    /// has arrived for a while.
+    pub(super) fn check_idle(&mut self, now: Instant, stats: &mut ReceiverStats) {
         if self.idle_at().is_some_and(|due| due <= now) {
             self.idle_since = None;
+            for block in self.transfer.stop_holding() {
+                self.use_unverified(block, stats);
+            }
             self.transfer.on_idle(&mut self.outputs);
         }
     }
@@ -498,58 +507,56 @@ impl Reception {
     pub(super) fn take(
         &mut self,
         config: &ReceiverConfig,
+        now: Instant,
         session: &mut SessionState,
         arrival: Arrival<'_>,
         stats: &mut ReceiverStats,
     ) {
-        let Arrival { block, esi, encoding_id, symbol, ref range } = arrival;
+        let Arrival { block, esi, encoding_id, symbol, source, ref range } = arrival;
         let digest = || SymbolDigest::of(block.toi, block.sbn, esi, symbol);
         if !session.digest_signers.is_empty() && !self.digests.admits(digest) {
-            stats.unannounced += u64::from(self.phase == Phase::Listening);
+            stats.unannounced.count(u64::from(self.phase == Phase::Listening));
             return;
         }
         if session.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
-            let length = symbol.len();
-            let in_slab =
-                |start, length: usize| SymbolBytes::InSlab(SlabSymbols::one(start, length as u32));
-            let bytes = in_slab(range.start, length);
-            let out = &mut self.outputs;
-            let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+            let incoming = Incoming { block, esi, encoding_id, source };
+            let content = SymbolContent::InSlab { bytes: symbol, start: range.start };
+            let taken = self.transfer.take(&incoming, content, &mut self.outputs);
             if taken == Taken::Invalid
-                && let Some(run) = self.transfer.symbol_run(block, esi, encoding_id, length)
+                && let Some(run) = self.transfer.symbol_run(block, esi, encoding_id, symbol.len())
             {
                 for (esi, at) in run.symbols() {
-                    let length = at.len();
-                    let bytes = in_slab(range.start + at.start as u32, length);
-                    let out = &mut self.outputs;
-                    let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+                    let incoming = Incoming { esi, ..incoming };
+                    let start = range.start.saturating_add(at.start as u32);
+                    let bytes = symbol.get(at).unwrap_or_default();
+                    let content = SymbolContent::InSlab { bytes, start };
+                    let taken = self.transfer.take(&incoming, content, &mut self.outputs);
                     self.count(taken, session, stats);
                     if taken == Taken::Unverified {
-                        let symbol = symbol.get(at).unwrap_or_default();
-                        self.store_unverified(config, block, esi, encoding_id, symbol);
+                        self.store_unverified(config, now, &incoming, bytes, stats);
                     }
                 }
                 return;
             }
             self.count(taken, session, stats);
             if taken == Taken::Unverified {
-                self.store_unverified(config, block, esi, encoding_id, symbol);
+                self.store_unverified(config, now, &incoming, symbol, stats);
             }
             return;
         }
         if self.catalog.is_useless(block.toi) {
-            stats.late += 1;
+            stats.late.count(1);
             return;
         }
         if !self.expects(block.toi) {
             // Junk, or an object that only another version has.
             let is_counted =
                 session.standing == Standing::Accepted && self.phase == Phase::Listening;
-            stats.invalid += u64::from(is_counted);
+            stats.invalid.count(u64::from(is_counted));
             return;
         }
         if !self.store_early(config, session, &arrival) {
-            stats.without_room += 1;
+            stats.without_room.count(1);
         }
     }
 
@@ -558,7 +565,7 @@ impl Reception {
     fn count(&self, taken: Taken, session: &mut SessionState, stats: &mut ReceiverStats) {
         if self.phase == Phase::Listening {
             stats.count(taken);
-            session.counters.deselected += u64::from(taken == Taken::Deselected);
+            session.counters.deselected.count(u64::from(taken == Taken::Deselected));
         }
     }
 
@@ -575,7 +582,7 @@ impl Reception {
                     Scope::Session => self.transfer.opening(),
                     Scope::Object(toi) => vec![toi],
                 };
-                around.stats.session_packets += saved.session_packets;
+                around.stats.session_packets.count(saved.session_packets);
                 let verified = self.catalog.verified(around.config);
                 let symbols = self.transfer.restore(&saved, verified, out);
                 if symbols > 0 {
@@ -585,7 +592,7 @@ impl Reception {
                     self.transfer.on_opened(toi, out);
                 }
                 for session in around.sessions.iter_mut() {
-                    self.place_early(around.config, session, around.stats);
+                    self.place_early(around.config, now, session, around.stats);
                 }
             }
             ReceiveDone::Solved { block, decoder, progress } => {
@@ -594,7 +601,7 @@ impl Reception {
             }
             ReceiveDone::Recovered { block, hash } => {
                 let is_corrupt = self.transfer.on_recovered(block, hash, out);
-                around.stats.corrupt_blocks += u64::from(is_corrupt);
+                around.stats.corrupt_blocks.count(u64::from(is_corrupt));
                 if let Some(newer) = self.newer.as_mut().filter(|_| is_corrupt) {
                     newer.on_corrupt();
                 }
@@ -607,6 +614,10 @@ impl Reception {
                 if self.transfer.has_suspects() {
                     self.idle_since = Some(now);
                 }
+            }
+            ReceiveDone::Chosen { block, chosen } => {
+                self.transfer.on_chosen(block, chosen.as_deref(), out);
+                self.use_unverified(block, around.stats);
             }
             ReceiveDone::Committed(committed) => {
                 self.catalog.on_committed(around.config, committed, &mut self.transfer, out);
@@ -704,11 +715,11 @@ impl Reception {
 impl ReceiverStats {
     fn count(&mut self, taken: Taken) {
         match taken {
-            Taken::Fresh => self.fresh += 1,
-            Taken::Duplicate => self.duplicates += 1,
-            Taken::Late | Taken::Unverified => self.late += 1,
-            Taken::Invalid => self.invalid += 1,
-            Taken::NoRoom => self.without_room += 1,
+            Taken::Fresh => self.fresh.count(1),
+            Taken::Duplicate | Taken::Disputed => self.duplicates.count(1),
+            Taken::Late | Taken::Unverified => self.late.count(1),
+            Taken::Invalid => self.invalid.count(1),
+            Taken::NoRoom => self.without_room.count(1),
             // Counted with their session.
             Taken::Deselected => {}
         }

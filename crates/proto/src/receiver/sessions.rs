@@ -1,6 +1,7 @@
 //! Sessions on the joined channels, and what the receiver knows of each.
 
 use super::digests::DigestSigner;
+use super::sources::SourceId;
 use crate::endpoint::SessionKey;
 use crate::sequence::SequenceTracker;
 use crate::time::Instant;
@@ -89,6 +90,8 @@ pub(super) struct SessionState {
     pub(super) last_received: Instant,
     /// Time of the last symbol of use: of a manifest before content is accepted, then of content.
     pub(super) useful_at: Option<Instant>,
+    /// The source of the last symbol of content.
+    pub(super) symbols_from: Option<SourceId>,
 }
 
 /// Runs of a sender whose lists of digests a session may have.
@@ -103,6 +106,8 @@ enum Removal {
     Repeater(Instant),
     /// Its content is not known or not wanted. With the time of its last packet.
     Unwanted { has_content: bool, last_received: Instant },
+    /// The source of its symbols is [doubted](super::sources). With the time of its first packet.
+    Doubted(Instant),
     /// It carries wanted content, and has brought no symbol of use for [`KEPT_FOR`]. With the time
     /// of the last one.
     Useless(Instant),
@@ -123,6 +128,7 @@ impl SessionState {
             first_received: now,
             last_received: now,
             useful_at: None,
+            symbols_from: None,
         }
     }
 
@@ -137,7 +143,7 @@ impl SessionState {
     }
 
     /// Why it may leave a full table. `None`: it may not.
-    fn removal(&self, now: Instant, too_many_repeaters: bool) -> Option<Removal> {
+    fn removal(&self, now: Instant, too_many_repeaters: bool, is_doubted: bool) -> Option<Removal> {
         if too_many_repeaters && self.is_repeater() {
             return Some(Removal::Repeater(self.first_received));
         }
@@ -146,6 +152,9 @@ impl SessionState {
                 has_content: self.content.is_some(),
                 last_received: self.last_received,
             }),
+            Standing::Offered | Standing::Accepted if is_doubted => {
+                Some(Removal::Doubted(self.first_received))
+            }
             Standing::Offered | Standing::Accepted => {
                 let useful_at = self.useful_at.unwrap_or(self.first_received);
                 let is_kept = now.saturating_since(useful_at) < KEPT_FOR;
@@ -297,10 +306,15 @@ impl Sessions {
     }
 
     /// Removes the session that matters least. `None` if each of them has brought a symbol of use
-    /// within [`KEPT_FOR`].
-    pub(super) fn remove_least(&mut self, now: Instant) -> Option<SessionState> {
+    /// within [`KEPT_FOR`], from a source that is not doubted.
+    pub(super) fn remove_least(
+        &mut self,
+        now: Instant,
+        is_doubted: impl Fn(&SessionState) -> bool,
+    ) -> Option<SessionState> {
         let repeaters = self.states.iter().filter(|state| state.is_repeater()).count();
-        let removal = |state: &SessionState| state.removal(now, repeaters > MAX_REPEATERS);
+        let removal =
+            |state: &SessionState| state.removal(now, repeaters > MAX_REPEATERS, is_doubted(state));
         let candidates = self.states.iter().enumerate();
         let candidates = candidates.filter_map(|(at, state)| Some((removal(state)?, at)));
         let (_, at) = candidates.min()?;

@@ -21,6 +21,7 @@
 //! that a block receives, [`MAX_SEARCHES`] of these are the most that an attacker can cause, at any
 //! rate of packets: the work in a minute is in proportion to the packets that arrive in it.
 
+use crate::counter::Counter;
 use fontana_fec::{Esi, Factors, FecScheme, Located, Location, Locator, Work};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -104,9 +105,15 @@ impl SearchLimits {
         (limits.least <= most).then_some(Self { most, ..limits })
     }
 
+    /// The limits of a block that is solved from the symbols of one source, while those of others
+    /// wait: a few of them may be wrong.
+    pub(super) fn of_one_source(self) -> Self {
+        Self { most: self.most.min(MIN_LIMIT), ..self }
+    }
+
     /// Symbols that are missing for the first search of a block with so many `available` ones.
     pub(super) fn first_wanted(&self, available: u32) -> u32 {
-        (self.source_symbols + self.least).saturating_sub(available)
+        self.source_symbols.saturating_add(self.least).saturating_sub(available)
     }
 
     /// `lack` more symbols, or as many as may be collected.
@@ -177,7 +184,7 @@ impl SearchRecord {
 
     /// Counts a search of so many symbols.
     pub(super) fn on_search(&mut self, available: u32) {
-        self.searches += 1;
+        self.searches.count(1);
         self.searched = available;
     }
 
@@ -185,7 +192,7 @@ impl SearchRecord {
     pub(super) fn begins_idle(&mut self, available: u32) -> bool {
         let begins =
             self.searches > 0 && self.idle_searches < IDLE_SEARCHES && available > self.searched;
-        self.idle_searches += u32::from(begins);
+        self.idle_searches.count(u32::from(begins));
         begins
     }
 
@@ -196,7 +203,7 @@ impl SearchRecord {
 
     /// All symbols agreed. Whether that has been shown often enough.
     pub(super) fn on_agreed(&mut self) -> bool {
-        self.agreements += 1;
+        self.agreements.count(1);
         self.agreements >= AGREEMENTS
     }
 
@@ -235,7 +242,7 @@ impl Suspects {
         let free_slots = free_slots.collect();
         let repair: BTreeSet<Esi> = repair.iter().filter(|esi| !is_empty(esi)).copied().collect();
         let in_place = source.iter().filter(|&&is_here| is_here).count();
-        let available = (in_place + repair.len()) as u32;
+        let available = in_place.saturating_add(repair.len()) as u32;
         Self { source, repair, available, free_slots, wanted: 0 }
     }
 
@@ -257,8 +264,8 @@ impl Suspects {
             None => self.repair.insert(esi),
         };
         if is_fresh {
-            self.available += 1;
-            self.wanted = self.wanted.saturating_sub(1);
+            self.available.count(1);
+            self.wanted.discount(1);
         }
         is_fresh
     }
@@ -270,7 +277,7 @@ impl Suspects {
                 Some(is_here) => std::mem::replace(is_here, false),
                 None => self.repair.remove(esi),
             };
-            self.available -= u32::from(was_here);
+            self.available.discount(was_here.into());
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usiz
     }
     // The object ends in its last pieces, of the last sub-blocks: the bytes of a symbol that are in
     // the object are followed by all of its padding.
-    let in_object = |p: SymbolPiece| (p.in_object.end - p.in_object.start) as usize;
+    let in_object = |p: SymbolPiece| p.in_object.end.saturating_sub(p.in_object.start) as usize;
     bytes > 0 && layout.symbol_pieces(sbn, esi).map(in_object).sum::<usize>() == bytes
 }
 
@@ -42,17 +42,20 @@ impl SymbolRun {
         if !(2..=MAX_SYMBOLS).contains(&count) {
             return None;
         }
-        let last = Esi(first.0.checked_add(count as u32 - 1)?);
+        let before_last = count.saturating_sub(1);
+        let last = Esi(first.0.checked_add(before_last as u32)?);
         // If the block has the last one, it has those before.
         let run = Self { first, symbol_size, bytes };
-        symbol_fits(layout, sbn, last, bytes - (count - 1) * symbol_size).then_some(run)
+        let rest = bytes.saturating_sub(before_last.saturating_mul(symbol_size));
+        symbol_fits(layout, sbn, last, rest).then_some(run)
     }
 
     /// The symbols, and their places in the payload.
     pub(super) fn symbols(self) -> impl Iterator<Item = (Esi, Range<usize>)> {
         let Self { first, symbol_size, bytes } = self;
         let starts = (0..bytes).step_by(symbol_size);
-        (first.0..).map(Esi).zip(starts.map(move |at| at..bytes.min(at + symbol_size)))
+        let ends = move |at: usize| bytes.min(at.saturating_add(symbol_size));
+        (first.0..).map(Esi).zip(starts.map(move |at| at..ends(at)))
     }
 }
 

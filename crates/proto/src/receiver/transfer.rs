@@ -1,11 +1,13 @@
 //! What a receiver has accepted: objects, their blocks, and what is missing of them.
 
 use super::config::{DecodePolicy, ReceiverLimits};
+use super::sources::{SourceId, Sources};
 use super::symbols::{SymbolRun, symbol_fits};
+use crate::counter::Counter;
 use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
-use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved};
-use crate::placed::{PlacedRun, SymbolBytes};
+use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolCopy};
+use crate::placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};
 use block::{Block, Sequel};
 use fontana_fec::{
     EncodingId, Esi, IdDecoder, Location, ObjectLayout, Plan, PlanCache, Progress, Sbn,
@@ -17,6 +19,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 mod block;
+mod copies;
 mod object;
 
 pub(super) use block::Taken;
@@ -43,10 +46,51 @@ pub(super) struct Transfer {
     waiting: VecDeque<BlockId>,
     /// Blocks that collect symbols until the wrong ones are found.
     suspects: BTreeSet<BlockId>,
+    /// Blocks of which symbols of doubted sources wait.
+    holding: BTreeSet<BlockId>,
+    pub(super) sources: Sources,
+    /// A block that uses waiting symbols of a source from now on.
+    usable: Option<BlockId>,
     source_symbols: u64,
     symbols_wanted: u64,
     /// Sum of [`Object::missing`].
     missing: usize,
+}
+
+/// A symbol of an open object, without its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    pub(super) block: BlockId,
+    pub(super) esi: Esi,
+    pub(super) encoding_id: EncodingId,
+    pub(super) source: SourceId,
+}
+
+/// The bytes of a symbol.
+#[derive(Debug)]
+pub(super) enum SymbolContent<'a> {
+    /// They are in the slab of the batch, from `start` on.
+    InSlab { bytes: &'a [u8], start: u32 },
+    /// They were copied.
+    Saved(Vec<u8>),
+}
+
+impl SymbolContent<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::InSlab { bytes, .. } => bytes,
+            Self::Saved(bytes) => bytes,
+        }
+    }
+
+    fn into_symbol_bytes(self) -> SymbolBytes {
+        match self {
+            Self::InSlab { bytes, start } => {
+                SymbolBytes::InSlab(SlabSymbols::one(start, bytes.len() as u32))
+            }
+            Self::Saved(bytes) => SymbolBytes::Saved(bytes),
+        }
+    }
 }
 
 /// What a block that some symbols have arrived of needs.
@@ -58,6 +102,14 @@ pub(super) enum Need {
     Unknown,
     /// More symbols.
     More,
+}
+
+/// What a symbol leads to.
+#[derive(Debug)]
+enum Next {
+    /// The bytes of its block are to be worked on.
+    Work,
+    FollowUp(Sequel),
 }
 
 /// Block lengths whose plans are cached: an object has two at most, and one follows the other. Each
@@ -89,6 +141,9 @@ impl Transfer {
             working: 0,
             waiting: VecDeque::new(),
             suspects: BTreeSet::new(),
+            holding: BTreeSet::new(),
+            sources: Sources::default(),
+            usable: None,
             source_symbols: 0,
             symbols_wanted: 0,
             missing: 0,
@@ -121,9 +176,10 @@ impl Transfer {
             return;
         }
         if let Some(object) = self.objects.remove(&toi) {
-            self.missing -= object.missing();
-            self.source_symbols -= object.layout.total_source_symbols();
-            self.symbols_wanted = self.symbols_wanted.saturating_sub(object.symbols_wanted());
+            self.missing.discount(object.missing());
+            let symbols = object.layout.total_source_symbols();
+            self.source_symbols.discount(symbols);
+            self.symbols_wanted.discount(object.symbols_wanted());
             self.deselected.insert(toi);
         }
     }
@@ -131,7 +187,8 @@ impl Transfer {
     /// How many of a range of objects [are known](Self::contains).
     pub(super) fn count_known(&self, range: RangeInclusive<Toi>) -> usize {
         // None is in both.
-        self.objects.range(range.clone()).count() + self.refused.range(range).count()
+        let opened = self.objects.range(range.clone()).count();
+        opened.saturating_add(self.refused.range(range).count())
     }
 
     /// Adds an object that the driver has been asked to open.
@@ -151,8 +208,8 @@ impl Transfer {
             })
             .collect();
         let count = blocks.len() as u32;
-        self.source_symbols += layout.total_source_symbols();
-        self.symbols_wanted += layout.total_source_symbols();
+        self.source_symbols.count(layout.total_source_symbols());
+        self.symbols_wanted.count(layout.total_source_symbols());
         let object = Object {
             layout,
             block_hashes,
@@ -162,7 +219,7 @@ impl Transfer {
             packets: 0,
             state: ObjectState::Opening,
         };
-        self.missing += object.missing();
+        self.missing.count(object.missing());
         self.objects.insert(toi, object);
     }
 
@@ -171,8 +228,7 @@ impl Transfer {
         let object = self.objects.get_mut(&toi)?;
         let before = object.missing();
         let result = change(object);
-        self.missing += object.missing();
-        self.missing -= before;
+        self.missing.change_part(before, object.missing());
         Some(result)
     }
 
@@ -184,11 +240,9 @@ impl Transfer {
     }
 
     fn count(&mut self, Changed { missing, symbols_wanted, decoder_bytes }: &Changed) {
-        self.missing = self.missing + missing.after - missing.before;
-        self.symbols_wanted =
-            (self.symbols_wanted + symbols_wanted.after).saturating_sub(symbols_wanted.before);
-        self.decoder_bytes =
-            (self.decoder_bytes + decoder_bytes.after).saturating_sub(decoder_bytes.before);
+        self.missing.change_part(missing.before, missing.after);
+        self.symbols_wanted.change_part(symbols_wanted.before, symbols_wanted.after);
+        self.decoder_bytes.change_part(decoder_bytes.before, decoder_bytes.after);
     }
 
     /// The driver has made room for the object.
@@ -217,7 +271,7 @@ impl Transfer {
                 object.symbols_wanted()
             });
             if let Some(wanted) = wanted {
-                self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted);
+                self.symbols_wanted.discount(wanted);
                 out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectDone { toi, verified }));
             }
         }
@@ -248,9 +302,9 @@ impl Transfer {
     /// Forgets an object.
     pub(super) fn remove(&mut self, toi: Toi) {
         if let Some(object) = self.objects.remove(&toi) {
-            self.missing -= object.missing();
-            self.symbols_wanted = self.symbols_wanted.saturating_sub(object.symbols_wanted());
-            self.decoder_bytes = self.decoder_bytes.saturating_sub(object.decoder_bytes());
+            self.missing.discount(object.missing());
+            self.symbols_wanted.discount(object.symbols_wanted());
+            self.decoder_bytes.discount(object.decoder_bytes());
         }
     }
 
@@ -277,16 +331,15 @@ impl Transfer {
             || self.deselected.contains(&toi)
     }
 
-    /// Takes a symbol of an open object; `bytes` is its length.
+    /// Takes a symbol of an open object.
     pub(super) fn take(
         &mut self,
-        block: BlockId,
-        esi: Esi,
-        encoding_id: EncodingId,
-        bytes: usize,
-        symbol: SymbolBytes,
+        symbol: &Incoming,
+        content: SymbolContent<'_>,
         out: &mut VecDeque<ReceiverOutput>,
     ) -> Taken {
+        let &Incoming { block, esi, encoding_id, source } = symbol;
+        let length = content.bytes().len();
         if self.refused.contains(&block.toi) {
             return Taken::Late;
         }
@@ -295,12 +348,12 @@ impl Transfer {
         }
         let Some(object) = self.objects.get_mut(&block.toi) else { return Taken::Invalid };
         if object.layout.encoding_id() != encoding_id
-            || !symbol_fits(&object.layout, block.sbn, esi, bytes)
+            || !symbol_fits(&object.layout, block.sbn, esi, length)
         {
             return Taken::Invalid;
         }
         if object.enough < object.blocks.len() {
-            object.packets += 1;
+            object.packets.count(1);
         }
         if object.state != ObjectState::Receiving {
             return Taken::Late;
@@ -310,22 +363,66 @@ impl Transfer {
             return Taken::NoRoom;
         }
         let policy = self.policy;
+        let sources = &self.sources;
+        let room = self.max_decoder_bytes.saturating_sub(self.decoder_bytes);
         let taken = object.change_block(block.sbn, |state| {
-            let (taken, place) = state.take(esi);
+            if state.holds_back(source, sources) {
+                let taken = state.take_waiting(source);
+                let next = state.waits_in_vain().then_some(Next::FollowUp(Sequel::Unlocated));
+                return (taken, next);
+            }
+            let (taken, place) = state.take(esi, source, content.bytes(), room);
             if let Some(to) = place {
-                queue_run(out, PlacedRun { block, first: esi, count: 1, to, bytes: symbol });
+                let bytes = content.into_symbol_bytes();
+                queue_run(out, PlacedRun { block, first: esi, count: 1, to, bytes });
             }
             if let Some(job) = state.try_solve(policy) {
                 out.push_back(ReceiverOutput::Job(job));
             }
-            (taken, taken == Taken::Fresh && state.awaits_search())
+            let next = match state.give_up_waiting() {
+                Some(sequel) => Some(Next::FollowUp(sequel)),
+                None => (taken.is_news() && state.awaits_work()).then_some(Next::Work),
+            };
+            (taken, next)
         });
-        let Some(((taken, awaits_search), changed)) = taken else { return Taken::Invalid };
+        let Some(((taken, next), changed)) = taken else { return Taken::Invalid };
         self.count(&changed);
-        if awaits_search {
-            self.work_or_queue(block, None, out);
+        match next {
+            Some(Next::Work) => self.work_or_queue(block, None, out),
+            Some(Next::FollowUp(sequel)) => self.follow_up(block, sequel, out),
+            None => {}
+        }
+        if taken == Taken::Unverified && self.need(block) == Need::More {
+            self.holding.insert(block);
         }
         taken
+    }
+
+    /// Whether symbols of this source wait until the block has enough others, or none arrive.
+    pub(super) fn holds_back(&self, block: BlockId, source: SourceId) -> bool {
+        let object = self.objects.get(&block.toi);
+        let block = object.and_then(|object| object.blocks.get(block.sbn.0 as usize));
+        block.is_some_and(|block| block.holds_back(source, &self.sources))
+    }
+
+    /// Whether [`take`](Self::take) may return [`Taken::Unverified`] for this symbol.
+    pub(super) fn may_wait(&self, symbol: &Incoming) -> bool {
+        self.need(symbol.block) == Need::Unknown || self.holds_back(symbol.block, symbol.source)
+    }
+
+    /// Whether symbols of doubted sources wait.
+    #[inline]
+    pub(super) fn holds_symbols(&self) -> bool {
+        !self.holding.is_empty()
+    }
+
+    /// Blocks whose symbols of doubted sources are of use now, because no others arrive.
+    pub(super) fn stop_holding(&mut self) -> Vec<BlockId> {
+        let blocks: Vec<_> = std::mem::take(&mut self.holding).into_iter().collect();
+        for &block in &blocks {
+            self.change_block(block, Block::stop_holding);
+        }
+        blocks
     }
 
     /// The symbols of a payload of an open object, from `esi` on, if they are several. The payload
@@ -395,15 +492,22 @@ impl Transfer {
     ) {
         if self.working >= self.max_recoveries {
             self.waiting.push_back(id);
-        } else if let Some(job) = self.block(id).and_then(|block| block.work_on_bytes(plan)) {
-            self.working += 1;
+        } else if let Some(job) = self.work_on_bytes(id, plan) {
+            self.working.count(1);
             out.push_back(ReceiverOutput::Job(job));
         }
     }
 
+    fn work_on_bytes(&mut self, id: BlockId, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
+        let object = self.objects.get_mut(&id.toi)?;
+        let at = id.sbn.0 as usize;
+        let expected = object.block_hashes.as_ref().and_then(|hashes| hashes.get(at)).copied();
+        object.blocks.get_mut(at)?.work_on_bytes(plan, expected)
+    }
+
     /// A block is recovered or searched: those that wait are next.
     fn on_work_done(&mut self, out: &mut VecDeque<ReceiverOutput>) {
-        self.working = self.working.saturating_sub(1);
+        self.working.discount(1);
         while self.working < self.max_recoveries
             && let Some(next) = self.waiting.pop_front()
         {
@@ -430,17 +534,21 @@ impl Transfer {
             None => true,
             Some(hashes) => hashes.get(id.sbn.0 as usize) == Some(&hash),
         });
+        let counts = self.block(id).map(|block| block.symbols_by_source()).unwrap_or_default();
         if right {
+            self.sources.on_verified(&counts);
+            self.holding.remove(&id);
             let outcome = BlockOutcome::Verified;
             out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
             self.change_block(id, Block::on_verified);
             out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockVerified { block: id }));
             self.change(id.toi, |object| {
-                object.unverified = object.unverified.saturating_sub(1);
+                object.unverified.discount(1);
                 object.commit_if_verified(id.toi, out);
             });
             return false;
         }
+        self.sources.on_corrupt(&counts);
         let sequel = self.change_block(id, Block::on_corrupt);
         let times = self.block(id).map_or(0, |block| block.corruptions());
         out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockCorrupt { block: id, times }));
@@ -461,6 +569,19 @@ impl Transfer {
         }
     }
 
+    /// A choice among the copies of a block's symbols was made.
+    pub(super) fn on_chosen(
+        &mut self,
+        id: BlockId,
+        chosen: Option<&[Esi]>,
+        out: &mut VecDeque<ReceiverOutput>,
+    ) {
+        self.on_work_done(out);
+        if let Some(sequel) = self.change_block(id, |block| block.on_chosen(chosen)) {
+            self.follow_up(id, sequel, out);
+        }
+    }
+
     /// Does what follows a wrong hash or a search.
     fn follow_up(&mut self, id: BlockId, sequel: Sequel, out: &mut VecDeque<ReceiverOutput>) {
         let void = ReceiveJob::Settle { block: id, outcome: BlockOutcome::Corrupt };
@@ -468,16 +589,33 @@ impl Transfer {
         match sequel {
             Sequel::Collects => {
                 self.suspects.insert(id);
-                if self.block(id).is_some_and(|block| block.awaits_search()) {
+                if self.block(id).is_some_and(|block| block.awaits_work()) {
                     self.work_or_queue(id, None, out);
                 }
             }
-            Sequel::Dropped(count) => {
-                let event = ReceiverEvent::SymbolsDropped { block: id, count };
-                out.push_back(ReceiverOutput::Event(event));
-                let policy = self.policy;
-                let job = self.change_block(id, |block| block.try_solve(policy));
-                out.extend(job.flatten().map(ReceiverOutput::Job));
+            Sequel::Dropped(sources) => {
+                let count = sources.len() as u32;
+                self.sources.on_wrong(sources);
+                self.solve_without(id, count, out);
+            }
+            Sequel::Replaced(chosen) => {
+                let count = chosen.wrong.len() as u32;
+                self.sources.on_wrong(chosen.wrong);
+                for SymbolCopy { esi, bytes } in chosen.copies {
+                    let (to, bytes) = (SymbolPlace::InPlace, SymbolBytes::Saved(bytes));
+                    queue_run(out, PlacedRun { block: id, first: esi, count: 1, to, bytes });
+                }
+                self.solve_without(id, count, out);
+            }
+            Sequel::LeftOut(count) => self.solve_without(id, count, out),
+            Sequel::Unlocated => {
+                let Some(block) = self.block(id) else { return };
+                let (sources, attempts) = (block.sources(), block.restarts());
+                let alone = self.sources.next_alone(&sources, attempts);
+                self.usable = alone.map(|_| id);
+                if let Some(sequel) = self.change_block(id, |block| block.begin_again(alone)) {
+                    self.follow_up(id, sequel, out);
+                }
             }
             Sequel::Restarted => out.push_back(ReceiverOutput::Job(void)),
             Sequel::Hopeless => {
@@ -485,6 +623,20 @@ impl Transfer {
                 self.fail(id.toi, ObjectFailure::Corrupt, out);
             }
         }
+    }
+
+    /// Solves a block again, of which so many symbols were dropped, if the others suffice.
+    fn solve_without(&mut self, id: BlockId, count: u32, out: &mut VecDeque<ReceiverOutput>) {
+        let event = ReceiverEvent::SymbolsDropped { block: id, count };
+        out.push_back(ReceiverOutput::Event(event));
+        let policy = self.policy;
+        let job = self.change_block(id, |block| block.try_solve(policy));
+        out.extend(job.flatten().map(ReceiverOutput::Job));
+    }
+
+    /// A block that symbols have waited for until now.
+    pub(super) fn take_usable(&mut self) -> Option<BlockId> {
+        self.usable.take()
     }
 
     /// Whether blocks wait for symbols by which their wrong ones are found.
@@ -587,11 +739,11 @@ impl Transfer {
             let wanted = object.symbols_wanted();
             let before = object.decoder_bytes();
             object.blocks.iter_mut().for_each(Block::give_up);
-            released = before - object.decoder_bytes();
+            released = before.saturating_sub(object.decoder_bytes());
             wanted
         });
-        self.decoder_bytes = self.decoder_bytes.saturating_sub(released);
-        self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted.unwrap_or(0));
+        self.decoder_bytes.discount(released);
+        self.symbols_wanted.discount(wanted.unwrap_or(0));
     }
 
     /// Gives up every object.

@@ -28,8 +28,8 @@ use super::{Finished, JobRunner};
 use crate::datagram::DatagramBatch;
 use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::job::{
-    BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
-    SavedBlock, Search, SendDone, SendJob,
+    BlockOutcome, Category, Choice, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe,
+    Saved, SavedBlock, Search, SendDone, SendJob,
 };
 use crate::placed::SymbolPlace;
 use crate::time::Instant;
@@ -349,6 +349,24 @@ impl MemoryReceiveRunner {
         Ok(ReceiveDone::Located { block, location })
     }
 
+    fn choose(&self, choice: &Choice) -> Result<ReceiveDone, &'static str> {
+        let block = choice.block;
+        let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
+        let size = usize::from(layout.oti().symbol_size);
+        let range = layout.block_range(block.sbn).ok_or("a block that the object does not have")?;
+        let length = (range.end - range.start) as usize;
+        let mut bytes = Vec::with_capacity(length);
+        for esi in (0..length.div_ceil(size)).map(|esi| Esi(esi as u32)) {
+            bytes.extend_from_slice(self.symbol(block, size, esi).ok_or("a symbol is missing")?);
+        }
+        bytes.truncate(length);
+        let range = |Esi(esi): Esi| {
+            let start = (esi as usize).saturating_mul(size);
+            Some(start..start.saturating_add(size).min(length))
+        };
+        Ok(ReceiveDone::Chosen { block, chosen: choice.decide(&mut bytes, range) })
+    }
+
     fn settle(&mut self, block: BlockId, outcome: BlockOutcome) {
         let bytes = self.recovered.remove(&block);
         self.placed.remove(&block);
@@ -390,6 +408,7 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
             }
             ReceiveJob::Recover { block, recipe, .. } => self.recover(block, recipe)?,
             ReceiveJob::Locate(search) => self.locate(*search)?,
+            ReceiveJob::Choose(choice) => self.choose(&choice)?,
             ReceiveJob::Settle { block, outcome } => {
                 self.settle(block, outcome);
                 return Ok(None);

@@ -342,8 +342,19 @@ impl ReceiverDriver {
     }
 
     pub fn hear_on(&mut self, now: Instant, source: IpAddr, channel: ChannelId, payload: &[u8]) {
-        let datagram = datagram(source, channel, 0..payload.len() as u32);
-        let batch = DatagramBatch::one(payload, &datagram);
+        self.hear_datagram(now, &datagram(source, channel, 0..payload.len() as u32), payload);
+    }
+
+    /// Hears a datagram of this address and port, unless it has left.
+    pub fn maybe_hear_from(&mut self, now: Instant, from: SocketAddr, payload: &[u8]) {
+        if self.joined.contains(&ChannelId::BASE) {
+            let datagram = datagram(from.ip(), ChannelId::BASE, 0..payload.len() as u32);
+            self.hear_datagram(now, &Datagram { from, ..datagram }, payload);
+        }
+    }
+
+    fn hear_datagram(&mut self, now: Instant, datagram: &Datagram, payload: &[u8]) {
+        let batch = DatagramBatch::one(payload, datagram);
         self.driver.endpoint.handle_datagrams(now, &batch);
         self.poll_batch(now, &batch);
     }

@@ -25,9 +25,9 @@ impl Demand {
     ) -> Result<ObjectLayout, FileRefusal> {
         let layout = oti.layout()?;
         let demand = Self {
-            files: self.files + 1,
+            files: self.files.saturating_add(1),
             bytes: self.bytes.saturating_add(oti.transfer_length),
-            blocks: self.blocks + u64::from(layout.block_count()),
+            blocks: self.blocks.saturating_add(layout.block_count().into()),
         };
         for (is_too_much, what) in [
             (demand.files > limits.max_files, "files"),

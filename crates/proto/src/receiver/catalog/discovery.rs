@@ -21,6 +21,14 @@ pub(in crate::receiver) struct Context<'a> {
     pub(in crate::receiver) transfer: &'a Transfer,
 }
 
+impl Context<'_> {
+    /// The time by the host's clock, in seconds of Unix time.
+    pub(in crate::receiver) fn unix_seconds(&self) -> u64 {
+        let since_start = self.now.as_nanos() / 1_000_000_000;
+        self.config.started_at_unix_seconds.saturating_add(since_start)
+    }
+}
+
 /// What a packet has shown.
 #[derive(Debug)]
 pub(in crate::receiver) enum Discovery {

@@ -13,6 +13,7 @@
 
 use super::demand::Demand;
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
+use crate::counter::Counter;
 use crate::event::{ReceiverEvent, Rejection};
 use crate::job::Opening;
 use crate::receiver::sessions::{ContentId, SessionState};
@@ -114,13 +115,13 @@ impl FcastCatalog {
     /// The first packet of an object was received.
     fn on_known(&mut self, toi: Toi) {
         if self.instance.as_ref().is_some_and(|instance| instance.lists(toi)) {
-            self.unknown = self.unknown.saturating_sub(1);
+            self.unknown.discount(1);
         }
     }
 
     /// An object turned out to be a descriptor.
     pub(super) fn on_descriptor(&mut self, instance: CarouselInstance, transfer: &mut Transfer) {
-        self.descriptors += 1;
+        self.descriptors.count(1);
         self.on_instance(instance, transfer);
         if let Some(instance) = self.instance.as_ref().filter(|i| i.is_complete) {
             let renumbered: BTreeSet<_> = self.aliases.values().collect();
@@ -154,9 +155,9 @@ impl FcastCatalog {
             }
             if transfer.contains(equivalence.first_toi) {
                 self.aliases.insert(toi, equivalence.first_toi);
-                self.unknown = self.unknown.saturating_sub(listed(toi).into());
+                self.unknown.discount(listed(toi).into());
             } else {
-                self.unknown = self.unknown.saturating_add((!listed(toi)).into());
+                self.unknown.count((!listed(toi)).into());
             }
         }
         self.instance = Some(instance);

@@ -103,7 +103,7 @@ impl FluteCatalog {
     }
 
     fn warn_of_expiry(&mut self, cx: &Context<'_>, table: &Fdt) -> Option<Finding> {
-        let now = cx.config.started_at_unix_seconds + cx.now.as_nanos() / 1_000_000_000;
+        let now = cx.unix_seconds();
         let unix_seconds = table.expires.to_unix_seconds(now);
         let warns = unix_seconds < now && !std::mem::replace(&mut self.warned.expired, true);
         warns.then_some(Finding::Warn(TableWarning::Expired { unix_seconds }))

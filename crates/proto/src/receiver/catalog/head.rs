@@ -1,6 +1,7 @@
 //! Session heads: which of them a receiver trusts, and how many it checks.
 
 use super::discovery::{Context, Discovery};
+use crate::counter::Counter;
 use crate::event::Rejection;
 use crate::receiver::config::Expectation;
 use crate::receiver::sessions::HeadState;
@@ -40,7 +41,13 @@ const HALVED_EVERY: u64 = 4;
 /// Heads whose checked signature is remembered: any host can repeat them in any session's name.
 const MAX_VERIFIED: usize = 8;
 
+/// Heads that cannot be read, or whose signature was wrong, that are remembered. An attacker who
+/// alternates between more of them makes the receiver check each again.
+const MAX_FAILED: usize = 256;
+
 /// The limits on signatures that are checked.
+///
+/// A head whose signature was wrong is not checked again while it is remembered.
 ///
 /// Half of the checks of a second are for any head. After that the receiver checks the heads that
 /// are repeated most often: an honest sender repeats its head, and an attacker whose head has
@@ -66,6 +73,9 @@ pub(super) struct HeadChecks {
     counted: Option<usize>,
     /// The newest version of the accepted stream whose check was taken back.
     newest: u64,
+    /// Fingerprints of the last heads that cannot be read or whose signature was wrong, the latest
+    /// last.
+    failed: VecDeque<u64>,
     /// The last heads whose signature was right, as they arrived; the latest first.
     verified: VecDeque<(Vec<u8>, TrustedHead)>,
 }
@@ -112,11 +122,19 @@ impl HeadChecks {
         }
         let trusted = match self.verified(symbol, accepted) {
             Some(trusted) => Ok(trusted),
-            None if !self.permit(cx, origin, symbol) => return Err(Discovery::Nothing),
+            None if self.has_failed(cx, symbol) || !self.permit(cx, origin, symbol) => {
+                return Err(Discovery::Nothing);
+            }
             None => {
-                let unverified = UnverifiedHead::parse(symbol);
-                let unverified = unverified.map_err(|error| unread(state, symbol, error))?;
-                check_signature(cx, accepted, unverified)
+                let unverified = UnverifiedHead::parse(symbol).map_err(|error| {
+                    self.on_failed(cx, symbol);
+                    unread(state, symbol, error)
+                })?;
+                let checked = check_signature(cx, accepted, unverified);
+                if matches!(checked, Err(Rejection::WrongKey)) {
+                    self.on_failed(cx, symbol);
+                }
+                checked
             }
         };
         let trusted = trusted.and_then(|trusted| {
@@ -147,6 +165,31 @@ impl HeadChecks {
         self.verified.push_front((symbol.to_vec(), trusted.clone()));
     }
 
+    /// A hash of a head that an attacker cannot foresee.
+    fn fingerprint(&mut self, cx: &Context<'_>, symbol: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(*self.secret.get_or_insert(cx.now.as_nanos()));
+        hasher.write(symbol);
+        hasher.finish()
+    }
+
+    /// Whether the signature of a head was wrong when it was checked.
+    fn has_failed(&mut self, cx: &Context<'_>, symbol: &[u8]) -> bool {
+        if self.failed.is_empty() {
+            return false;
+        }
+        let fingerprint = self.fingerprint(cx, symbol);
+        self.failed.contains(&fingerprint)
+    }
+
+    fn on_failed(&mut self, cx: &Context<'_>, symbol: &[u8]) {
+        let fingerprint = self.fingerprint(cx, symbol);
+        if self.failed.len() >= MAX_FAILED {
+            self.failed.pop_front();
+        }
+        self.failed.push_back(fingerprint);
+    }
+
     /// Whether a signature may be checked now; counts the check if so.
     fn permit(&mut self, cx: &Context<'_>, origin: HeadOrigin, symbol: &[u8]) -> bool {
         let limit = cx.config.limits.max_head_checks_per_second;
@@ -175,8 +218,8 @@ impl HeadChecks {
         let is_set_apart = origin.is_stream && *of_class < limit / 2;
         let is_permitted = !is_busy || is_set_apart || (is_repeated && is_left);
         if is_permitted {
-            self.checks += 1;
-            *of_class += 1;
+            self.checks.count(1);
+            of_class.count(1);
             self.counted = Some(class);
         }
         is_permitted
@@ -190,7 +233,7 @@ impl HeadChecks {
             && let Some(of_class) = self.of_classes.get_mut(class)
         {
             self.newest = version;
-            self.checks = self.checks.saturating_sub(1);
+            self.checks.discount(1);
             *of_class = of_class.saturating_sub(1);
         }
     }
@@ -204,7 +247,7 @@ impl Repetitions {
     /// Counts a head. Whether it was repeated more often than different heads that share a counter
     /// by chance.
     fn count(&mut self, second: u64, secret: u64, symbol: &[u8]) -> bool {
-        if second >= self.halved_at + HALVED_EVERY {
+        if second >= self.halved_at.saturating_add(HALVED_EVERY) {
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
             (self.total, self.halved_at) = (self.total / 2, second);
         }
@@ -214,7 +257,7 @@ impl Repetitions {
         let at = hasher.finish() as usize % COUNTERS;
         let Some(counter) = self.counters.get_mut(at) else { return false };
         *counter = counter.saturating_add(1);
-        self.total += 1;
+        self.total.count(1);
         let mean = self.total as f64 / COUNTERS as f64;
         f64::from(*counter) > mean + 4.0 * mean.sqrt() + 2.0
     }
@@ -265,7 +308,7 @@ fn check_signature(
 
 fn check_validity(cx: &Context<'_>, head: &SessionHead) -> Result<(), Rejection> {
     let expectation = &cx.config.expectation;
-    let now_unix = cx.config.started_at_unix_seconds + cx.now.as_nanos() / 1_000_000_000;
+    let now_unix = cx.unix_seconds();
     if let Some(expires) = head.expires_unix_seconds
         && expectation.heeds_expiry()
         && head.has_expired(now_unix)

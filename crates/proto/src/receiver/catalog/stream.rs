@@ -75,7 +75,7 @@ impl StreamCatalog {
         let state = session.head_state()?;
         let (instance, key) = (state.head()?.instance, state.signer()?);
         let length = index.max_length();
-        let count = limits.max_stream_window_bytes / u64::from(length.max(1));
+        let count = limits.max_stream_window_bytes.checked_div(length.into()).unwrap_or(0);
         let mut catalog = Self {
             checks,
             key,
@@ -183,7 +183,7 @@ impl StreamCatalog {
             self.broken = Some(Break { at: self.delivered_to(), reason });
             return findings;
         }
-        for placed in index.placed().skip((self.next - index.first) as usize) {
+        for placed in index.placed().skip(self.next.saturating_sub(index.first) as usize) {
             let PlacedFragment { number, range, fragment } = placed;
             let broken = if range.start != self.length {
                 Some((self.length, StreamBreak::Lost))
@@ -207,12 +207,12 @@ impl StreamCatalog {
                 layout,
                 block_hashes: Some(vec![fragment.hash]),
             };
-            (self.next, self.length) = (number + 1, range.end);
+            (self.next, self.length) = (number.saturating_add(1), range.end);
             self.open.insert(number, range);
             let opening = Opening::Fragment {
                 number,
                 layout,
-                slot: number % self.slots.count,
+                slot: number.checked_rem(self.slots.count).unwrap_or(0),
                 slot_count: self.slots.count,
                 slot_length: self.slots.length,
             };

@@ -1,14 +1,14 @@
-//! Symbols that are not placed when they arrive: their object is not open yet, or their block is
-//! solved and not verified.
+//! Symbols that are not placed when they arrive: their object is not open yet, their block is solved
+//! and not verified, or their source is doubted.
 
 use super::{Arrival, Reception};
+use crate::counter::Counter;
 use crate::endpoint::BlockId;
-use crate::placed::SymbolBytes;
 use crate::receiver::config::{ReceiverConfig, ReceiverStats};
 use crate::receiver::sessions::{EarlySymbol, SessionState, Standing};
-use crate::receiver::transfer::{Need, Taken};
+use crate::receiver::transfer::{Incoming, Need, SymbolContent, Taken};
 use crate::receiver::unverified::Unverified;
-use fontana_fec::{EncodingId, Esi};
+use crate::time::Instant;
 use fontana_wire::SymbolDigest;
 
 impl Reception {
@@ -19,20 +19,27 @@ impl Reception {
         session: &mut SessionState,
         arrival: &Arrival<'_>,
     ) -> bool {
-        let &Arrival { block, esi, encoding_id, symbol, .. } = arrival;
+        let &Arrival { block, esi, encoding_id, source, symbol, .. } = arrival;
         let cost = EarlySymbol::cost_of(symbol.len());
-        let has_room = self.early_cost + cost <= config.limits.max_early_bytes;
+        let has_room = self.has_room_for(config, cost);
         if has_room {
-            self.early_cost += cost;
-            session.early.push(EarlySymbol { block, esi, encoding_id, bytes: symbol.to_vec() });
+            self.early_cost.count(cost);
+            let bytes = symbol.to_vec();
+            session.early.push(EarlySymbol { block, esi, encoding_id, source, bytes });
         }
         has_room
+    }
+
+    /// Whether early and unverified symbols may cost so much more.
+    fn has_room_for(&self, config: &ReceiverConfig, cost: usize) -> bool {
+        self.early_cost.saturating_add(cost) <= config.limits.max_early_bytes
     }
 
     /// Places the early symbols of a session whose objects are open by now.
     pub(super) fn place_early(
         &mut self,
         config: &ReceiverConfig,
+        now: Instant,
         session: &mut SessionState,
         stats: &mut ReceiverStats,
     ) {
@@ -40,29 +47,30 @@ impl Reception {
             return;
         }
         let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
-        self.early_cost -= cost;
+        self.early_cost.discount(cost);
         let fresh = stats.fresh;
         let is_suspected =
             self.digests.takes_announced_only() && !session.digest_signers.is_empty();
-        for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
+        for EarlySymbol { block, esi, encoding_id, source, bytes } in symbols {
             // It arrived before the attack was noticed.
             let digest = || SymbolDigest::of(block.toi, block.sbn, esi, &bytes);
             if is_suspected && !self.digests.is_announced(digest()) {
-                stats.unannounced += 1;
+                stats.unannounced.count(1);
                 continue;
             }
             let run = self.transfer.symbol_run(block, esi, encoding_id, bytes.len());
             let mut take = |esi, bytes: Vec<u8>| {
+                let symbol = Incoming { block, esi, encoding_id, source };
                 // Of a block that is solved already, if it is not verified.
-                let unverified =
-                    (self.transfer.need(block) == Need::Unknown).then(|| bytes.clone());
-                let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
+                let unverified = self.transfer.may_wait(&symbol).then(|| bytes.clone());
                 let out = &mut self.outputs;
-                let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+                let taken = self.transfer.take(&symbol, SymbolContent::Saved(bytes), out);
                 stats.count(taken);
-                session.counters.deselected += u64::from(taken == Taken::Deselected);
-                if let Some(symbol) = unverified.filter(|_| taken == Taken::Unverified) {
-                    self.store_unverified(config, block, esi, encoding_id, &symbol);
+                if taken == Taken::Deselected {
+                    session.counters.deselected.count(1);
+                }
+                if let Some(bytes) = unverified.filter(|_| taken == Taken::Unverified) {
+                    self.store_unverified(config, now, &symbol, &bytes, stats);
                 }
             };
             match run {
@@ -79,20 +87,28 @@ impl Reception {
         }
     }
 
-    /// Stores a symbol of a block that is solved and not verified, if there is room.
+    /// Stores a symbol that waits until its block is verified, or lacks other symbols, if there is
+    /// room.
     #[cold]
     pub(super) fn store_unverified(
         &mut self,
         config: &ReceiverConfig,
-        block: BlockId,
-        esi: Esi,
-        encoding_id: EncodingId,
-        symbol: &[u8],
+        now: Instant,
+        symbol: &Incoming,
+        bytes: &[u8],
+        stats: &mut ReceiverStats,
     ) {
-        let cost = EarlySymbol::cost_of(symbol.len());
-        if self.early_cost + cost <= config.limits.max_early_bytes {
-            let symbol = Unverified { encoding_id, bytes: symbol.to_vec() };
-            self.early_cost += self.unverified.insert(block, esi, symbol);
+        let &Incoming { block, esi, encoding_id, source } = symbol;
+        if self.has_room_for(config, EarlySymbol::cost_of(bytes.len())) {
+            let symbol = Unverified { encoding_id, bytes: bytes.to_vec() };
+            let cost = self.unverified.insert(block, esi, source, symbol);
+            self.early_cost.count(cost);
+        }
+        if self.transfer.holds_symbols() {
+            self.idle_since.get_or_insert(now);
+        }
+        if let Some(block) = self.transfer.take_usable() {
+            self.use_unverified(block, stats);
         }
     }
 
@@ -106,18 +122,22 @@ impl Reception {
             if need == Need::Unknown {
                 return;
             }
-            let Some((esi, symbol, cost)) = self.unverified.pop(block) else { return };
-            self.early_cost -= cost;
+            let transfer = &self.transfer;
+            let usable = |source| need == Need::Nothing || !transfer.holds_back(block, source);
+            let Some((esi, source, symbol, cost)) = self.unverified.pop(block, usable) else {
+                return;
+            };
+            self.early_cost.discount(cost);
             if need == Need::Nothing {
                 continue;
             }
             let Unverified { encoding_id, bytes } = symbol;
-            let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
+            let symbol = Incoming { block, esi, encoding_id, source };
             let out = &mut self.outputs;
-            if self.transfer.take(block, esi, encoding_id, length, bytes, out) == Taken::Fresh {
+            if self.transfer.take(&symbol, SymbolContent::Saved(bytes), out) == Taken::Fresh {
                 // It was counted as late when it arrived.
-                stats.fresh += 1;
-                stats.late = stats.late.saturating_sub(1);
+                stats.fresh.count(1);
+                stats.late.discount(1);
             }
         }
     }
@@ -125,6 +145,7 @@ impl Reception {
     /// Drops the unverified symbols of objects that were given up.
     pub(super) fn drop_unverified(&mut self) {
         let transfer = &self.transfer;
-        self.early_cost -= self.unverified.retain(|block| transfer.need(block) != Need::Nothing);
+        let dropped = self.unverified.retain(|block| transfer.need(block) != Need::Nothing);
+        self.early_cost.discount(dropped);
     }
 }

@@ -1,6 +1,8 @@
 //! Symbols that arrive before the receiver knows where they go.
 
+use crate::counter::Counter;
 use crate::endpoint::BlockId;
+use crate::receiver::sources::SourceId;
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::Toi;
 use std::collections::VecDeque;
@@ -11,6 +13,7 @@ pub(in crate::receiver) struct EarlySymbol {
     pub(in crate::receiver) block: BlockId,
     pub(in crate::receiver) esi: Esi,
     pub(in crate::receiver) encoding_id: EncodingId,
+    pub(in crate::receiver) source: SourceId,
     pub(in crate::receiver) bytes: Vec<u8>,
 }
 
@@ -25,7 +28,7 @@ impl EarlySymbol {
     /// What a symbol of `length` bytes counts against
     /// [`ReceiverLimits::max_early_bytes`](crate::receiver::ReceiverLimits::max_early_bytes).
     pub(in crate::receiver) fn cost_of(length: usize) -> usize {
-        length + OVERHEAD
+        length.saturating_add(OVERHEAD)
     }
 
     fn cost(&self) -> usize {
@@ -60,7 +63,7 @@ impl EarlySymbols {
         let mut cost = 0;
         self.0.retain(|symbol| {
             let is_dropped = is_useless(symbol.block.toi);
-            cost += if is_dropped { symbol.cost() } else { 0 };
+            cost.count(if is_dropped { symbol.cost() } else { 0 });
             !is_dropped
         });
         cost

@@ -1,14 +1,18 @@
 //! One source block: collecting, solving, recovering, verified; or searched for wrong symbols.
 
+use super::copies::{Chosen, Comparison, ReceivedCopies};
+use crate::counter::Counter;
 use crate::endpoint::BlockId;
-use crate::job::{ReceiveJob, Recipe, SavedBlock, Search};
+use crate::job::{Choice, ReceiveJob, Recipe, SavedBlock, Search};
 use crate::placed::SymbolPlace;
 use crate::receiver::config::DecodePolicy;
+use crate::receiver::sources::{Origins, SourceId, Sources};
 use crate::receiver::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
 use fontana_fec::{
     BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Location, Locator, Novelty, Plan,
     PlanCache, Progress, Work,
 };
+use fontana_wire::Hash;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,6 +37,18 @@ pub(super) struct Block {
     budget: Work,
     corruptions: u32,
     search: SearchRecord,
+    /// The sources of the symbols that were placed.
+    origins: Origins,
+    /// The source from whose symbols alone the block is solved; `None`: from those of all.
+    alone: Option<SourceId>,
+    /// Times that the block began again.
+    restarts: u32,
+    /// Symbols of other sources that wait.
+    waiting: BTreeMap<SourceId, u32>,
+    /// Whether symbols of doubted sources are used as all others are.
+    uses_doubted: bool,
+    /// Present from the time when a block without surplus symbols was corrupt.
+    copies: Option<Box<ReceivedCopies>>,
     /// A block with enough symbols waits to be solved ([`DecodePolicy::Deferred`]).
     is_deferred: bool,
 }
@@ -69,16 +85,32 @@ enum State {
     Suspect(Box<Suspects>),
     /// A worker searches for wrong symbols.
     Locating(Box<Suspects>),
+    /// The hash was wrong, or the symbols that are not disputed do not suffice. The block waits for
+    /// other copies of its symbols, until so many were received; or for a worker.
+    Disputed {
+        until: u64,
+    },
+    /// A worker chooses among copies of symbols.
+    Choosing {
+        /// As in `Disputed`.
+        until: u64,
+    },
     Verified,
 }
 
 /// What follows a wrong hash, or a search for wrong symbols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sequel {
     /// The block needs more symbols, or waits to be searched.
     Collects,
-    /// So many wrong symbols were dropped; the others may suffice.
-    Dropped(u32),
+    /// A wrong symbol of each of these sources was dropped; the others may suffice.
+    Dropped(Vec<SourceId>),
+    /// Copies of symbols replace those in place. The block is complete.
+    Replaced(Chosen),
+    /// So many symbols were dropped, of all sources but one.
+    LeftOut(u32),
+    /// The wrong symbols are not found. The block is to [begin again](Block::begin_again).
+    Unlocated,
     /// All symbols were dropped.
     Restarted,
     /// All symbols were dropped. They agreed with each other, but not with the hash.
@@ -120,8 +152,17 @@ pub(in crate::receiver) enum Taken {
     Invalid,
     /// The object is deselected.
     Deselected,
+    /// It differs from the one that was received under its id.
+    Disputed,
     /// Decoders of other blocks use all the memory for decoders.
     NoRoom,
+}
+
+impl Taken {
+    /// Whether there may be something to do for the block.
+    pub(in crate::receiver) fn is_news(self) -> bool {
+        matches!(self, Self::Fresh | Self::Disputed)
+    }
 }
 
 /// A slot without a symbol: a run of the receiver ended while it was being written. No code has so
@@ -131,6 +172,9 @@ const EMPTY_SLOT: Esi = Esi(u32::MAX);
 /// Symbols stored for a block while a worker has its decoder, which takes milliseconds.
 const MEANWHILE_SYMBOLS: usize = 1024;
 
+/// Sources whose waiting symbols are counted one by one.
+const MAX_WAITING_SOURCES: usize = 64;
+
 /// Slots for the repair symbols of a block of `source_symbols`: as many as its decoder can use, a
 /// few in excess, some that arrive twice while a worker has the decoder, and those by which wrong
 /// symbols are found.
@@ -138,7 +182,8 @@ pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
     scheme
         .block_profile(source_symbols)
         .max_repair_symbols
-        .saturating_add(2 * MEANWHILE_SYMBOLS as u32 + Locator::MAX_SURPLUS as u32)
+        .saturating_add((2 * MEANWHILE_SYMBOLS) as u32)
+        .saturating_add(Locator::MAX_SURPLUS as u32)
 }
 
 impl Block {
@@ -169,6 +214,12 @@ impl Block {
             budget: profile.work,
             corruptions: 0,
             search: SearchRecord::default(),
+            origins: Origins::default(),
+            alone: None,
+            restarts: 0,
+            waiting: BTreeMap::new(),
+            uses_doubted: false,
+            copies: None,
             is_deferred: false,
         }
     }
@@ -194,7 +245,10 @@ impl Block {
     pub(super) fn memory(&self) -> u64 {
         match self.state {
             State::Untouched | State::Verified => 0,
-            _ => self.facts.decoder_memory,
+            _ => {
+                let copies = self.copies.as_ref().map_or(0, |copies| copies.memory());
+                self.facts.decoder_memory.saturating_add(copies)
+            }
         }
     }
 
@@ -205,6 +259,7 @@ impl Block {
             State::Untouched => self.source_symbols,
             State::Collecting(collecting) => collecting.symbols_wanted,
             State::Suspect(suspects) => suspects.wanted,
+            State::Disputed { .. } if !self.awaits_choice() => 1,
             _ => 0,
         }
     }
@@ -223,7 +278,7 @@ impl Block {
         let all = (0..self.source_symbols).map(Esi).filter(|_| saved.is_complete);
         let in_place = saved.in_place.iter().copied().filter(|esi| esi.0 < self.source_symbols);
         for esi in all.chain(in_place) {
-            self.fresh += u32::from(decoder.push(esi) == Ok(Novelty::Fresh));
+            self.fresh.count(u32::from(decoder.push(esi) == Ok(Novelty::Fresh)));
         }
         // A wrong symbol was dropped from its slot: the slot has the symbol that came last.
         let placed = || saved.repair.iter().filter(|&&(_, slot)| slot < slots);
@@ -234,19 +289,73 @@ impl Block {
             if esi.0 >= self.source_symbols && decoder.push(esi) == Ok(Novelty::Fresh) {
                 let index = slot as usize;
                 if self.repair.len() <= index {
-                    self.repair.resize(index + 1, EMPTY_SLOT);
+                    self.repair.resize(index.saturating_add(1), EMPTY_SLOT);
                 }
                 if let Some(entry) = self.repair.get_mut(index) {
                     *entry = esi;
-                    self.fresh += 1;
+                    self.fresh.count(1);
                 }
             }
         }
         self.state = State::Collecting(Collecting::new(decoder));
+        self.origins = Origins::of_earlier_run();
     }
 
-    /// Takes a symbol of the right size. Returns its place, if it is of use.
-    pub(super) fn take(&mut self, esi: Esi) -> (Taken, Option<SymbolPlace>) {
+    /// Whether symbols of this source wait until others suffice, or none arrive.
+    #[inline]
+    pub(super) fn holds_back(&self, source: SourceId, sources: &Sources) -> bool {
+        let is_other = |alone| alone != source && !sources.doubts(alone);
+        (sources.doubts(source) || self.alone.is_some_and(is_other)) && !self.uses_doubted
+    }
+
+    /// No symbols of other sources arrive: those of all are used.
+    pub(super) fn stop_holding(&mut self) {
+        self.uses_doubted = true;
+    }
+
+    /// The number of placed symbols of each source.
+    pub(super) fn symbols_by_source(&self) -> BTreeMap<SourceId, u32> {
+        self.origins.counts(self.fresh)
+    }
+
+    /// Times that the block began again.
+    pub(super) fn restarts(&self) -> u32 {
+        self.restarts
+    }
+
+    /// Counts a symbol that [waits](Self::holds_back).
+    pub(super) fn take_waiting(&mut self, source: SourceId) -> Taken {
+        if self.is_verified() {
+            return Taken::Late;
+        }
+        if self.alone.is_some() && !self.has_enough() {
+            let is_counted =
+                self.waiting.contains_key(&source) || self.waiting.len() < MAX_WAITING_SOURCES;
+            let source = if is_counted { source } else { SourceId::default() };
+            self.waiting.entry(source).or_default().count(1);
+        }
+        Taken::Unverified
+    }
+
+    /// Whether the one source is slow: twice the symbols that the block needs wait, and twice as
+    /// many after each attempt.
+    pub(super) fn waits_in_vain(&self) -> bool {
+        let waiting = self.waiting.values().fold(0_u32, |sum, &more| sum.saturating_add(more));
+        let patience = 2_u32.saturating_pow(self.restarts);
+        self.alone.is_some()
+            && waiting > self.source_symbols.saturating_mul(patience)
+            && matches!(self.state, State::Untouched | State::Collecting(_) | State::Suspect(_))
+    }
+
+    /// Takes a symbol of the right size. Returns its place, if it is of use. `room` is the memory
+    /// in bytes that is left for copies of symbols.
+    pub(super) fn take(
+        &mut self,
+        esi: Esi,
+        source: SourceId,
+        bytes: &[u8],
+        room: u64,
+    ) -> (Taken, Option<SymbolPlace>) {
         if matches!(self.state, State::Untouched) {
             match self.decoder() {
                 Ok(decoder) => self.state = State::Collecting(Collecting::new(decoder)),
@@ -262,8 +371,19 @@ impl Block {
             }
             return (Taken::Late, None);
         }
-        self.received += 1;
+        self.received.count(1);
         let has_enough = self.has_enough();
+        let is_compared = self.copies.is_some() && !has_enough && esi.0 < self.encoding_symbols();
+        if let Some(copies) = self.copies.as_mut().filter(|_| is_compared) {
+            match copies.compare(esi, source, bytes, room) {
+                Comparison::First => {}
+                Comparison::Repeated => return (Taken::Duplicate, None),
+                Comparison::Disputed => {
+                    self.leave_out_disputed();
+                    return (Taken::Disputed, None);
+                }
+            }
+        }
         match &mut self.state {
             // It only waits for a worker. Early symbols come all at once, and most of them find
             // the block in this state.
@@ -284,14 +404,18 @@ impl Block {
                     return (Taken::Duplicate, None);
                 }
             }
+            // A source symbol that was recovered from wrong ones.
+            State::Disputed { .. } => {}
             _ => return (Taken::Late, None),
         }
-        self.fresh += 1;
+        self.fresh.count(1);
+        self.origins.note(esi, source);
         let to = if is_repair {
             SymbolPlace::RepairSlot(self.slot_for(esi))
         } else {
             SymbolPlace::InPlace
         };
+        self.choose_if_incomplete();
         (Taken::Fresh, Some(to))
     }
 
@@ -314,8 +438,9 @@ impl Block {
             *entry = esi;
             return slot;
         }
+        let slot = self.repair.len() as u32;
         self.repair.push(esi);
-        self.repair.len() as u32 - 1
+        slot
     }
 
     /// The job of solving the block, if it is worth trying now.
@@ -375,7 +500,7 @@ impl Block {
         }
         for esi in meanwhile {
             if decoder.push(esi) != Ok(Novelty::Fresh) {
-                self.fresh -= 1;
+                self.fresh.discount(1);
             }
         }
         self.state = State::Collecting(Collecting::new(decoder));
@@ -384,7 +509,11 @@ impl Block {
 
     /// The job on the block's bytes that it waits for: it is recovered, with its plan if that was
     /// not dropped, or searched for wrong symbols.
-    pub(super) fn work_on_bytes(&mut self, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
+    pub(super) fn work_on_bytes(
+        &mut self,
+        plan: Option<Arc<Plan>>,
+        expected: Option<Hash>,
+    ) -> Option<ReceiveJob> {
         match std::mem::replace(&mut self.state, State::Untouched) {
             State::Solved { decoder, lost } => {
                 self.state = State::Recovering { lost };
@@ -406,6 +535,14 @@ impl Block {
                 self.state = State::Locating(suspects);
                 Some(ReceiveJob::Locate(Box::new(search)))
             }
+            State::Disputed { until } => {
+                self.state = State::Disputed { until };
+                let copies = self.copies.as_mut().filter(|copies| copies.may_choose())?;
+                let choice =
+                    Choice { block: self.id, expected: expected?, copies: copies.choice() };
+                self.state = State::Choosing { until };
+                Some(ReceiveJob::Choose(Box::new(choice)))
+            }
             state => {
                 self.state = state;
                 None
@@ -426,9 +563,11 @@ impl Block {
             }
             State::Solving { .. } => self.is_deferred || self.is_sure(),
             State::Suspect(ref suspects) => suspects.wanted == 0,
+            State::Disputed { .. } => self.awaits_choice(),
             State::Solved { .. }
             | State::Recovering { .. }
             | State::Locating(_)
+            | State::Choosing { .. }
             | State::Verified => true,
         }
     }
@@ -441,8 +580,10 @@ impl Block {
 
     /// Whether the block needs more symbols, and no attempt to solve it is under way.
     pub(super) fn is_collecting(&self) -> bool {
-        let needs_some =
-            matches!(self.state, State::Untouched | State::Collecting(_) | State::Suspect(_));
+        let needs_some = matches!(
+            self.state,
+            State::Untouched | State::Collecting(_) | State::Suspect(_) | State::Disputed { .. }
+        );
         needs_some && !self.has_enough()
     }
 
@@ -456,9 +597,77 @@ impl Block {
         matches!(self.state, State::Recovering { .. })
     }
 
-    /// Whether the block waits to be searched for wrong symbols.
-    pub(super) fn awaits_search(&self) -> bool {
+    /// Whether the block waits to be searched for wrong symbols, or for a choice among copies.
+    pub(super) fn awaits_work(&self) -> bool {
         matches!(&self.state, State::Suspect(suspects) if suspects.wanted == 0)
+            || self.awaits_choice()
+    }
+
+    fn awaits_choice(&self) -> bool {
+        matches!(self.state, State::Disputed { .. })
+            && self.copies.as_ref().is_some_and(|copies| copies.may_choose())
+    }
+
+    /// Symbols that the block may have.
+    fn encoding_symbols(&self) -> u32 {
+        self.scheme.block_profile(self.source_symbols).encoding_symbols
+    }
+
+    /// Solves the block again, without the symbols of which there are different copies, if it is
+    /// not being worked on. If the others do not suffice, it waits for a choice.
+    fn leave_out_disputed(&mut self) {
+        if !matches!(self.state, State::Collecting(_) | State::Disputed { .. }) {
+            return;
+        }
+        let Ok(mut decoder) = self.decoder() else { return };
+        let Some(copies) = &self.copies else { return };
+        for esi in copies.undisputed() {
+            // A decoder has no use for more symbols than it needs.
+            let _ = decoder.push(esi);
+        }
+        self.state = State::Collecting(Collecting::new(decoder));
+        self.choose_if_incomplete();
+    }
+
+    /// The symbols that are not disputed do not suffice, and all others were received: the block
+    /// waits for a choice.
+    fn choose_if_incomplete(&mut self) {
+        if let (State::Collecting(collecting), Some(copies)) = (&self.state, &self.copies)
+            && collecting.symbols_wanted > 0
+            && copies.may_choose()
+        {
+            self.state = self.dispute();
+        }
+    }
+
+    /// The state of waiting for other copies, for as long as two cycles of a sender take.
+    fn dispute(&self) -> State {
+        let cycle = self.scheme.block_profile(self.source_symbols).symbols_per_cycle;
+        State::Disputed { until: self.received.saturating_add(u64::from(cycle).saturating_mul(2)) }
+    }
+
+    /// Drops all symbols if no copies of them have led to anything for too long.
+    pub(super) fn give_up_waiting(&mut self) -> Option<Sequel> {
+        let has_waited = matches!(self.state, State::Disputed { until } if self.received >= until);
+        (has_waited && !self.awaits_choice()).then(|| self.restart())
+    }
+
+    /// A choice among copies was made: those of the symbols in `chosen` are right. `None`: the
+    /// block waits for others.
+    pub(super) fn on_chosen(&mut self, chosen: Option<&[Esi]>) -> Sequel {
+        let State::Choosing { until } = self.state else { return Sequel::Collects };
+        self.state = State::Disputed { until };
+        let (Some(chosen), Some(copies)) = (chosen, &mut self.copies) else {
+            return Sequel::Collects;
+        };
+        let origins = &self.origins;
+        let chosen = copies.on_chosen(chosen, |esi| origins.of(esi));
+        let Ok(mut decoder) = self.decoder() else { return self.restart() };
+        for esi in (0..self.source_symbols).map(Esi) {
+            let _ = decoder.push(esi);
+        }
+        self.state = State::Collecting(Collecting::new(decoder));
+        Sequel::Replaced(chosen)
     }
 
     /// No symbols of use have arrived for a while: the block is searched with those that it has, if
@@ -484,11 +693,16 @@ impl Block {
     pub(super) fn on_verified(&mut self) {
         self.state = State::Verified;
         self.repair = Vec::new();
+        self.origins = Origins::default();
+        self.copies = None;
+        self.waiting = BTreeMap::new();
     }
 
     /// The block is not wanted any more: its decoder is dropped, unless a worker has it.
     pub(super) fn give_up(&mut self) {
-        if matches!(self.state, State::Collecting(_) | State::Suspect(_)) {
+        let has_decoder =
+            matches!(self.state, State::Collecting(_) | State::Suspect(_) | State::Disputed { .. });
+        if has_decoder {
             self.state = State::Untouched;
             self.repair = Vec::new();
         }
@@ -501,14 +715,14 @@ impl Block {
 
     /// The block's bytes are wrong.
     pub(super) fn on_corrupt(&mut self) -> Sequel {
-        self.corruptions += 1;
+        self.corruptions.count(1);
         self.is_deferred = false;
         let State::Recovering { lost } = &self.state else { return Sequel::Collects };
-        let limits = SearchLimits::of(self.scheme, self.source_symbols);
-        let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
-            return self.restart();
-        };
         let mut suspects = Suspects::new(self.source_symbols, lost, &self.repair, EMPTY_SLOT);
+        let limits = self.search_limits();
+        let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
+            return self.give_up_search(Box::new(suspects));
+        };
         let available = self.search.collected(suspects.available()).available;
         suspects.wanted = limits.first_wanted(available);
         self.state = State::Suspect(Box::new(suspects));
@@ -524,9 +738,7 @@ impl Block {
         else {
             return Sequel::Collects;
         };
-        let Some(limits) = SearchLimits::of(self.scheme, self.source_symbols) else {
-            return self.restart();
-        };
+        let Some(limits) = self.search_limits() else { return self.restart() };
         let collected = self.search.collected(suspects.available());
         match limits.conclude(location, &collected) {
             Conclusion::Drop(wrong) => {
@@ -538,7 +750,7 @@ impl Block {
                 self.state = State::Suspect(suspects);
                 Sequel::Collects
             }
-            Conclusion::Want(_) | Conclusion::Restart => self.restart(),
+            Conclusion::Want(_) | Conclusion::Restart => self.give_up_search(suspects),
             Conclusion::Agreed if self.search.on_agreed() => {
                 self.restart();
                 Sequel::Hopeless
@@ -550,6 +762,9 @@ impl Block {
     /// Continues without `wrong` symbols, which are not among the `others`.
     fn drop_symbols(&mut self, wrong: &[Esi], others: &Suspects) -> Sequel {
         let Ok(mut decoder) = self.decoder() else { return self.restart() };
+        if let Some(copies) = &mut self.copies {
+            copies.forget(wrong);
+        }
         for slot in &mut self.repair {
             if wrong.binary_search(slot).is_ok() {
                 *slot = EMPTY_SLOT;
@@ -562,14 +777,65 @@ impl Block {
         self.fresh = others.available();
         self.solve_at = 0;
         self.state = State::Collecting(Collecting::new(decoder));
-        Sequel::Dropped(wrong.len() as u32)
+        Sequel::Dropped(wrong.iter().map(|&esi| self.origins.of(esi)).collect())
+    }
+
+    fn search_limits(&self) -> Option<SearchLimits> {
+        let limits = SearchLimits::of(self.scheme, self.source_symbols)?;
+        Some(if self.alone.is_some() { limits.of_one_source() } else { limits })
+    }
+
+    /// The wrong symbols among these are not found.
+    fn give_up_search(&mut self, suspects: Box<Suspects>) -> Sequel {
+        self.state = State::Suspect(suspects);
+        Sequel::Unlocated
+    }
+
+    /// The number of symbols of each source, those that wait included.
+    pub(super) fn sources(&self) -> BTreeMap<SourceId, u32> {
+        let mut counts = self.symbols_by_source();
+        for (&source, &count) in &self.waiting {
+            counts.entry(source).or_default().count(count);
+        }
+        counts
+    }
+
+    /// Begins again: with the symbols of one source alone, if there is one. The others are dropped.
+    pub(super) fn begin_again(&mut self, alone: Option<SourceId>) -> Sequel {
+        self.alone = alone;
+        self.restarts.count(1);
+        self.uses_doubted = false;
+        self.waiting.clear();
+        self.search.on_restart();
+        let state = std::mem::replace(&mut self.state, State::Untouched);
+        let State::Suspect(mut suspects) = state else { return self.restart() };
+        let Some(alone) = alone else { return self.dispute_or_restart() };
+        let others: Vec<_> = suspects.esis().filter(|&esi| self.origins.of(esi) != alone).collect();
+        suspects.remove(&others);
+        match self.drop_symbols(&others, &suspects) {
+            Sequel::Dropped(sources) => Sequel::LeftOut(sources.len() as u32),
+            sequel => sequel,
+        }
+    }
+
+    /// The wrong symbols are not found: other copies of them may show which they are, if the
+    /// symbols were compared since the block was corrupt first. If not, all are dropped.
+    fn dispute_or_restart(&mut self) -> Sequel {
+        if self.copies.is_none() {
+            return self.restart();
+        }
+        self.state = self.dispute();
+        Sequel::Collects
     }
 
     /// All symbols of the block are dropped.
     fn restart(&mut self) -> Sequel {
+        self.origins = Origins::default();
         self.state = State::Untouched;
         self.repair.clear();
         self.search.on_restart();
+        let has_few = !self.facts.is_rateless;
+        self.copies = has_few.then(|| Box::new(ReceivedCopies::new(self.source_symbols)));
         (self.fresh, self.received, self.solve_at) = (0, 0, 0);
         Sequel::Restarted
     }

@@ -1,6 +1,7 @@
 //! One object that is received: its blocks, and what is missing of it.
 
 use super::block::Block;
+use crate::counter::Counter;
 use crate::event::ReceiverOutput;
 use crate::job::ReceiveJob;
 use fontana_fec::{ObjectLayout, Sbn};
@@ -68,7 +69,7 @@ impl Object {
         let (before, enough_before) = (sums(block), block.has_enough());
         let result = change(block);
         let (after, enough) = (sums(block), block.has_enough());
-        self.enough = self.enough + usize::from(enough) - usize::from(enough_before);
+        self.enough.change_part(enough_before.into(), enough.into());
         let changed = Changed {
             missing: Step { before: missing, after: self.missing() },
             symbols_wanted: Step { before: before.0, after: after.0 },
@@ -81,8 +82,8 @@ impl Object {
     /// [`ReceiveJob::Open`].
     pub(super) fn missing(&self) -> usize {
         match self.state {
-            ObjectState::Opening => self.blocks.len() + 1,
-            ObjectState::Receiving => self.blocks.len() - self.enough,
+            ObjectState::Opening => self.blocks.len().saturating_add(1),
+            ObjectState::Receiving => self.blocks.len().saturating_sub(self.enough),
             ObjectState::Committing | ObjectState::Done | ObjectState::Failed => 0,
         }
     }

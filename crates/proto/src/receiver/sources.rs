@@ -1,0 +1,351 @@
+//! The sources of symbols: which of them have sent wrong ones. Remembered in memory alone, for the
+//! time of a reception.
+//!
+//! A source is an address and a port. It is *doubted* if most symbols that are known of it were
+//! wrong, or if all blocks that had symbols of it turned out to be corrupt. While there is a source
+//! whose symbols were right, blocks are solved from symbols of sources that are not doubted first.
+//! Nothing is dropped for its source alone: any host can send in the name of another. The symbols
+//! of doubted sources wait in memory, and are used if no others arrive.
+
+use crate::counter::Counter;
+use fontana_fec::Esi;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// A source of symbols. The default is a source that is not known: that of an earlier run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SourceId(u32);
+
+#[cfg(test)]
+impl SourceId {
+    pub(super) const fn new(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+/// What is known of the symbols of one source.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    id: SourceId,
+    address: SocketAddr,
+    /// Symbols that were received.
+    received: u64,
+    /// Symbols in verified blocks.
+    right: u64,
+    /// Symbols that a search has found to be wrong.
+    wrong: u64,
+    /// Corrupt blocks with symbols of this source, until one was verified.
+    strikes: u32,
+    /// Blocks that have to be verified before the source is no longer doubted for its strikes.
+    doubted_for: u32,
+}
+
+/// The sources of a reception.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// In the order of their numbers.
+    records: Vec<Record>,
+    /// The source that was found last.
+    last: usize,
+    /// The number of the newest source.
+    newest: u32,
+    /// Whether a source is doubted, and another one was right.
+    has_doubts: bool,
+}
+
+/// Sources that are remembered: honest ones are as many as senders and mirrors. An attacker who
+/// sends from more displaces those that were never right and sent the fewest symbols.
+const MAX_SOURCES: usize = 256;
+/// Blocks for which a source is doubted after its first strike. Each further strike doubles them:
+/// an honest source that shared a block with a forger is tried again soon.
+const FIRST_DOUBT: u32 = 4;
+/// Strikes that double the number of blocks.
+const MAX_DOUBLINGS: u32 = 8;
+
+impl Record {
+    fn is_doubted(&self) -> bool {
+        self.wrong > self.right || self.doubted_for > 0
+    }
+
+    fn is_proven(&self) -> bool {
+        self.right > 0 && !self.is_doubted()
+    }
+}
+
+impl Sources {
+    /// The source with this address, which has sent another symbol.
+    #[inline]
+    pub(super) fn find(&mut self, address: SocketAddr) -> SourceId {
+        let last = self.records.get(self.last);
+        if last.is_none_or(|last| last.address != address) {
+            self.find_or_insert(address);
+        }
+        self.records.get_mut(self.last).map_or(SourceId::default(), |record| {
+            record.received.count(1);
+            record.id
+        })
+    }
+
+    #[cold]
+    fn find_or_insert(&mut self, address: SocketAddr) {
+        if let Some(at) = self.records.iter().position(|record| record.address == address) {
+            self.last = at;
+        } else {
+            // A number is never used twice: symbols of a source that is forgotten are of none.
+            let Some(newest) = self.newest.checked_add(1) else {
+                self.last = usize::MAX;
+                return;
+            };
+            self.newest = newest;
+            if self.records.len() >= MAX_SOURCES {
+                let least = self.records.iter().enumerate();
+                let least = least.min_by_key(|(_, record)| (record.right, record.received));
+                let at = least.map_or(0, |(at, _)| at);
+                self.records.remove(at);
+            }
+            self.last = self.records.len();
+            let id = SourceId(self.newest);
+            let (received, right, wrong, strikes, doubted_for) = (0, 0, 0, 0, 0);
+            self.records.push(Record { id, address, received, right, wrong, strikes, doubted_for });
+        }
+    }
+
+    fn record(&self, id: SourceId) -> Option<&Record> {
+        let at = self.records.binary_search_by_key(&id, |record| record.id).ok()?;
+        self.records.get(at)
+    }
+
+    fn change(&mut self, id: SourceId, change: impl FnOnce(&mut Record)) {
+        if let Ok(at) = self.records.binary_search_by_key(&id, |record| record.id)
+            && let Some(record) = self.records.get_mut(at)
+        {
+            change(record);
+        }
+    }
+
+    fn update_doubts(&mut self) {
+        self.has_doubts = self.records.iter().any(Record::is_doubted)
+            && self.records.iter().any(Record::is_proven);
+    }
+
+    /// Whether symbols of this source wait until no others arrive.
+    #[inline]
+    pub(super) fn doubts(&self, id: SourceId) -> bool {
+        self.has_doubts && self.is_doubted(id)
+    }
+
+    /// Whether the source is doubted, whatever the others are.
+    pub(super) fn is_doubted(&self, id: SourceId) -> bool {
+        self.record(id).is_some_and(Record::is_doubted)
+    }
+
+    /// A block with symbols of these sources is verified.
+    pub(super) fn on_verified(&mut self, counts: &BTreeMap<SourceId, u32>) {
+        for record in &mut self.records {
+            record.doubted_for.discount(1);
+        }
+        for (&id, &count) in counts {
+            self.change(id, |record| {
+                record.right.count(count.into());
+                (record.strikes, record.doubted_for) = (0, 0);
+            });
+        }
+        self.update_doubts();
+    }
+
+    /// A block with symbols of these sources is corrupt. Those whose symbols were right in other
+    /// blocks are not doubted for it.
+    pub(super) fn on_corrupt(&mut self, counts: &BTreeMap<SourceId, u32>) {
+        for &id in counts.keys() {
+            self.change(id, |record| {
+                if record.right == 0 {
+                    let doublings = record.strikes.min(MAX_DOUBLINGS);
+                    record.doubted_for = FIRST_DOUBT.checked_shl(doublings).unwrap_or(u32::MAX);
+                    record.strikes.count(1);
+                }
+            });
+        }
+        self.update_doubts();
+    }
+
+    /// A symbol of each of these sources was wrong.
+    pub(super) fn on_wrong(&mut self, ids: impl IntoIterator<Item = SourceId>) {
+        for id in ids {
+            self.change(id, |record| record.wrong = record.wrong.saturating_add(1));
+        }
+        self.update_doubts();
+    }
+
+    /// The source from whose symbols alone a block is solved next, after `attempts` at it from the
+    /// symbols of these sources have failed. The best source is first; after all of them, and if
+    /// there is only one, `None`: all together.
+    pub(super) fn next_alone(
+        &self,
+        counts: &BTreeMap<SourceId, u32>,
+        attempts: u32,
+    ) -> Option<SourceId> {
+        /// An attacker may send each symbol from another port.
+        const MOST: usize = 4;
+        let rank = |(&id, &count): (&SourceId, &u32)| {
+            let record = self.record(id);
+            let is_doubted = record.is_some_and(Record::is_doubted);
+            let wrong = record.map_or(0, |record| record.wrong_permille());
+            (is_doubted, wrong, Reverse(count), id)
+        };
+        let mut ranked: Vec<_> = counts.iter().map(rank).collect();
+        if ranked.len() < 2 {
+            return None;
+        }
+        ranked.sort_unstable();
+        ranked.truncate(MOST);
+        let turns = ranked.len().saturating_add(1);
+        let turn = (attempts as usize).checked_rem(turns).unwrap_or(0);
+        ranked.get(turn).map(|&(.., id)| id)
+    }
+}
+
+impl Record {
+    /// The share of wrong symbols among those that are known, in thousandths.
+    fn wrong_permille(&self) -> u64 {
+        let all = self.right.saturating_add(self.wrong);
+        self.wrong.saturating_mul(1_000).checked_div(all).unwrap_or(0)
+    }
+}
+
+/// The source of each symbol of a block. Most blocks have symbols of one source alone, and take no
+/// memory for it.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    /// The source of all other symbols; `None` before the first.
+    main: Option<SourceId>,
+    others: BTreeMap<Esi, SourceId>,
+}
+
+impl Origins {
+    /// Of symbols that an earlier run has saved.
+    pub(super) fn of_earlier_run() -> Self {
+        Self { main: Some(SourceId::default()), others: BTreeMap::new() }
+    }
+
+    /// Notes the source of a symbol.
+    #[inline]
+    pub(super) fn note(&mut self, esi: Esi, source: SourceId) {
+        if *self.main.get_or_insert(source) != source {
+            self.others.insert(esi, source);
+        } else if !self.others.is_empty() {
+            self.others.remove(&esi);
+        }
+    }
+
+    /// The source of a symbol that was noted.
+    pub(super) fn of(&self, esi: Esi) -> SourceId {
+        self.others.get(&esi).copied().or(self.main).unwrap_or_default()
+    }
+
+    /// The sources of a block of so many `symbols`, and the number of symbols of each.
+    pub(super) fn counts(&self, symbols: u32) -> BTreeMap<SourceId, u32> {
+        let mut counts = BTreeMap::new();
+        for &source in self.others.values() {
+            let count: &mut u32 = counts.entry(source).or_default();
+            *count = count.saturating_add(1);
+        }
+        let of_main = symbols.saturating_sub(self.others.len() as u32);
+        counts.extend(self.main.filter(|_| of_main > 0).map(|main| (main, of_main)));
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], port))
+    }
+
+    fn counts<const N: usize>(counts: [(SourceId, u32); N]) -> BTreeMap<SourceId, u32> {
+        counts.into()
+    }
+
+    #[test]
+    fn a_source_is_doubted_beside_one_that_was_right() {
+        let mut sources = Sources::default();
+        let [honest, forger] = [1, 2].map(|port| sources.find(address(port)));
+        sources.on_corrupt(&counts([(honest, 50), (forger, 50)]));
+        assert!(!sources.doubts(honest) && !sources.doubts(forger), "which one is not known");
+        assert!(sources.is_doubted(honest) && sources.is_doubted(forger));
+        sources.on_verified(&counts([(honest, 100)]));
+        assert!(!sources.doubts(honest) && sources.doubts(forger));
+        // A block that they share does not make the honest one doubted.
+        sources.on_corrupt(&counts([(honest, 99), (forger, 1)]));
+        assert!(!sources.doubts(honest) && sources.doubts(forger));
+    }
+
+    #[test]
+    fn doubts_for_strikes_end_and_return_for_longer() {
+        let mut sources = Sources::default();
+        let [honest, other] = [1, 2].map(|port| sources.find(address(port)));
+        let verified = counts([(honest, 100)]);
+        sources.on_verified(&verified);
+        for doubted_for in [4, 8, 16] {
+            sources.on_corrupt(&counts([(honest, 99), (other, 1)]));
+            for _ in 0..doubted_for {
+                assert!(sources.doubts(other));
+                sources.on_verified(&verified);
+            }
+            assert!(!sources.doubts(other));
+        }
+        sources.on_verified(&counts([(other, 1)]));
+        sources.on_corrupt(&counts([(honest, 99), (other, 1)]));
+        assert!(!sources.doubts(other), "it was right once");
+    }
+
+    #[test]
+    fn a_source_with_more_wrong_symbols_than_right_ones_is_doubted() {
+        let mut sources = Sources::default();
+        let [honest, other] = [1, 2].map(|port| sources.find(address(port)));
+        sources.on_verified(&counts([(honest, 9), (other, 2)]));
+        sources.on_wrong([other, other]);
+        assert!(!sources.doubts(other));
+        sources.on_wrong([other]);
+        assert!(sources.doubts(other) && !sources.doubts(honest));
+        // A source that is not known is not doubted.
+        assert!(!sources.doubts(SourceId::default()));
+    }
+
+    #[test]
+    fn sources_that_were_right_are_not_displaced() {
+        let mut sources = Sources::default();
+        let honest = sources.find(address(1));
+        sources.on_verified(&counts([(honest, 1)]));
+        (2..2_000).for_each(|port| _ = sources.find(address(port)));
+        assert_eq!(sources.records.len(), MAX_SOURCES);
+        assert_eq!(sources.find(address(1)), honest);
+        assert_ne!(sources.find(address(2)), SourceId(2), "numbers are used once");
+    }
+
+    #[test]
+    fn sources_take_turns_and_then_all_together() {
+        let mut sources = Sources::default();
+        let ids: Vec<_> = (0..6).map(|port| sources.find(address(port))).collect();
+        sources.on_verified(&counts([(ids[2], 10)]));
+        sources.on_wrong([ids[1]]);
+        let of = counts([(ids[0], 10), (ids[1], 90), (ids[2], 20)]);
+        let turns: Vec<_> = (0..5).map(|turn| sources.next_alone(&of, turn)).collect();
+        assert_eq!(turns, [Some(ids[2]), Some(ids[0]), Some(ids[1]), None, Some(ids[2])]);
+        assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), 0), None);
+    }
+
+    #[test]
+    fn origins_count_the_symbols_of_each_source() {
+        let mut origins = Origins::default();
+        let [a, b] = [SourceId(1), SourceId(2)];
+        assert!(origins.counts(0).is_empty());
+        for (esi, source) in [(0, a), (1, b), (2, a), (3, b), (1, a)] {
+            origins.note(Esi(esi), source);
+        }
+        assert_eq!(origins.counts(4), counts([(a, 3), (b, 1)]));
+        assert_eq!([0, 1, 3].map(|esi| origins.of(Esi(esi))), [a, a, b]);
+    }
+}
