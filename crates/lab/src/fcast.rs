@@ -11,6 +11,7 @@ pub(crate) mod losses;
 pub(crate) mod model;
 #[cfg(test)]
 mod orders;
+mod pair;
 pub(crate) mod profiles;
 pub(crate) mod real;
 pub(crate) mod schemes;

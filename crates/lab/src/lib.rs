@@ -34,7 +34,7 @@
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
 //! | `digital_fountain`, `mirrors`, `fcast` | experiments of the papers |
 //! | `fontana` | experiments beyond the papers |
-//! | `session`, `scene`, `bytes`, `taken` | simulated sessions: endpoints, networks, content, layers |
+//! | `session`, `scene`, `bytes`, `taken`, `observed` | simulated sessions: endpoints, networks, content, layers, jobs |
 //! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
 //! | [`swarm`] | random runs, checked for invariants |
 //! | [`hostile`] | hostile packets beside an honest session, by class |
@@ -52,6 +52,7 @@ pub mod hostile;
 mod hosts;
 mod identity;
 mod loopback;
+mod observed;
 mod outcome;
 mod page;
 mod plan;

@@ -4,23 +4,18 @@
 //! The real sender and receiver run in the simulator, on ids. Their reads and writes are recorded.
 //! The time of a disk follows from two numbers: a seek and a rate.
 
+use super::pair::{self, Pair};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
+use crate::observed::{JobObserver, ObservedRunner};
 use crate::row::Rows;
-use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
+use crate::session::{SYMBOL_BYTES, Session};
 use fontana_fec::Esi;
-use fontana_proto::{
-    DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
-    SendDone, SendJob, Sender, SubscriptionLimits, SymbolId, SymbolPlace,
-};
-use fontana_sim::{
-    Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Rooted, SimulatedRunner,
-    Simulation, SimulationConfig,
-};
+use fontana_proto::{Driver, ReceiveJob, SendJob, SubscriptionLimits, SymbolPlace};
+use fontana_sim::{LinkConfig, LossModel};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A hard disk: the time of a seek to another track and half a rotation, and the rate of sequential
@@ -88,10 +83,9 @@ struct DiskRow {
     bytes_per_second: f64,
 }
 
-/// Runs jobs on ids, and records what they read and write.
-#[derive(Debug)]
+/// Records what the jobs of a host read and write.
+#[derive(Debug, Default)]
 struct Disk {
-    ids: IdRunner,
     /// Of batches of source symbols alone, and of others.
     source: Load,
     repair: Load,
@@ -103,17 +97,6 @@ struct Disk {
 }
 
 impl Disk {
-    fn new(ids: IdRunner) -> Self {
-        Self {
-            ids,
-            source: Load::default(),
-            repair: Load::default(),
-            received: Load::default(),
-            head: 0,
-            unwritten: BTreeSet::new(),
-        }
-    }
-
     /// Source symbols are read from where they are; for others the whole block is.
     fn read(&mut self, sbn: u32, esis: &[Esi]) {
         let size = u64::from(SYMBOL_BYTES);
@@ -168,34 +151,17 @@ impl Disk {
     }
 }
 
-impl JobRunner<SendJob> for Disk {
-    type Done = SendDone;
-    type Error = &'static str;
-
-    fn run(
-        &mut self,
-        now: Instant,
-        job: SendJob,
-        batch: &DatagramBatch<'_>,
-    ) -> Result<Option<Finished<SendDone>>, &'static str> {
-        if let SendJob::Prepare { block, esis, .. } = &job {
+impl JobObserver<SendJob> for Disk {
+    fn observe(&mut self, job: &SendJob) {
+        if let SendJob::Prepare { block, esis, .. } = job {
             self.read(block.sbn.0, esis);
         }
-        self.ids.run(now, job, batch)
     }
 }
 
-impl JobRunner<ReceiveJob> for Disk {
-    type Done = ReceiveDone;
-    type Error = &'static str;
-
-    fn run(
-        &mut self,
-        now: Instant,
-        job: ReceiveJob,
-        batch: &DatagramBatch<'_>,
-    ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
-        match &job {
+impl JobObserver<ReceiveJob> for Disk {
+    fn observe(&mut self, job: &ReceiveJob) {
+        match job {
             ReceiveJob::Place(run) => {
                 for (esi, to) in run.ids() {
                     self.received.symbols += 1;
@@ -206,17 +172,6 @@ impl JobRunner<ReceiveJob> for Disk {
             ReceiveJob::Finish => self.write_back(),
             _ => {}
         }
-        self.ids.run(now, job, batch)
-    }
-}
-
-impl SimulatedRunner for Disk {
-    fn begin_delivery(&mut self, delivery: &Delivery<'_>) {
-        self.ids.begin_delivery(delivery);
-    }
-
-    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        self.ids.symbol_bytes(symbol)
     }
 }
 
@@ -262,23 +217,16 @@ fn run(case: &Case) -> Option<Vec<DiskRow>> {
     let mut session = Session::raptorq(FILE, RATE, seed)?;
     session.round_symbols = ROUND_SYMBOLS;
     let wire = LinkConfig::wire(Duration::from_millis(1)).with_loss(LossModel::bernoulli(LOSS));
-    let network = Rooted::tree(&[1], &[Arc::new(wire)]);
-    let (source, leaf) = (network.source, *network.leaves.first()?);
-    let mut run: Simulation<Either<Driver<Sender, Disk>, Driver<Receiver, Disk>>> =
-        Simulation::new(network.topology, SimulationConfig::new(seed), ());
-    let start = Instant::ZERO + LISTENERS_FIRST;
-    let sends = HostConfig::sender(session.cap()).starting_at(start);
-    let disk = || Disk::new(session.runner());
-    run.attach(source, Either::Left(Driver::new(session.sender(0)?, disk())), sends);
-    let receiver = session.receiver(SubscriptionLimits::default());
-    let receiver = Driver::new(receiver, disk());
-    run.attach(leaf, Either::Right(receiver), HostConfig::receiver([source]));
+    let disk = || ObservedRunner { runner: session.runner(), observer: Disk::default() };
+    let sender = Driver::new(session.sender(0)?, disk());
+    let receiver = Driver::new(session.receiver(SubscriptionLimits::default()), disk());
+    let Pair { mut run, source, leaf } = Pair::new(&session, wire, (), sender, receiver)?;
     // The source symbols, and a fifth of as many repair symbols.
     let packets = session.source_symbols() * 6 / 5;
     let seconds = packets * u64::from(session.packet_bytes()) / RATE;
-    run.run_until(start + Duration::from_secs(seconds)).ok()?;
+    run.run_until(pair::start() + Duration::from_secs(seconds)).ok()?;
     let (sender, receiver) = (run.host(source)?.left()?, run.host(leaf)?.right()?);
-    let (sent, received) = (&sender.runner, &receiver.runner);
+    let (sent, received) = (&sender.runner.observer, &receiver.runner.observer);
     let one_by_one = Load { symbols: 1, seeks: 1, bytes: SYMBOL_BYTES.into() };
     Some(vec![
         sent.source.row("source", "source symbols"),
@@ -330,11 +278,6 @@ fn claims() -> Vec<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_sim::IdContent;
-
-    fn disk() -> Disk {
-        Disk::new(IdRunner::new(Arc::new(IdContent::default())))
-    }
 
     #[test]
     fn what_is_near_passes_by_and_what_is_far_takes_a_seek() {
@@ -351,7 +294,7 @@ mod tests {
 
     #[test]
     fn writes_are_sorted_and_a_repair_symbol_takes_its_whole_block() {
-        let mut disk = disk();
+        let mut disk = Disk::default();
         disk.read(0, &[0, 1, 2].map(Esi));
         disk.read(1, &[5, 6].map(Esi));
         assert_eq!((disk.source.symbols, disk.source.seeks), (5, 1));

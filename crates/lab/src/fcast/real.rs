@@ -5,7 +5,7 @@ use super::anticipated::{self, TAKEN};
 use super::profiles::{self, FcastProfile, PROFILES, Profiled};
 use super::schemes::{self, BASE_PACKETS, SCHEMES, Scheme, bursts};
 use super::session::{self, LARGE_FILE_CODING, LAYERS, on_bytes};
-use super::transfer::{self, Storage};
+use super::transfer::{self, storage};
 use crate::bytes::{ByteRunner, Pump};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepOf};
@@ -54,7 +54,7 @@ fn receive(
     };
     let receiver = ReceiverHost {
         receiver: session::receiver(&session),
-        runner: Storage::new(ByteRunner::new(originals)),
+        runner: storage(ByteRunner::new(originals)),
         link: transfer::link(loss),
         seed: session.seed,
         starts_after: Duration::ZERO,
@@ -74,7 +74,7 @@ fn receive(
         heard_seconds: seconds(received.reception_complete),
         received: stats.fresh + duplicates,
         duplicates,
-        peak_bytes: storage.peak_bytes,
+        peak_bytes: storage.observer.peak_bytes,
         layers: received.layers as u32,
         lost_here: received.lost_here,
         late: received.late.as_secs_f64() * 1e3,

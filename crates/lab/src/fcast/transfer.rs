@@ -1,18 +1,19 @@
 //! A simulated reception of a file over a LAN.
 
+use super::pair::{self, Pair};
 use super::session;
-use crate::session::{LISTENERS_FIRST, Session};
+use crate::observed::{JobObserver, ObservedRunner};
+use crate::session::Session;
 use fontana_proto::{
-    DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
-    ReceiverEvent, SendDone, SendJob, Sender, SenderEvent, SymbolId,
+    DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveJob, Receiver, ReceiverEvent,
+    SendDone, SendJob, Sender, SenderEvent, SymbolId,
 };
 use fontana_sim::{
-    Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Machine, MachineConfig,
-    MachineStats, NodeId, Observer, Rooted, SimulatedRunner, Simulation, SimulationConfig,
+    Either, IdRunner, LinkConfig, LossModel, Machine, MachineConfig, MachineStats, NodeId,
+    Observer, SimulatedRunner, Simulation,
 };
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// "All the hosts are attached to the same LAN" (section 6.2).
@@ -73,18 +74,13 @@ pub(crate) fn receive_on(
     loss: LossModel,
     first_pass: u64,
 ) -> Option<HostReception> {
-    let lan = Rooted::tree(&[1], &[Arc::new(link(loss))]);
-    let (source, leaf) = (lan.source, *lan.leaves.first()?);
-    let config = SimulationConfig::new(session.seed);
-    let mut run: TransferRun = Simulation::new(lan.topology, config, Milestones::default());
-    let runner = || IdRunner::new(Arc::clone(&session.content));
-    let start = Instant::ZERO + LISTENERS_FIRST;
-    let sends = HostConfig::sender(session.cap()).starting_at(start);
-    let encoder = Encoder { ids: runner(), coded_at: start + session.coding };
-    run.attach(source, Either::Left(Driver::new(session.sender(0)?, encoder)), sends);
+    let start = pair::start();
+    let encoder = Encoder { ids: session.runner(), coded_at: start + session.coding };
+    let sender = Driver::new(session.sender(0)?, encoder);
     let machine = Machine::new(session::receiver(session), host);
-    let receiver = Driver::new(machine, Storage::new(runner()));
-    run.attach(leaf, Either::Right(receiver), HostConfig::receiver([source]));
+    let receiver = Driver::new(machine, storage(session.runner()));
+    let pair = Pair::new(session, link(loss), Milestones::default(), sender, receiver)?;
+    let Pair { mut run, source, leaf } = pair;
     let (mut in_first_pass, mut by_second) = (None, Vec::new());
     run.run_while(Instant::ZERO + PATIENCE, |run| {
         by_second.extend(run.host(leaf).and_then(Either::right).map(|host| host.endpoint.stats()));
@@ -104,7 +100,7 @@ pub(crate) fn receive_on(
         seconds: seconds(run.observer().complete),
         received: stats.fresh + duplicates,
         duplicates,
-        peak_bytes: receiver.runner.peak_bytes,
+        peak_bytes: receiver.runner.observer.peak_bytes,
         layers: run.observer().layers,
         objects_in_first_pass: in_first_pass.unwrap_or(0),
     };
@@ -147,32 +143,25 @@ impl SimulatedRunner for Encoder {
     }
 }
 
-/// Runs a receiver's jobs, and counts the bytes of incomplete objects: the paper's buffer.
-#[derive(Debug)]
-pub(super) struct Storage<R> {
-    pub(super) runner: R,
+/// A runner of a receiver's jobs, and the paper's buffer.
+pub(super) type Storage<R> = ObservedRunner<R, ReceiveBuffer>;
+
+/// The storage of a receiver that has received nothing.
+pub(super) fn storage<R>(runner: R) -> Storage<R> {
+    ObservedRunner { runner, observer: ReceiveBuffer::default() }
+}
+
+/// The bytes of incomplete objects: the paper's buffer.
+#[derive(Debug, Default)]
+pub(super) struct ReceiveBuffer {
     held: BTreeMap<Toi, u64>,
     bytes: u64,
     pub(super) peak_bytes: u64,
 }
 
-impl<R> Storage<R> {
-    pub(super) const fn new(runner: R) -> Self {
-        Self { runner, held: BTreeMap::new(), bytes: 0, peak_bytes: 0 }
-    }
-}
-
-impl<R: JobRunner<ReceiveJob, Done = ReceiveDone>> JobRunner<ReceiveJob> for Storage<R> {
-    type Done = ReceiveDone;
-    type Error = R::Error;
-
-    fn run(
-        &mut self,
-        now: Instant,
-        job: ReceiveJob,
-        batch: &DatagramBatch<'_>,
-    ) -> Result<Option<Finished<ReceiveDone>>, R::Error> {
-        match &job {
+impl JobObserver<ReceiveJob> for ReceiveBuffer {
+    fn observe(&mut self, job: &ReceiveJob) {
+        match job {
             ReceiveJob::Place(run) => {
                 let bytes = run.symbol_size() as u64 * u64::from(run.count);
                 *self.held.entry(run.block.toi).or_default() += bytes;
@@ -182,17 +171,6 @@ impl<R: JobRunner<ReceiveJob, Done = ReceiveDone>> JobRunner<ReceiveJob> for Sto
             ReceiveJob::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
             _ => {}
         }
-        self.runner.run(now, job, batch)
-    }
-}
-
-impl<R: SimulatedRunner> SimulatedRunner for Storage<R> {
-    fn begin_delivery(&mut self, delivery: &Delivery<'_>) {
-        self.runner.begin_delivery(delivery);
-    }
-
-    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        self.runner.symbol_bytes(symbol)
     }
 }
 
