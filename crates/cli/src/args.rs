@@ -369,6 +369,8 @@ pub(crate) struct ReceiveArguments {
     /// Decode when N symbols more than necessary have arrived
     ///
     /// The default is 0: decode as soon as it can succeed. Waiting saves attempts on slow machines.
+    /// A receiver waits for at most 64 symbols of a block of RaptorQ or LT, and for an eighth of a
+    /// block of Tornado.
     #[arg(long, value_name = "N", conflicts_with = "profile")]
     pub(crate) patient: Option<u32>,
     /// Drop this share of the packets

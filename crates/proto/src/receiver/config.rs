@@ -20,7 +20,8 @@ pub enum DecodePolicy {
     Deferred,
     /// Not before `margin` symbols beyond `k`.
     Patient {
-        /// Extra symbols to wait for.
+        /// Symbols beyond `k` to wait for: at most 64 of a rateless code, and `k / 8` of Tornado.
+        /// Of a code of which `k` symbols always suffice, none.
         margin: u32,
     },
 }
