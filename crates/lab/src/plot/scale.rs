@@ -82,27 +82,44 @@ impl Scale {
             _ => (2, &[1.0]),
         };
         let all = (from..=to).filter(|decade| decade % every == 0);
-        let ticks = all.flat_map(|decade| {
-            steps.iter().map(move |&step| Tick {
-                value: step * 10_f64.powi(decade),
-                label: power(step, decade),
-            })
-        });
-        ticks.filter(|tick| (0.0..=1.0).contains(&self.share(tick.value))).collect()
+        let all = all.flat_map(|decade| steps.iter().map(move |&step| (step, decade)));
+        let value = |step: f64, decade: i32| step * 10_f64.powi(decade);
+        let seen: Vec<_> = all
+            .filter(|&(step, decade)| (0.0..=1.0).contains(&self.share(value(step, decade))))
+            .collect();
+        // All labels of an axis are of one kind.
+        let is_short = seen.iter().all(|(_, decade)| (-3..=5).contains(decade));
+        let style = if is_short { TickStyle::Numbers } else { TickStyle::Powers };
+        let tick =
+            |(step, decade)| Tick { value: value(step, decade), label: style.label(step, decade) };
+        seen.into_iter().map(tick).collect()
     }
 }
 
-/// A step of a decade: as a number if that is short, else as a power of ten.
-fn power(step: f64, decade: i32) -> String {
-    match decade {
-        0..=5 => grouped(&format!("{:.0}", step * 10_f64.powi(decade))),
-        -3..=-1 => {
-            let digits = usize::try_from(-decade).unwrap_or_default();
-            format!("{:.digits$}", step * 10_f64.powi(decade))
-        }
-        _ => {
-            let exponent: String = decade.to_string().chars().map(superscript).collect();
-            if step == 1.0 { format!("10{exponent}") } else { format!("{step}·10{exponent}") }
+/// How the ticks of decades are written.
+#[derive(Clone, Copy)]
+enum TickStyle {
+    /// As numbers: for decades that have short ones.
+    Numbers,
+    /// As powers of ten, but for 1 and 10.
+    Powers,
+}
+
+impl TickStyle {
+    /// A step of a decade.
+    fn label(self, step: f64, decade: i32) -> String {
+        let number = step * 10_f64.powi(decade);
+        match (self, decade) {
+            (_, 0 | 1) => format!("{number:.0}"),
+            (Self::Numbers, 2..) => grouped(&format!("{number:.0}")),
+            (Self::Numbers, _) => {
+                let digits = usize::try_from(-decade).unwrap_or_default();
+                format!("{number:.digits$}")
+            }
+            (Self::Powers, _) => {
+                let exponent: String = decade.to_string().chars().map(superscript).collect();
+                if step == 1.0 { format!("10{exponent}") } else { format!("{step}·10{exponent}") }
+            }
         }
     }
 }
@@ -165,8 +182,19 @@ mod tests {
     fn logarithmic_ticks_are_decades() {
         let logarithmic = Axis::logarithmic("");
         assert_eq!(labels(logarithmic, &[1.0, 40.0]), ["1", "2", "5", "10", "20"]);
-        assert_eq!(labels(logarithmic, &[1e-5, 1e-2]), ["10⁻⁵", "10⁻⁴", "0.001", "0.01"]);
-        assert_eq!(labels(logarithmic, &[1e4, 1e7]), ["10\u{a0}000", "100\u{a0}000", "10⁶", "10⁷"]);
+        assert_eq!(labels(logarithmic, &[1e-3, 2.0]), ["0.001", "0.01", "0.1", "1"]);
+        assert_eq!(
+            labels(logarithmic, &[1e2, 1e5]),
+            ["100", "1000", "10\u{a0}000", "100\u{a0}000"]
+        );
+    }
+
+    #[test]
+    fn decades_of_long_numbers_are_all_powers() {
+        let logarithmic = Axis::logarithmic("");
+        assert_eq!(labels(logarithmic, &[1e-5, 1e-2]), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"]);
+        assert_eq!(labels(logarithmic, &[1e4, 1e7]), ["10⁴", "10⁵", "10⁶", "10⁷"]);
+        assert_eq!(labels(logarithmic, &[1.0, 1e6])[..3], ["1", "10", "10²"]);
     }
 
     #[test]
