@@ -23,7 +23,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A number that the paper prints.
+    /// A number that the paper prints, or that follows from printed ones.
     pub(crate) fn printed<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
@@ -111,7 +111,7 @@ impl fmt::Debug for Claim {
 /// Where the number of a claim comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimKind {
-    /// The paper prints it.
+    /// The paper prints it, or prints numbers that it follows from by arithmetic alone.
     Printed(Quote),
     /// The paper states an order or a shape. The number that bounds it is ours.
     Shape(Quote),

@@ -59,13 +59,15 @@ fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
     );
     text.push_str(&counts(&findings.iter().flatten().collect::<Vec<_>>()));
     text.push_str(
-        "\n- *printed*: the paper prints the number. Its tolerance was chosen before the run.\n\
+        "\n- *printed*: the paper prints the number, or numbers that it follows from by arithmetic alone \
+         (an exponent of printed times, blocks from a printed speed-up); the statement says how. Its \
+         tolerance was chosen before the run.\n\
          - *shape*: the paper states an order or a shape; the bound is ours.\n\
          - *fitted*: the paper prints the number, and it chose a parameter of the experiment.\n\
          - *own*: the statement and the bound are ours.\n\
          - *identity*: it follows from arithmetic or from how the experiment is built: a check of \
          the experiment.\n\n\
-         *Paper* has numbers that the paper prints, and no others; *bound* has ours. *Ours* is what \
+         *Paper* has the numbers of printed and fitted claims, and no others; *bound* has ours. *Ours* is what \
          the rows give, ± the standard error where trials estimate it, and *tolerance* the greatest \
          allowed distance. A claim holds or differs if two standard errors to either side do; else \
          it is undecided. Differences with a known reason are in [errata.md](errata.md). Seconds of \

@@ -2,8 +2,9 @@
 
 use super::interleaved::Interleaved;
 use super::loss::LossProcess;
-use crate::chart::{Axis, Chart, Exhibit, Grid, Panel, Series};
+use crate::chart::{Axis, Chart, Exhibit, Grid, Panel, Point, Series};
 use crate::claim::{Claim, Target, quote};
+use crate::estimate::Estimate;
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
 use crate::table::Table;
@@ -67,9 +68,15 @@ struct BlockCount {
     printed_blocks: f64,
     blocks: u32,
     speedup: f64,
+    /// The standard error of `blocks`.
+    error: f64,
 }
 
 impl BlockCount {
+    fn blocks(&self) -> Estimate {
+        Estimate { value: self.blocks.into(), error: self.error }
+    }
+
     fn is_of(&self, packets: u32, loss: f64) -> bool {
         self.packets == packets && self.loss == loss
     }
@@ -83,16 +90,36 @@ fn run(case: &Case) -> Vec<BlockCount> {
     let limit = (LIMIT * f64::from(packets)) as u32;
     let receivers = case.scale.pick(RECEIVERS[0], RECEIVERS[1]);
     let loss = LossProcess::random(LOSSES[column]);
-    let blocks = most_blocks(packets, |blocks| {
+    let fails = |blocks| {
         // The same random numbers for each number of blocks make the share of failures smoother.
         let mut random = case.stream(0);
-        let mut file = Interleaved::new(packets, blocks);
-        rarely(receivers, || file.receive(loss.clone(), limit, &mut random).is_none())
-    });
+        let (mut file, loss) = (Interleaved::new(packets, blocks), loss.clone());
+        move || file.receive(loss.clone(), limit, &mut random).is_none()
+    };
+    let blocks = most_blocks(packets, |blocks| rarely(receivers, fails(blocks)));
+    // From the number that was found to about the last one that was tried.
+    let more = blocks + (blocks / 12).max(1);
+    let [share, of_more] = [blocks, more].map(|blocks| share(receivers, fails(blocks)));
+    let error = error_of_blocks((blocks, share), (more, of_more), receivers);
     let speedup = |blocks: f64| f64::from(packets).powi(2) / (CAUCHY * blocks * tornado);
     let printed_blocks = speedup(1.0) / speedups[column];
     let speedup = speedup(f64::from(blocks));
-    vec![BlockCount { packets, loss: LOSSES[column], printed_blocks, blocks, speedup }]
+    vec![BlockCount { packets, loss: LOSSES[column], printed_blocks, blocks, speedup, error }]
+}
+
+/// Share of the trials in which an event occurs.
+fn share(trials: u32, mut happens: impl FnMut() -> bool) -> f64 {
+    let count = (0..trials).filter(|_| happens()).count();
+    count as f64 / f64::from(trials)
+}
+
+/// The standard error of a number of blocks: that of a share of 1 % of the receivers, over the
+/// share of failures that one more block adds. Both points are a number of blocks and its share of
+/// failures. `NAN` if more blocks do not fail more often.
+fn error_of_blocks((few, of_few): (u32, f64), (more, of_more): (u32, f64), receivers: u32) -> f64 {
+    let slope = (of_more - of_few) / f64::from(more - few);
+    let error = (RARE * (1.0 - RARE) / f64::from(receivers)).sqrt() / slope;
+    if slope > 0.0 { error } else { f64::NAN }
 }
 
 /// The most blocks for which `good` holds. It always holds for one block.
@@ -143,7 +170,8 @@ fn claims() -> Vec<Claim> {
                 Target::Equal((printed * 100.0).round() / 100.0),
                 ((share * printed).max(1.0) * 100.0).round() / 100.0,
                 move |rows: &[BlockCount]| {
-                    rows.number(|row| row.is_of(packets, loss), |row| row.blocks.into())
+                    let row = rows.iter().find(|row| row.is_of(packets, loss));
+                    row.map_or(f64::NAN.into(), BlockCount::blocks)
                 },
             ));
         }
@@ -196,9 +224,10 @@ fn three_digits(number: f64) -> String {
 
 fn curves(rows: &[BlockCount]) -> Exhibit {
     let curve = |&loss: &f64| {
-        let mut points =
-            rows.points(|row| row.loss == loss, |row| (row.packets.into(), row.blocks.into()));
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let of_loss = rows.iter().filter(|row| row.loss == loss);
+        let mut points: Vec<Point> =
+            of_loss.map(|row| Point::estimate(row.packets.into(), row.blocks())).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
         Series::new(format!("loss {loss}"), points)
     };
     let printed = |&loss: &f64| {
@@ -240,6 +269,20 @@ mod tests {
         assert!(rarely(4000, every(101)) && !rarely(4000, every(100)));
         // Clear cases end early.
         assert!(rarely(u32::MAX, || false) && !rarely(u32::MAX, || true));
+    }
+
+    #[test]
+    fn the_error_is_that_of_the_share_over_what_a_block_adds() {
+        // 2000 receivers: 0.22 %. From 0.9 to 2.1 % in two blocks.
+        let error = error_of_blocks((10, 0.009), (12, 0.021), 2_000);
+        assert!((error - 0.002_225 / 0.006).abs() < 1e-3, "{error}");
+        assert!(error_of_blocks((10, 0.009), (11, 0.009), 2_000).is_nan());
+        let mut trial = 0;
+        let every_fourth = || {
+            trial += 1;
+            trial % 4 == 0
+        };
+        assert_eq!(share(100, every_fourth), 0.25);
     }
 
     #[test]

@@ -10,8 +10,10 @@ use fontana_proto::SplitMix64;
 /// The codes that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CarouselCode {
-    /// Tornado Z, decoded as in the paper.
+    /// Tornado Z of 16 000 nodes, decoded as in the paper.
     Tornado,
+    /// Tornado Z as the product has it: a node in each packet, decoded by joint peeling.
+    TornadoOfProduct,
     /// Reed-Solomon codes over blocks of about this many source packets.
     Interleaved(u32),
 }
@@ -20,6 +22,7 @@ impl CarouselCode {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Tornado => "Tornado Z".into(),
+            Self::TornadoOfProduct => "Tornado Z (product)".into(),
             Self::Interleaved(length) => format!("interleaved k = {length}"),
         }
     }
@@ -27,7 +30,16 @@ impl CarouselCode {
     /// A carousel of a file of `source_symbols` with this code. `random` draws its order.
     pub(crate) fn carousel(self, source_symbols: u32, random: &mut SplitMix64) -> Carousel {
         match self {
-            Self::Tornado => Carousel::Tornado(Box::new(Shuffled::new(source_symbols, random))),
+            Self::Tornado => {
+                let nodes = tornado::SOURCE_SYMBOLS;
+                let each = nodes / source_symbols;
+                let shuffled = Shuffled::new(nodes, each, Peeling::OneDirectional, random);
+                Carousel::Tornado(Box::new(shuffled))
+            }
+            Self::TornadoOfProduct => {
+                let shuffled = Shuffled::new(source_symbols, 1, Peeling::Joint, random);
+                Carousel::Tornado(Box::new(shuffled))
+            }
             Self::Interleaved(length) => {
                 Carousel::Interleaved(Interleaved::new(source_symbols, source_symbols / length))
             }
@@ -58,9 +70,9 @@ impl Carousel {
     }
 }
 
-/// Tornado Z of 16 000 source nodes, whatever the length of the file: a packet of a shorter file
-/// holds several nodes ("in our simulations each packet may hold values for several variables",
-/// section V-A). Packets are sent in a random order, for ever.
+/// Tornado Z in a random order, for ever. The paper has 16 000 source nodes, whatever the length of
+/// the file: a packet of a shorter file holds several nodes ("in our simulations each packet may
+/// hold values for several variables", section V-A).
 #[derive(Debug)]
 pub(crate) struct Shuffled {
     peeler: Peeler,
@@ -73,14 +85,15 @@ pub(crate) struct Shuffled {
 }
 
 impl Shuffled {
-    fn new(source_symbols: u32, random: &mut SplitMix64) -> Self {
-        let graph = tornado::graph(tornado::SOURCE_SYMBOLS);
+    /// A file of `source_nodes`, with `each` nodes in a packet; 0 counts as 1.
+    fn new(source_nodes: u32, each: u32, peeling: Peeling, random: &mut SplitMix64) -> Self {
+        let graph = tornado::graph(source_nodes);
         let mut nodes: Vec<Esi> = (0..graph.encoding_symbols()).map(Esi).collect();
         shuffle(&mut nodes, random);
-        let each = (tornado::SOURCE_SYMBOLS / source_symbols).max(1) as usize;
+        let each = each.max(1) as usize;
         let packets = nodes.len() / each;
         Self {
-            peeler: Peeler::new(graph, Peeling::OneDirectional),
+            peeler: Peeler::new(graph, peeling),
             nodes,
             each,
             order: (0..packets as u32).collect(),
@@ -126,7 +139,9 @@ mod tests {
     #[test]
     fn a_carousel_that_comes_round_brings_duplicates_only_of_what_arrived() {
         let mut random = SplitMix64::new(1, 1);
-        for code in [CarouselCode::Tornado, CarouselCode::Interleaved(20)] {
+        for code in
+            [CarouselCode::Tornado, CarouselCode::TornadoOfProduct, CarouselCode::Interleaved(20)]
+        {
             let mut carousel = code.carousel(500, &mut random);
             for share in [0.0, 0.5, 0.9] {
                 let got = carousel.receive(&LossProcess::random(share), &mut random);
