@@ -103,6 +103,7 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
         manifest: hash,
         near: None,
         channels: ChannelGroups::default(),
+        web: Vec::new(),
     };
     let receiver = Receiver::from_ticket(&ticket)
         .into_dir(into)

@@ -71,6 +71,7 @@ mod seal;
 mod stream;
 mod ticket;
 mod varint;
+mod web;
 
 pub use alc::{Packet, Payload, emit_payload_id, emit_small_block_payload_id, payload_id_size};
 pub use cci::{FlidCci, RlcCci, WebrcCci};
@@ -115,3 +116,4 @@ pub use seal::{
 };
 pub use stream::{Fragment, PlacedFragment, StreamError, StreamIndex, StreamState};
 pub use ticket::{Ticket, TicketError};
+pub use web::{WebAddress, WebAddressError, WebTicket, WebTicketError};

@@ -5,19 +5,21 @@ use crate::congestion::MAX_CHANNELS;
 use crate::hash::{Hash, HexError};
 use crate::id::Tsi;
 use crate::key::{KeyError, PublicKey};
+use crate::web::{WebAddress, WebAddressError};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 const SCHEME: &str = "fontana://";
-/// Longest ticket in characters. One with the largest number of sources and groups has about 3 700.
-const MAX_SIZE: usize = 4096;
+/// Longest ticket in characters. One with the largest number of sources, groups and mirrors has
+/// about 7 900.
+const MAX_SIZE: usize = 8192;
 
 /// Address of a session, with the key or hash that authenticates it.
 ///
 /// ```text
-/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]
+/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]{&web=URL}
 /// ```
 /// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
 /// of several channels gives their number (on consecutive groups) or the groups of channels 1, 2,
@@ -53,6 +55,9 @@ pub struct Ticket {
     /// Groups of all channels; more than one channel only if `group` is multicast. A receiver joins
     /// no other groups, regardless of what the session declares.
     pub channels: ChannelGroups,
+    /// Mirrors: web servers that have the files. A receiver uses them only if its user says so.
+    /// None is repeated, and there are at most [`WebAddress::MAX_COUNT`].
+    pub web: Vec<WebAddress>,
 }
 
 impl Ticket {
@@ -85,13 +90,14 @@ impl fmt::Display for Ticket {
             write_addresses(f, &[near])?;
         }
         match &self.channels {
-            ChannelGroups::Consecutive(..=1) => Ok(()),
-            ChannelGroups::Consecutive(count) => write!(f, "{}channels={count}", separator()),
+            ChannelGroups::Consecutive(..=1) => {}
+            ChannelGroups::Consecutive(count) => write!(f, "{}channels={count}", separator())?,
             ChannelGroups::Listed(others) => {
                 write!(f, "{}groups=", separator())?;
-                write_addresses(f, others)
+                write_addresses(f, others)?;
             }
         }
+        self.web.iter().try_for_each(|address| write!(f, "{}web={address}", separator()))
     }
 }
 
@@ -133,6 +139,7 @@ impl FromStr for Ticket {
             manifest: None,
             near: None,
             channels: ChannelGroups::default(),
+            web: Vec::new(),
         };
         for source in sources.into_iter().flat_map(|sources| sources.split(',')) {
             ticket.add_source(source)?;
@@ -168,6 +175,17 @@ impl Ticket {
         Ok(source)
     }
 
+    fn add_web(&mut self, address: WebAddress) -> Result<(), TicketError> {
+        if self.web.contains(&address) {
+            return Err(TicketError::RepeatedParameter("web".to_owned()));
+        }
+        if self.web.len() >= WebAddress::MAX_COUNT {
+            return Err(TicketError::WebCount { limit: WebAddress::MAX_COUNT });
+        }
+        self.web.push(address);
+        Ok(())
+    }
+
     fn add_parameter(&mut self, parameter: &str) -> Result<(), TicketError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         match name {
@@ -189,6 +207,7 @@ impl Ticket {
                 self.channels = ChannelGroups::Listed(others.collect::<Result<_, _>>()?);
                 self.check_groups()?;
             }
+            "web" => self.add_web(value.parse()?)?,
             "channels" | "groups" => return Err(TicketError::RepeatedChannels),
             "key" | "manifest" | "near" => {
                 return Err(TicketError::RepeatedParameter(name.to_owned()));
@@ -363,6 +382,15 @@ pub enum TicketError {
         first: IpAddr,
         /// Number of channels.
         count: u8,
+    },
+    /// An invalid value of `web`.
+    #[error("in web=: {0}")]
+    Web(#[from] WebAddressError),
+    /// Too many mirrors.
+    #[error("a ticket has at most {limit} mirrors")]
+    WebCount {
+        /// Largest number of mirrors.
+        limit: usize,
     },
     /// Both `channels` and `groups`, or one of them twice.
     #[error("the ticket says more than once what channels there are")]

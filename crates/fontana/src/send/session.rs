@@ -280,6 +280,7 @@ fn ticket(options: &SendOptions, local: IpAddr, tsi: Tsi, manifest: Option<Hash>
         key: options.publisher(),
         manifest,
         channels: options.addressing.channels.clone(),
+        web: Vec::new(),
     }
 }
 

@@ -133,6 +133,7 @@ impl PreparedStream {
             manifest: None,
             near: None,
             channels: ChannelGroups::default(),
+            web: Vec::new(),
         };
         let most = memory::fragment_bytes(options.memory) / usize::from(symbol_size);
         let max_symbols = options.block_symbols.min(most.max(1) as u32);

@@ -133,6 +133,7 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
         manifest: Some(manifest_hash),
         near: None,
         channels: ChannelGroups::default(),
+        web: Vec::new(),
     };
     assert_eq!(object.hash(), object_hash(13, &object.block_hashes));
     let values = [

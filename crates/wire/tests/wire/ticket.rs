@@ -1,7 +1,10 @@
 //! Tickets: one text per ticket, and errors that say what to change.
 
 use crate::truncations;
-use fontana_wire::{ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, Tsi};
+use fontana_wire::{
+    ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, Tsi, WebAddress, WebTicket,
+    WebTicketError,
+};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -35,6 +38,7 @@ fn tickets_are_read_back_unchanged() {
         format!("fontana://[ff15::1]:7701/1?key={KEY}&groups=[ff15::8],[ff15::2]"),
         format!("fontana://[ff15::1]:7701/1?manifest={HASH}&near=[fd00::7]&channels=2"),
         "fontana://239.255.77.1:7701/1?near=10.0.0.7".to_owned(),
+        "fontana://239.255.77.1:7701/1?web=https://a.example/x/&web=http://[::1]:80/".to_owned(),
     ];
     for text in texts {
         assert_eq!(parse(&text).unwrap().to_string(), text);
@@ -53,6 +57,7 @@ fn a_ticket_holds_what_its_text_says() {
         manifest: Some(Hash([0x22; 32])),
         near: None,
         channels: ChannelGroups::Consecutive(1),
+        web: Vec::new(),
     };
     assert_eq!(expected.destination(), "232.1.2.3:7701".parse().unwrap());
     assert_eq!(parse(&text), Ok(expected));
@@ -165,6 +170,75 @@ fn errors_say_what_is_wrong() {
     );
 }
 
+/// Mirrors, as many as a ticket may have.
+const WEB: [&str; 8] = [
+    "https://a.example/",
+    "https://a.example/x/",
+    "http://a.example/x/y%20z/",
+    "http://10.0.0.7:8000/",
+    "http://[fd00::7]:8000/~u/",
+    "https://b.example/",
+    "https://c.example/",
+    "https://d.example/",
+];
+
+#[test]
+fn mirrors_are_directories_of_web_servers() {
+    let ticket = |web: &str| format!("fontana://239.1.2.3:7701/1?web={web}");
+    for web in WEB {
+        assert_eq!(parse(&ticket(web)).unwrap().to_string(), ticket(web));
+    }
+    let long = format!("https://a.example/{}/", "x".repeat(WebAddress::MAX_SIZE));
+    for web in [
+        "",
+        "https://",
+        "https:///",
+        "https://a.example",
+        "https://a.example/x",
+        "ftp://a.example/",
+        "https://u@a.example/",
+        "https://a.example/?q/",
+        "https://a.example/#x/",
+        "https://a.example/a b/",
+        "https://a.example/\u{e9}/",
+        &long,
+    ] {
+        assert!(matches!(parse(&ticket(web)), Err(TicketError::Web(_))), "{web}");
+    }
+    assert_eq!(
+        message(&format!("{}&web={}", ticket(WEB[0]), WEB[0])),
+        "the parameter \"web\" appears twice"
+    );
+    let nine = format!("{}&web=https://e.example/", ticket(&WEB.join("&web=")));
+    assert_eq!(message(&nine), "a ticket has at most 8 mirrors");
+}
+
+#[test]
+fn a_ticket_for_mirrors_alone_has_a_manifest_and_mirrors() {
+    let text = |web: &[&str]| {
+        let web: String = web.iter().map(|web| format!("&web={web}")).collect();
+        format!("fontana://web/?manifest={HASH}{web}")
+    };
+    let read = |text: &str| text.parse::<WebTicket>();
+    for count in 1..=WEB.len() {
+        let text = text(&WEB[..count]);
+        let ticket = read(&text).unwrap();
+        assert_eq!((ticket.web.len(), ticket.to_string()), (count, text.clone()));
+        assert!(WebTicket::is_meant(&text) && parse(&text).is_err());
+        for cut in truncations(text.as_bytes()) {
+            let _ = read(str::from_utf8(cut).unwrap());
+        }
+    }
+    assert_eq!(read(&text(&[])), Err(WebTicketError::Count));
+    assert_eq!(read(&text(&[WEB[0], WEB[0]])), Err(WebTicketError::Count));
+    assert!(matches!(read(&text(&["ftp://a/"])), Err(WebTicketError::Address(_))));
+    assert_eq!(read(&format!("{}&key=1", text(&[WEB[0]]))), Err(WebTicketError::Scheme));
+    assert!(matches!(
+        read("fontana://web/?manifest=12&web=https://a/"),
+        Err(WebTicketError::Manifest(_))
+    ));
+}
+
 #[test]
 fn a_ticket_has_at_most_twenty_sources() {
     let text = |count: usize| {
@@ -242,6 +316,7 @@ proptest! {
         manifest: Option<[u8; 32]>,
         channel_count in 1..=MAX_CHANNELS,
         listed: bool,
+        web in 0..=WEB.len(),
     ) {
         let address = |bits: u128| if v6 {
             IpAddr::V6(bits.into())
@@ -275,6 +350,7 @@ proptest! {
             key: seed.map(|seed| SecretKey::from_seed(&seed).public_key()),
             manifest: manifest.map(Hash),
             channels,
+            web: WEB.iter().take(web).map(|text| text.parse().unwrap()).collect(),
         };
         prop_assert_eq!(parse(&ticket.to_string()), Ok(ticket));
     }
