@@ -61,6 +61,7 @@
 //! | `job`, `placed`, `event`, `run` | jobs, answers and events by side; [`Driver`] and [`JobRunner`] |
 //! | `sender` | [`Sender`], [`StreamSender`], control objects |
 //! | `receiver` | [`Receiver`], its configuration and limits |
+//! | [`pull`] | which ranges to request of which source: mirrors in parallel |
 //! | `replay` | packets that are sent again: [`ReplayWindow`] |
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
 //! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
@@ -79,6 +80,7 @@ mod job;
 mod pacer;
 mod placed;
 mod profile;
+pub mod pull;
 mod random;
 mod receiver;
 mod replay;

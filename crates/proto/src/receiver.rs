@@ -34,6 +34,7 @@ mod collector;
 mod config;
 mod digests;
 mod newer;
+mod pulled;
 mod reception;
 mod sessions;
 mod sources;

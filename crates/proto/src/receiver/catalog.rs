@@ -25,6 +25,7 @@ mod manifest;
 mod stream;
 
 pub(super) use discovery::{Content, Context, Discovery, Finding};
+pub(super) use manifest::content as manifest_content;
 pub(super) use stream::Break;
 
 /// The content of sessions, accepted or still to be announced.
@@ -116,7 +117,7 @@ impl Catalog {
         let Self::Manifest(catalog) = self else { return None };
         match session.head_state()?.metadata().cloned()? {
             Metadata::Manifest(hash, manifest) => {
-                Some(manifest::content(session, hash, &manifest, verified))
+                Some(manifest::content(session.key, hash, &manifest, verified))
             }
             Metadata::Index(index) => {
                 let (checks, limits) = (catalog.take_checks(), &config.limits);

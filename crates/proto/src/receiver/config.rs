@@ -226,6 +226,8 @@ pub struct ReceiverStats {
     /// Of these: symbols that were dropped while an attacker sent forged ones, because their sender
     /// has not announced them by signed digests.
     pub unannounced: u64,
+    /// Symbols of use that were [pulled](crate::Receiver::handle_pulled), not among `fresh`.
+    pub pulled: u64,
     /// Packets that the network lost, from their sequence numbers: of the wanted sessions that have
     /// brought symbols.
     pub lost: u64,

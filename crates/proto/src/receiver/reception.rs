@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// What was accepted, and what has arrived of it.
 #[derive(Debug)]
 pub(super) struct Reception {
-    catalog: Catalog,
+    pub(super) catalog: Catalog,
     accepted: Option<ContentId>,
     /// `None` for content without.
     accepted_version: Option<u64>,
@@ -44,14 +44,14 @@ pub(super) struct Reception {
     /// Whether the channels are joined.
     is_joined: bool,
     digests: SymbolDigests,
-    unverified: UnverifiedSymbols,
+    pub(super) unverified: UnverifiedSymbols,
     /// Since when no symbol of use has arrived, if blocks may be searched for wrong symbols then.
     idle_since: Option<Instant>,
     /// Cost of the early symbols of all sessions, and of the unverified ones.
-    early_cost: usize,
+    pub(super) early_cost: usize,
     /// Rejections that were reported: each is reported once.
     rejections: BTreeSet<(SessionKey, Rejection)>,
-    outputs: VecDeque<ReceiverOutput>,
+    pub(super) outputs: VecDeque<ReceiverOutput>,
     /// That all announced content is received, and more may be announced, was reported.
     is_waiting_reported: bool,
 }
@@ -264,7 +264,7 @@ impl Reception {
                 }
             }
             Discovery::Offered(event) => self.offer(around, at, event),
-            Discovery::Content(content) => self.accept(around, at, *content),
+            Discovery::Content(content) => self.accept(around, Some(at), *content),
             Discovery::Objects(findings) => self.open(around, findings),
             Discovery::Refused(reason) => self.refuse(session, around.channels, reason),
             Discovery::Ignored(reason) => self.report_rejection(session.key, reason),
@@ -301,13 +301,19 @@ impl Reception {
         let session = around.sessions.get_mut(at);
         let content = session.and_then(|session| self.catalog.accept(around.config, session));
         let Some(content) = content else { return false };
-        self.accept(around, at, content);
+        self.accept(around, Some(at), content);
         true
     }
 
     /// Accepts content: sessions that carry the same add up, those that carry other content are
     /// refused, and its objects are opened.
-    fn accept(&mut self, around: &mut Surroundings<'_>, at: SessionIndex, content: Content) {
+    /// `at`: the session that has announced it, if one has.
+    pub(super) fn accept(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        at: Option<SessionIndex>,
+        content: Content,
+    ) {
         let Content { id, version, event, findings } = content;
         self.accepted = Some(id);
         self.transfer.set_policy(self.catalog.decode_policy(around.config.policy));
@@ -320,7 +326,7 @@ impl Reception {
                 self.refuse(session, around.channels, Rejection::OtherManifest);
             }
         }
-        if let Some(session) = around.sessions.get_mut(at) {
+        if let Some(session) = at.and_then(|at| around.sessions.get_mut(at)) {
             self.follow(session, around.channels, Precedence::Replacing);
         }
         self.outputs.extend(event.map(ReceiverOutput::Event));
@@ -513,6 +519,10 @@ impl Reception {
         stats: &mut ReceiverStats,
     ) {
         let Arrival { block, esi, encoding_id, symbol, source, ref range } = arrival;
+        if self.transfer.is_reserved(block) {
+            stats.late.count(1);
+            return;
+        }
         let digest = || SymbolDigest::of(block.toi, block.sbn, esi, symbol);
         if !session.digest_signers.is_empty() && !self.digests.admits(digest) {
             stats.unannounced.count(u64::from(self.phase == Phase::Listening));

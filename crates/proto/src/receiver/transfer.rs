@@ -21,6 +21,7 @@ use std::sync::Arc;
 mod block;
 mod copies;
 mod object;
+mod pulled;
 
 pub(super) use block::Taken;
 pub use block::repair_slots;
@@ -51,6 +52,10 @@ pub(super) struct Transfer {
     pub(super) sources: Sources,
     /// A block that uses waiting symbols of a source from now on.
     usable: Option<BlockId>,
+    /// Blocks that take only pulled symbols.
+    reserved: BTreeSet<BlockId>,
+    /// Whether blocks remember which source symbols they have.
+    tracks_source: bool,
     source_symbols: u64,
     symbols_wanted: u64,
     /// Sum of [`Object::missing`].
@@ -144,6 +149,8 @@ impl Transfer {
             holding: BTreeSet::new(),
             sources: Sources::default(),
             usable: None,
+            reserved: BTreeSet::new(),
+            tracks_source: false,
             source_symbols: 0,
             symbols_wanted: 0,
             missing: 0,
@@ -204,6 +211,7 @@ impl Transfer {
             .map(|sbn| {
                 let k = layout.source_symbols(sbn).unwrap_or(0);
                 let block = Block::new(BlockId { toi, sbn }, scheme, k, Arc::clone(&self.plans));
+                let block = if self.tracks_source { block.tracking_source() } else { block };
                 if self.policy == DecodePolicy::Deferred { block.deferred() } else { block }
             })
             .collect();
@@ -541,6 +549,7 @@ impl Transfer {
             let outcome = BlockOutcome::Verified;
             out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
             self.change_block(id, Block::on_verified);
+            self.reserved.remove(&id);
             out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockVerified { block: id }));
             self.change(id.toi, |object| {
                 object.unverified.discount(1);

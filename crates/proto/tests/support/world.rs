@@ -8,13 +8,15 @@ pub use content::{
     Content, NOW_UNIX, PACKET_BYTES, Setup, T, TSI, digest_signer, hash, noise, sender,
 };
 
+use fontana_fec::Esi;
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
+use fontana_proto::pull::PulledRun;
 use fontana_proto::{
-    Acceptance, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy, Destination,
-    Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobError, JobRunner,
-    MetadataMode, Opening, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverEvent,
-    ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, SplitMix64, Subscription,
-    SubscriptionControl, SubscriptionLimits,
+    Acceptance, BlockId, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
+    Destination, Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobError,
+    JobRunner, MetadataMode, Opening, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
+    ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, SplitMix64,
+    Subscription, SubscriptionControl, SubscriptionLimits,
 };
 use fontana_wire::{CarouselInstance, Compound, CompoundHeader, StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
@@ -357,6 +359,14 @@ impl ReceiverDriver {
         let batch = DatagramBatch::one(payload, datagram);
         self.driver.endpoint.handle_datagrams(now, &batch);
         self.poll_batch(now, &batch);
+    }
+
+    /// Takes symbols that were pulled. Returns how many were of use.
+    pub fn pull(&mut self, now: Instant, block: BlockId, first: u32, symbols: &[u8]) -> u64 {
+        let run = PulledRun { block, first: Esi(first), bytes: 0..symbols.len() as u32 };
+        let pulled = self.driver.endpoint.handle_pulled(now, &run);
+        self.poll_batch(now, &DatagramBatch { slab: symbols, datagrams: &[] });
+        pulled.fresh
     }
 
     /// Hears the datagram unless it is lost on the way.

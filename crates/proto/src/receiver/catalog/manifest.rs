@@ -5,6 +5,7 @@
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
 use super::head::{HeadChecks, HeadOrigin, TrustedHead};
 use super::stream;
+use crate::endpoint::SessionKey;
 use crate::event::{Offer, ReceiverEvent, Rejection, Verified};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverConfig;
@@ -250,9 +251,9 @@ fn offer(
     Ok(ReceiverEvent::Offered(Offer { session: key, head, manifest }))
 }
 
-/// What is accepted with the manifest of a session.
-pub(super) fn content(
-    session: &SessionState,
+/// What is accepted with a manifest, which comes from `session`.
+pub(in crate::receiver) fn content(
+    session: SessionKey,
     hash: Hash,
     manifest: &Arc<Manifest>,
     verified: Verified,
@@ -261,12 +262,7 @@ pub(super) fn content(
         let (toi, layout) = (Toi::from(object.toi), object.oti.layout().ok()?);
         Some(NewObject { toi, layout, block_hashes: Some(object.block_hashes.clone()) })
     });
-    let event = ReceiverEvent::Accepted {
-        session: session.key,
-        manifest: Arc::clone(manifest),
-        hash,
-        verified,
-    };
+    let event = ReceiverEvent::Accepted { session, manifest: Arc::clone(manifest), hash, verified };
     let opening = Opening::Manifest(Arc::clone(manifest));
     Content {
         id: ContentId::Manifest(hash),

@@ -5,6 +5,7 @@ use crate::counter::Counter;
 use crate::endpoint::BlockId;
 use crate::job::{Choice, ReceiveJob, Recipe, SavedBlock, Search};
 use crate::placed::SymbolPlace;
+use crate::pull::RangeSet;
 use crate::receiver::config::DecodePolicy;
 use crate::receiver::sources::{Origins, SourceId, Sources};
 use crate::receiver::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
@@ -14,6 +15,7 @@ use fontana_fec::{
 };
 use fontana_wire::Hash;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A receiver's view of one source block.
@@ -51,6 +53,8 @@ pub(super) struct Block {
     copies: Option<Box<ReceivedCopies>>,
     /// A block with enough symbols waits to be solved ([`DecodePolicy::Deferred`]).
     is_deferred: bool,
+    /// Source symbols in their places; `None` if that need not be known.
+    in_place: Option<RangeSet>,
 }
 
 /// Properties of the code, cached because every symbol asks for them.
@@ -234,7 +238,41 @@ impl Block {
             uses_doubted: false,
             copies: None,
             is_deferred: false,
+            in_place: None,
         }
+    }
+
+    /// The same, remembering which source symbols it has.
+    pub(super) fn tracking_source(self) -> Self {
+        Self { in_place: Some(RangeSet::default()), ..self }
+    }
+
+    fn note_in_place(&mut self, esi: Esi) {
+        if let Some(in_place) = &mut self.in_place {
+            in_place.insert(esi.0.into()..u64::from(esi.0) + 1);
+        }
+    }
+
+    /// The first run of source symbols from `from` on that it lacks. `None` if it has them, or does
+    /// not know.
+    pub(super) fn missing_source(&self, from: Esi) -> Option<Range<u32>> {
+        let in_place = self.in_place.as_ref()?;
+        let (mut start, end) = (u64::from(from.0), u64::from(self.source_symbols));
+        let mut present = in_place.within(start..end).peekable();
+        while let Some(run) = present.next_if(|run| run.start == start) {
+            start = run.end;
+        }
+        let end = present.peek().map_or(end, |next| next.start);
+        (start < end).then_some(start as u32..end as u32)
+    }
+
+    /// Drops all symbols. False if it is verified, or its bytes are being computed.
+    pub(super) fn refetch(&mut self) -> bool {
+        let is_free = !matches!(self.state, State::Recovering { .. } | State::Verified);
+        if is_free {
+            self.restart();
+        }
+        is_free
     }
 
     /// The same, to be solved when reception is complete. Without effect if the code does not say
@@ -288,10 +326,12 @@ impl Block {
             return;
         }
         let slots = repair_slots(self.scheme, self.source_symbols);
-        let all = (0..self.source_symbols).map(Esi).filter(|_| saved.is_complete);
-        let in_place = saved.in_place.iter().copied().filter(|esi| esi.0 < self.source_symbols);
+        let k = self.source_symbols;
+        let all = (0..k).map(Esi).filter(|_| saved.is_complete);
+        let in_place = saved.in_place.iter().copied().filter(|esi| esi.0 < k);
         for esi in all.chain(in_place) {
             self.fresh.count(u32::from(decoder.push(esi) == Ok(Novelty::Fresh)));
+            self.note_in_place(esi);
         }
         // A wrong symbol was dropped from its slot: the slot has the symbol that came last.
         let placed = || saved.repair.iter().filter(|&&(_, slot)| slot < slots);
@@ -426,6 +466,7 @@ impl Block {
         let to = if is_repair {
             SymbolPlace::RepairSlot(self.slot_for(esi))
         } else {
+            self.note_in_place(esi);
             SymbolPlace::InPlace
         };
         self.choose_if_incomplete();
@@ -707,6 +748,7 @@ impl Block {
         self.origins = Origins::default();
         self.copies = None;
         self.waiting = BTreeMap::new();
+        self.in_place = None;
     }
 
     /// The block is not wanted any more: its decoder is dropped, unless a worker has it.
@@ -781,6 +823,9 @@ impl Block {
                 *slot = EMPTY_SLOT;
             }
         }
+        if let Some(in_place) = &mut self.in_place {
+            wrong.iter().for_each(|esi| in_place.remove(esi.0.into()..u64::from(esi.0) + 1));
+        }
         for esi in others.esis() {
             // Symbols that the decoder has no use for stay in their slots.
             let _ = decoder.push(esi);
@@ -844,6 +889,7 @@ impl Block {
         self.origins = Origins::default();
         self.state = State::Untouched;
         self.repair.clear();
+        self.in_place = self.in_place.as_ref().map(|_| RangeSet::default());
         self.search.on_restart();
         let has_few = !self.facts.is_rateless;
         self.copies = has_few.then(|| Box::new(ReceivedCopies::new(self.source_symbols)));

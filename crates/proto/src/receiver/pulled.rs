@@ -1,0 +1,153 @@
+//! Symbols that the driver has pulled from sources of its own choice, such as web servers. They
+//! fill the same decoders as those of packets.
+//!
+//! A pulled symbol belongs to no session: the driver knows what it has requested of which source.
+//! Blocks are verified as always. A block that turns out to be wrong can be [fetched
+//! again](Receiver::refetch) from one source, so that its next hash is that source's.
+
+use super::Receiver;
+use super::catalog::{Catalog, Content, manifest_content};
+use super::config::Expectation;
+use super::reception::Reception;
+use super::transfer::Taken;
+use crate::endpoint::{BlockId, SessionKey};
+use crate::event::{Rejection, Verified};
+use crate::placed::{SlabSymbols, SymbolBytes};
+use crate::pull::{Pulled, PulledRun};
+use crate::time::Instant;
+use fontana_fec::Esi;
+use fontana_wire::{Hash, Manifest, Toi};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Receiver {
+    /// Lets the receiver remember which source symbols of each block are in their places:
+    /// [`missing_source`](Self::missing_source) needs it. To be called before anything is received.
+    pub fn track_source_symbols(&mut self) {
+        self.reception.transfer.track_source_symbols();
+    }
+
+    /// Accepts content by its manifest, as if a session had announced it. The driver has checked
+    /// that `hash` is the manifest's. `from`: where it comes from, for the event. From here on,
+    /// sessions are checked for this hash, and not for a signature.
+    ///
+    /// # Errors
+    /// The manifest is not the expected one, or exceeds the limits.
+    pub fn accept_manifest(
+        &mut self,
+        from: SessionKey,
+        hash: Hash,
+        manifest: &Arc<Manifest>,
+    ) -> Result<(), Rejection> {
+        let (limits, expected) = (&self.config.limits, &self.config.expectation);
+        let is_other = expected.manifest.is_some_and(|expected| expected != hash);
+        if is_other || self.reception.has_accepted() {
+            return Err(Rejection::OtherManifest);
+        }
+        if expected.newer_than.is_some_and(|version| manifest.version() <= version) {
+            return Err(Rejection::OldVersion);
+        }
+        if manifest.transfer_length() > limits.max_transfer_bytes
+            || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))
+        {
+            return Err(Rejection::TooLarge);
+        }
+        let Some(content) = self.reception.content_of(from, hash, manifest) else {
+            return Err(Rejection::BadManifest);
+        };
+        self.config.expectation = Expectation {
+            manifest: Some(hash),
+            publisher: None,
+            ..std::mem::take(&mut self.config.expectation)
+        };
+        let (mut around, reception) = self.parts();
+        reception.accept(&mut around, None, content);
+        Ok(())
+    }
+
+    /// Takes pulled symbols of an open object. Their bytes are in the batch that the driver polls
+    /// with next.
+    pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun) -> Pulled {
+        let pulled = self.reception.take_pulled(run);
+        if pulled.fresh > 0 {
+            self.stats.pulled += pulled.fresh;
+            self.silence.end(now);
+            self.reception.on_fresh(now, pulled.fresh);
+        }
+        if self.reception.may_complete() {
+            self.reception.update_phase(&self.channels);
+        }
+        pulled
+    }
+
+    /// The first run of source symbols from `from` on that a block lacks. `None` if the block needs
+    /// no more, is not received, or lacks only symbols before `from`.
+    pub fn missing_source(&self, block: BlockId, from: Esi) -> Option<Range<u32>> {
+        self.reception.transfer.missing_source(block, from)
+    }
+
+    /// Whether an object is open, and not complete.
+    pub fn is_receiving(&self, toi: Toi) -> bool {
+        self.reception.transfer.is_receiving(toi)
+    }
+
+    /// Whether a corrupt block still waits for symbols by which its wrong ones are found.
+    pub fn is_suspect(&self, block: BlockId) -> bool {
+        self.reception.transfer.is_suspect(block)
+    }
+
+    /// Drops all symbols of a block, and reserves it for pulled ones: symbols of packets are of no
+    /// use until it is verified or [released](Self::release). False if that is not possible now: it
+    /// is verified, or its bytes are being worked on.
+    pub fn refetch(&mut self, block: BlockId) -> bool {
+        let is_dropped = self.reception.refetch(block);
+        if is_dropped {
+            self.reception.update_phase(&self.channels);
+        }
+        is_dropped
+    }
+
+    /// Lets a reserved block take symbols of packets again.
+    pub fn release(&mut self, block: BlockId) {
+        self.reception.transfer.release(block);
+    }
+}
+
+impl Reception {
+    fn content_of(
+        &self,
+        from: SessionKey,
+        hash: Hash,
+        manifest: &Arc<Manifest>,
+    ) -> Option<Content> {
+        matches!(self.catalog, Catalog::Manifest(_))
+            .then(|| manifest_content(from, hash, manifest, Verified::Digest))
+    }
+
+    fn take_pulled(&mut self, run: &PulledRun) -> Pulled {
+        let mut pulled = Pulled::default();
+        let Some((size, encoding_id)) = self.transfer.symbols_of(run.block.toi) else {
+            return pulled;
+        };
+        let ends = run.bytes.clone().step_by(usize::from(size).max(1));
+        for (start, esi) in ends.zip(run.first.0..) {
+            let length = (run.bytes.end - start).min(size.into());
+            let bytes = SymbolBytes::InSlab(SlabSymbols::one(start, length));
+            let (esi, length) = (Esi(esi), length as usize);
+            let out = &mut self.outputs;
+            match self.transfer.take(run.block, esi, encoding_id, length, bytes, out) {
+                Taken::Fresh => pulled.fresh += 1,
+                _ => pulled.useless += 1,
+            }
+        }
+        pulled
+    }
+
+    fn refetch(&mut self, block: BlockId) -> bool {
+        let is_dropped = self.transfer.refetch(block, &mut self.outputs);
+        if is_dropped {
+            self.early_cost -= self.unverified.retain(|other| other != block);
+        }
+        is_dropped
+    }
+}

@@ -1,0 +1,72 @@
+//! What pulled symbols need beside those of packets.
+
+use super::block::Block;
+use super::object::ObjectState;
+use super::{Need, Transfer};
+use crate::endpoint::BlockId;
+use crate::event::ReceiverOutput;
+use crate::job::{BlockOutcome, ReceiveJob};
+use fontana_fec::{EncodingId, Esi};
+use fontana_wire::Toi;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+impl Transfer {
+    /// Lets blocks that are inserted from now on remember which source symbols they have.
+    pub(in crate::receiver) fn track_source_symbols(&mut self) {
+        self.tracks_source = true;
+    }
+
+    /// Whether only pulled symbols of the block are of use.
+    #[inline]
+    pub(in crate::receiver) fn is_reserved(&self, block: BlockId) -> bool {
+        !self.reserved.is_empty() && self.reserved.contains(&block)
+    }
+
+    /// Whether an object is open, and not complete.
+    pub(in crate::receiver) fn is_receiving(&self, toi: Toi) -> bool {
+        self.objects.get(&toi).is_some_and(|object| object.state == ObjectState::Receiving)
+    }
+
+    /// The symbol size and the code of an object.
+    pub(in crate::receiver) fn symbols_of(&self, toi: Toi) -> Option<(u16, EncodingId)> {
+        let layout = &self.objects.get(&toi)?.layout;
+        Some((layout.oti().symbol_size, layout.encoding_id()))
+    }
+
+    /// The first run of source symbols from `from` on that a block lacks, if it needs more.
+    pub(in crate::receiver) fn missing_source(&self, id: BlockId, from: Esi) -> Option<Range<u32>> {
+        if self.need(id) != Need::More {
+            return None;
+        }
+        self.objects.get(&id.toi)?.blocks.get(id.sbn.0 as usize)?.missing_source(from)
+    }
+
+    /// Whether a corrupt block waits for symbols by which its wrong ones are found.
+    pub(in crate::receiver) fn is_suspect(&self, id: BlockId) -> bool {
+        let object = self.objects.get(&id.toi);
+        let block = object.and_then(|object| object.blocks.get(id.sbn.0 as usize));
+        block.is_some_and(Block::is_suspect)
+    }
+
+    /// Drops all symbols of a block, and reserves it for pulled ones.
+    pub(in crate::receiver) fn refetch(
+        &mut self,
+        id: BlockId,
+        out: &mut VecDeque<ReceiverOutput>,
+    ) -> bool {
+        if !self.is_receiving(id.toi) || self.change_block(id, Block::refetch) != Some(true) {
+            return false;
+        }
+        self.suspects.remove(&id);
+        self.reserved.insert(id);
+        let outcome = BlockOutcome::Corrupt;
+        out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
+        true
+    }
+
+    /// Lets a reserved block take symbols of packets again.
+    pub(in crate::receiver) fn release(&mut self, id: BlockId) {
+        self.reserved.remove(&id);
+    }
+}

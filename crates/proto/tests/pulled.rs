@@ -1,0 +1,145 @@
+//! Symbols that are pulled from mirrors, alone and beside a sender.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/world.rs"]
+mod world;
+
+use fontana_fec::{Esi, ObjectLayout, Sbn};
+use fontana_proto::{BlockId, Instant, ReceiverEvent, Rejection, SessionKey};
+use fontana_wire::{Toi, Tsi};
+use std::ops::Range;
+use std::time::Duration;
+use world::{Content, ReceiverDriver, SenderDriver, Setup, T, receiver_config, sender, source};
+
+/// A mirror of the content.
+struct Mirror<'a>(&'a Content);
+
+impl Mirror<'_> {
+    fn object(&self, toi: Toi) -> (&ObjectLayout, &[u8]) {
+        let (layout, bytes) = &self.0.objects[&toi];
+        (layout, bytes)
+    }
+
+    fn blocks(&self) -> Vec<BlockId> {
+        let of = |(&toi, (layout, _)): (&Toi, &(ObjectLayout, _))| {
+            (0..layout.block_count()).map(move |sbn| BlockId { toi, sbn: Sbn(sbn) })
+        };
+        self.0.objects.iter().flat_map(of).collect()
+    }
+
+    /// The bytes of source symbols of a block; those of the object's last one without padding.
+    fn symbols(&self, block: BlockId, esis: Range<u32>) -> Vec<u8> {
+        let (layout, bytes) = self.object(block.toi);
+        let before: u32 =
+            (0..block.sbn.0).map(|sbn| layout.source_symbols(Sbn(sbn)).unwrap()).sum();
+        let at = |esi: u32| ((before + esi) as usize * usize::from(T)).min(bytes.len());
+        bytes[at(esis.start)..at(esis.end)].to_vec()
+    }
+
+    /// Pulls all that a block lacks. Returns the number of symbols.
+    fn fill(&self, now: Instant, receiver: &mut ReceiverDriver, block: BlockId) -> u64 {
+        let (mut from, mut count) = (0, 0);
+        while let Some(run) = receiver.endpoint.missing_source(block, Esi(from)) {
+            let symbols = self.symbols(block, run.clone());
+            let fresh = receiver.pull(now, block, run.start, &symbols);
+            assert_eq!(fresh, u64::from(run.end - run.start), "{run:?} of {block:?} were missing");
+            (from, count) = (run.end, count + fresh);
+        }
+        count
+    }
+}
+
+/// Two objects, one of three blocks; the last symbol of each is short.
+fn content() -> Content {
+    Content::new(&[(100 * usize::from(T) + 7, 3), (9 * usize::from(T) + 1, 1)], 3)
+}
+
+fn receiver(content: &Content) -> ReceiverDriver {
+    let mut config = receiver_config();
+    config.expectation.manifest = Some(content.hash());
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.endpoint.track_source_symbols();
+    receiver.timeout(Instant::ZERO);
+    receiver
+}
+
+fn mirror_key() -> SessionKey {
+    SessionKey { source: source(9), tsi: Tsi(0) }
+}
+
+#[test]
+fn mirrors_alone_complete_the_content_of_the_expected_manifest() {
+    let (content, other, now) = (content(), Content::new(&[(5, 1)], 4), Instant::ZERO);
+    let (mirror, mut receiver) = (Mirror(&content), receiver(&content));
+    let key = mirror_key();
+    let refused = receiver.endpoint.accept_manifest(key, other.hash(), &other.manifest);
+    assert_eq!(refused, Err(Rejection::OtherManifest));
+    receiver.endpoint.accept_manifest(key, content.hash(), &content.manifest).unwrap();
+    receiver.poll(now);
+    let again = receiver.endpoint.accept_manifest(key, content.hash(), &content.manifest);
+    assert_eq!(again, Err(Rejection::OtherManifest), "it was accepted");
+    let pulled: u64 =
+        mirror.blocks().into_iter().map(|block| mirror.fill(now, &mut receiver, block)).sum();
+    assert_eq!(pulled, content.source_symbols());
+    assert!(receiver.has(&content));
+    assert_eq!(receiver.endpoint.stats().pulled, pulled);
+    assert!(receiver.joined.is_empty(), "the channels are left");
+}
+
+#[test]
+fn packets_and_pulled_symbols_fill_the_same_blocks() {
+    let content = content();
+    let setup = Setup { seed: 8, ..Setup::default() };
+    let mut sender = SenderDriver::new(sender(&content, &setup, None), &content);
+    let (mirror, mut receiver) = (Mirror(&content), receiver(&content));
+    receiver.loss = 0.5;
+    let mut now = Instant::ZERO;
+    while receiver.endpoint.stats().fresh < 40 {
+        now = now + Duration::from_millis(1);
+        for datagram in sender.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        receiver.timeout(now);
+    }
+    let (fresh, k) = (receiver.endpoint.stats().fresh, content.source_symbols());
+    let pulled: u64 =
+        mirror.blocks().into_iter().map(|block| mirror.fill(now, &mut receiver, block)).sum();
+    assert!(receiver.has(&content));
+    // A block that repair symbols have completed needs nothing.
+    assert!(pulled <= k - fresh, "{pulled} pulled, {fresh} of {k} had arrived");
+}
+
+#[test]
+fn a_corrupt_block_is_fetched_again_without_packets() {
+    let (content, now) = (content(), Instant::ZERO);
+    let (mirror, mut receiver) = (Mirror(&content), receiver(&content));
+    let key = mirror_key();
+    receiver.endpoint.accept_manifest(key, content.hash(), &content.manifest).unwrap();
+    receiver.poll(now);
+    let blocks = mirror.blocks();
+    let wrong = blocks[1];
+    let k = mirror.object(wrong.toi).0.source_symbols(wrong.sbn).unwrap();
+    let mut symbols = mirror.symbols(wrong, 0..k);
+    symbols[100] ^= 1;
+    assert_eq!(receiver.pull(now, wrong, 0, &symbols), u64::from(k));
+    let is_corrupt = |event: &ReceiverEvent| matches!(event, ReceiverEvent::BlockCorrupt { block, .. } if *block == wrong);
+    assert!(receiver.events.iter().any(is_corrupt), "{:?}", receiver.events);
+    assert!(receiver.endpoint.is_suspect(wrong));
+    assert!(receiver.endpoint.refetch(wrong));
+    receiver.poll(now);
+    assert_eq!(receiver.endpoint.missing_source(wrong, Esi(0)), Some(0..k));
+    // Packets of the block count for nothing now.
+    let setup = Setup { seed: 8, ..Setup::default() };
+    let mut sender = SenderDriver::new(sender(&content, &setup, None), &content);
+    for millis in 0..2_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in sender.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+    }
+    assert_eq!(receiver.endpoint.missing_source(wrong, Esi(0)), Some(0..k));
+    assert!(!receiver.has(&content));
+    assert_eq!(mirror.fill(now, &mut receiver, wrong), u64::from(k));
+    assert!(receiver.has(&content));
+    assert!(!receiver.endpoint.refetch(wrong), "it is verified");
+}
