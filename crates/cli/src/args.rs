@@ -18,9 +18,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::Profile;
 use fontana::net::InterfaceSelector;
-use fontana::wire::{PublicKey, Ticket};
+use fontana::wire::{PublicKey, Ticket, TicketError, WebAddress, WebTicket, WebTicketError};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A digital fountain: send files over multicast to any number of receivers, bit-exact
@@ -65,6 +67,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Send(Box<SendArguments>),
     Recv(Box<ReceiveArguments>),
+    Publish(PublishArguments),
     Resume(ResumeArguments),
     Demo(DemoArguments),
     Doctor(DoctorArguments),
@@ -90,7 +93,44 @@ pub(crate) struct Talk {
     pub(crate) quiet: bool,
 }
 
+/// A ticket: of a session, or for mirrors alone.
+#[derive(Clone, Debug)]
+pub(crate) enum NamedTicket {
+    Session(Box<Ticket>),
+    Web(WebTicket),
+}
+
+impl fmt::Display for NamedTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(ticket) => ticket.fmt(f),
+            Self::Web(ticket) => ticket.fmt(f),
+        }
+    }
+}
+
+impl FromStr for NamedTicket {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if WebTicket::is_meant(text) {
+            let ticket = text.parse().map_err(|error: WebTicketError| error.to_string())?;
+            return Ok(Self::Web(ticket));
+        }
+        let ticket = text.parse().map_err(|error: TicketError| error.to_string())?;
+        Ok(Self::Session(Box::new(ticket)))
+    }
+}
+
 impl ReceiveArguments {
+    /// The ticket of a session.
+    pub(crate) fn ticket(&self) -> Option<&Ticket> {
+        match &self.named {
+            Some(NamedTicket::Session(ticket)) => Some(ticket),
+            Some(NamedTicket::Web(_)) | None => None,
+        }
+    }
+
     /// The format of the session to receive.
     pub(crate) fn format(&self) -> SessionFormat {
         session_format(self.flute, self.fcast)
@@ -156,13 +196,15 @@ pub(crate) struct MemoryArgument {
 /// Receive files from a multicast group
 ///
 /// With a ticket: receive the session that it names. Without: list the sessions on the group and
-/// ask. A receiver never sends a packet. A file gets its name when every byte of it is verified.
+/// ask. A receiver sends no packet, unless it is given mirrors. A file gets its name when every
+/// byte of it is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
   fontana recv -y -i eth0 --timeout 10m  the first session on eth0
   fontana recv 'fontana://...' --only '*.jpg'    only these files; list the names: --list
+  fontana recv 'fontana://...' https://a.example/pub/    from a mirror, too
   fontana recv 'fontana://...' --to - | tar x    unpack while it is received
   fontana recv 'fontana://...' --to /dev/sdb     write a disk image to its device
   fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
@@ -170,12 +212,25 @@ pub(crate) struct MemoryArgument {
   fontana recv --fcast -y                files of an FCAST session, not authenticated")]
 pub(crate) struct ReceiveArguments {
     /// Ticket that the sender printed: fontana://...
-    pub(crate) ticket: Option<Ticket>,
+    #[arg(value_name = "TICKET")]
+    pub(crate) named: Option<NamedTicket>,
+    /// Receive from these mirrors as well: http://HOST/DIR/ or https://HOST/DIR/
+    ///
+    /// A mirror is a web server that has the files under their names. Ranges of them are requested
+    /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
+    /// given here, with --web, or if the ticket names nothing but mirrors. See docs/mirrors.md.
+    #[arg(value_name = "URL", requires = "named",
+          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    pub(crate) mirrors: Vec<WebAddress>,
+    /// Receive also from the mirrors that the ticket names
+    #[arg(long, requires = "named",
+          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    pub(crate) web: bool,
     /// Listen on this group if there is no ticket
     #[arg(
         long,
         value_name = "GROUP:PORT",
-        conflicts_with = "ticket",
+        conflicts_with = "named",
         default_value = "239.255.77.1:7701"
     )]
     pub(crate) group: String,
@@ -397,6 +452,35 @@ fn parse_max_size(text: &str) -> Result<u64, String> {
         0 => Err("no session has 0 bytes; for no limit but the disk, leave it out".to_owned()),
         size => Ok(size),
     }
+}
+
+/// Describe files that web servers have, so that receivers can verify every block of them
+///
+/// Reads and hashes the files, writes a file with their manifest beside them, named by its hash,
+/// and prints a ticket. Nothing is sent: copy the files and the manifest to the mirrors, under the
+/// same names.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana publish image.raw --web https://a.example/pub/ --web https://b.example/
+  fontana recv 'fontana://web/?manifest=...&web=...'    from all of them at once")]
+pub(crate) struct PublishArguments {
+    /// Files and directories
+    #[arg(required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Name this mirror in the ticket: where the files will be, http:// or https://
+    #[arg(long, value_name = "URL", required = true)]
+    pub(crate) web: Vec<WebAddress>,
+    /// Write the manifest to this directory instead of that of the first file
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) into: Option<PathBuf>,
+    /// Verify blocks of about this many bytes: 256K, 4M
+    ///
+    /// A block is what is requested again if a mirror sends a wrong byte of it. A file has at most
+    /// 255 blocks.
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
+    pub(crate) block_size: u64,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
 }
 
 /// List or discard what interrupted receptions have left

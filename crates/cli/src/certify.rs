@@ -4,7 +4,7 @@ use crate::args::CertifyArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::key_file;
-use crate::send::manifest_file;
+use crate::manifest_file;
 use fontana::{Certificate, Outcome};
 use std::path::Path;
 

@@ -13,8 +13,8 @@ use crate::exit;
 use crate::failure::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
 use fontana::{
-    Interrupted, Offer, Outcome, ReceiveProgress, ReceiveReport, Rejection, SendProgress,
-    SenderStats, SessionKey, Verified, net::doctor,
+    Interrupted, MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, Rejection,
+    SendProgress, SenderStats, SessionKey, Verified, net::doctor,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -257,6 +257,23 @@ pub(crate) enum ReceiveEvent {
         channel: u8,
         reason: String,
     },
+    Mirror {
+        mirror: String,
+        bytes: u64,
+        useless_bytes: u64,
+        seconds: f64,
+        wrong_blocks: u32,
+        dropped: Option<String>,
+    },
+    MirrorWrong {
+        mirror: String,
+        object: u64,
+        block: u32,
+    },
+    MirrorDropped {
+        mirror: String,
+        reason: String,
+    },
     AllAnnouncedReceived {},
     SessionClosed {},
     HeardEnough {},
@@ -446,6 +463,17 @@ impl ReceiveEvent {
         }
     }
 
+    pub(crate) fn mirror(report: &MirrorReport) -> Self {
+        Self::Mirror {
+            mirror: report.mirror.to_string(),
+            bytes: report.bytes,
+            useless_bytes: report.useless_bytes,
+            seconds: seconds(report.active),
+            wrong_blocks: report.wrong_blocks,
+            dropped: report.dropped.as_ref().map(ToString::to_string),
+        }
+    }
+
     pub(crate) fn summary(summary: &ReceiveReport) -> Self {
         Self::Summary {
             verdict: verdict(summary.outcome).into(),
@@ -461,6 +489,21 @@ impl ReceiveEvent {
             received: Received::new(&summary.progress),
         }
     }
+}
+
+/// Events of `fontana publish`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum PublishEvent {
+    Published {
+        ticket: String,
+        manifest: String,
+        path: String,
+        files: u64,
+        bytes: u64,
+        blocks: u64,
+    },
 }
 
 /// Events of `fontana resume`.

@@ -20,7 +20,9 @@ mod key_file;
 mod keygen;
 mod lab;
 mod log;
+mod manifest_file;
 mod progress;
+mod publish;
 mod recv;
 mod resume;
 mod sandbox;
@@ -60,6 +62,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
     match command {
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),
+        Command::Publish(arguments) => publish::run(arguments, console),
         Command::Resume(arguments) => resume::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
@@ -82,6 +85,7 @@ impl Command {
         match self {
             Self::Send(arguments) => arguments.talk,
             Self::Recv(arguments) => arguments.talk,
+            Self::Publish(arguments) => arguments.talk,
             Self::Resume(arguments) => arguments.talk,
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,

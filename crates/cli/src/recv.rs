@@ -1,7 +1,7 @@
 //! `fontana recv`.
 
 use crate::address;
-use crate::args::{ReceiveArguments, SessionFormat};
+use crate::args::{NamedTicket, ReceiveArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use choose::Chooser;
 use confine::{Hook, Sandbox};
 use explain::Circumstances;
 use fontana::net::{BufferShortfall, InterfaceSelector};
-use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
+use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
     Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder,
@@ -36,6 +36,7 @@ mod confine;
 mod destination;
 mod explain;
 mod follow;
+mod mirrors;
 mod sealed;
 mod unheard;
 
@@ -62,7 +63,8 @@ pub(crate) fn run(
     let prepared = destination::open(arguments, setup, console, stop)?;
     let confined = sandbox.confine(&directory)?;
     stop_on_signals(stop)?;
-    let unheard = Unheard::new(arguments, prepared.interface(), address);
+    let unheard = mirrors::has_group(arguments)
+        .then(|| Unheard::new(arguments, prepared.interface(), address));
     let place =
         begin(prepared.interface(), prepared.buffer_shortfall(), arguments, address, console);
     confined.tell(console);
@@ -70,7 +72,7 @@ pub(crate) fn run(
         console,
         stop,
         chooser: asks.then(Chooser::new).transpose()?,
-        unheard: Some(unheard),
+        unheard,
         bar: None,
         gate: Gate::each_second(),
         files: 0,
@@ -109,23 +111,32 @@ fn begin(
     address: SocketAddr,
     console: &Console,
 ) -> String {
-    let place = format!("{address} ({interface})");
-    address::warn_if_deaf(interface, address.ip(), console);
+    let has_group = mirrors::has_group(arguments);
+    let place = match has_group {
+        true => format!("{address} ({interface})"),
+        false => "mirrors".to_owned(),
+    };
+    if has_group {
+        address::warn_if_deaf(interface, address.ip(), console);
+    }
     console.event(&Line::Session {
-        group: address.to_string(),
+        group: if has_group { address.to_string() } else { String::new() },
         interface: interface.to_owned(),
         directory: Printable(
             arguments.to.as_ref().unwrap_or(&arguments.output).as_os_str().as_encoded_bytes(),
         )
         .to_string(),
-        ticket: arguments.ticket.as_ref().map(Ticket::to_string),
+        ticket: arguments.named.as_ref().map(ToString::to_string),
     });
     if let Some(shortfall) = shortfall {
         let (got, asked) = (Bytes(shortfall.got as u64), Bytes(shortfall.asked as u64));
         let message = format!("the receive buffer has {got} of {asked}: fast senders overrun it");
         console.warning(&message, &format!("as root: {}", shortfall.remedy));
     }
-    console.say(format_args!("listening on {place}"));
+    if has_group {
+        console.say(format_args!("listening on {place}"));
+    }
+    mirrors::tell(arguments, console);
     place
 }
 
@@ -156,7 +167,7 @@ impl Setup {
         let address = addressing.address();
         let (format, asks) = format(arguments)?;
         let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        let mut receiver = match &arguments.ticket {
+        let mut receiver = match arguments.ticket() {
             Some(ticket) => Receiver::from_ticket(ticket),
             None => Receiver::builder(),
         }
@@ -166,6 +177,8 @@ impl Setup {
         .overwrite(arguments.overwrite)
         .stay_until_verified(arguments.stay)
         .report_files(arguments.audit.is_some())
+        .mirrors(mirrors::of_arguments(arguments))
+        .from_group(mirrors::has_group(arguments))
         .policy(match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },
             None => Profile::from(arguments.profile).policy(),
@@ -190,7 +203,7 @@ impl Setup {
         if let Some(silence) = silence {
             receiver = receiver.give_up_after_silence((!silence.is_zero()).then_some(silence));
         }
-        if arguments.watch && arguments.ticket.as_ref().is_some_and(|t| t.manifest.is_some()) {
+        if arguments.watch && arguments.ticket().is_some_and(|t| t.manifest.is_some()) {
             // A ticket for one version has a number that follows from its content.
             receiver = receiver.tsi(None);
         }
@@ -200,14 +213,14 @@ impl Setup {
 
 /// The audit log, if one is asked for.
 fn audit_log(arguments: &ReceiveArguments) -> Result<Option<AuditLog>, Failure> {
-    let key = arguments.ticket.as_ref().and_then(|ticket| ticket.key).or(arguments.key);
+    let key = arguments.ticket().and_then(|ticket| ticket.key).or(arguments.key);
     let open = |path| AuditLog::open(path, arguments.audit_size, key);
     arguments.audit.as_deref().map(open).transpose()
 }
 
 /// Address, channels and interface to listen on.
 fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
-    let mut addressing = match &arguments.ticket {
+    let mut addressing = match arguments.ticket() {
         Some(ticket) => Addressing::of_ticket(ticket),
         None => Addressing {
             // As many channels as the head declares, on the groups after the first one.
@@ -216,14 +229,17 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
         },
     };
     let named = arguments.interface.interface.clone();
-    addressing.interface = named.or_else(|| address::source_interface(arguments.ticket.as_ref()?));
+    addressing.interface = named.or_else(|| address::source_interface(arguments.ticket()?));
     Ok(addressing)
 }
 
 /// The format and its options, and whether a person chooses the session.
 fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure> {
-    let ticket = arguments.ticket.as_ref();
+    let ticket = arguments.ticket();
     let mut fontana = ticket.map_or_else(FontanaReception::default, FontanaReception::from_ticket);
+    if let Some(NamedTicket::Web(ticket)) = &arguments.named {
+        fontana.manifest = Some(ticket.manifest);
+    }
     match (&fontana.publisher, arguments.key) {
         (Some(named), Some(key)) if *named != key => {
             let message = format!("the ticket's key is {named}, and --key is another one");
@@ -233,7 +249,7 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
     }
     // A person cannot choose among plain FLUTE and FCAST sessions: they do not describe their
     // content.
-    let takes_first = ticket.is_some()
+    let takes_first = arguments.named.is_some()
         || arguments.key.is_some()
         || arguments.yes
         || arguments.format() != SessionFormat::Fontana
@@ -318,6 +334,12 @@ impl Watch<'_> {
             ReceiveEvent::Silence { .. }
             | ReceiveEvent::Level { .. }
             | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
+            ReceiveEvent::MirrorWrong { mirror, toi, block } => {
+                mirrors::show_wrong(mirror, events::object(*toi), *block, self.console);
+            }
+            ReceiveEvent::MirrorDropped { mirror, failure } => {
+                mirrors::show_dropped(mirror, failure, self.console);
+            }
             ReceiveEvent::FileNamed(file) => {
                 if let Some(audit) = &mut self.audit {
                     audit.file(file);
@@ -580,6 +602,7 @@ impl Watch<'_> {
             self.console.note(format_args!("this host was too slow: its kernel dropped {drops}"));
         }
         self.audit_version(summary);
+        mirrors::show_report(summary, self.console);
         let outcome = summary.outcome.worst(self.run_hook(summary)).worst(self.end_audit());
         let mut line = Line::summary(summary);
         line.set_verdict(outcome);

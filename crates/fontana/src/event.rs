@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::seal::RejectedPackets;
+use crate::web::failure::MirrorFailure;
 use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
-use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi, Tsi};
+use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi, Tsi, WebAddress};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,6 +132,22 @@ pub enum ReceiveEvent {
         symbols: u64,
         /// Source symbols of the whole content.
         source_symbols: u64,
+    },
+    /// A mirror has sent a block with wrong bytes.
+    MirrorWrong {
+        /// The mirror.
+        mirror: WebAddress,
+        /// Object number.
+        toi: Toi,
+        /// Number of the block in the object.
+        block: u32,
+    },
+    /// A mirror is not used any more.
+    MirrorDropped {
+        /// The mirror.
+        mirror: WebAddress,
+        /// The reason.
+        failure: MirrorFailure,
     },
     /// The disk has room for the files, but perhaps not for the repair symbols that are stored
     /// beside them until their blocks are verified. The reception goes on.

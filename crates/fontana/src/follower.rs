@@ -305,7 +305,7 @@ impl Follow {
                         std::thread::sleep(STOP_LATENCY);
                     }
                 }
-                (Ended::TimeUp | Ended::Closed | Ended::Stopped, accepted) => {
+                (Ended::TimeUp | Ended::Closed | Ended::Stopped | Ended::NoMirrors, accepted) => {
                     let outcome = match (accepted, outcome) {
                         (None, Some(outcome)) => outcome,
                         _ => report.outcome,

@@ -38,6 +38,7 @@
 //! | packets that only members of a group can make | [`seal`], [`FontanaFormat::group_seal`] |
 //! | a mirror of a publisher's content | [`Certificate`], [`FontanaFormat::certificate`] |
 //! | ending a session | [`CancellationToken`] |
+//! | files on web servers, which receivers take ranges of | [`MirroredContent`], [`ReceiverBuilder::mirrors`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
 //! | interfaces, sockets, and whether multicast works on this host | [`net`] |
@@ -58,6 +59,7 @@ mod geometry;
 mod kept_mark;
 mod layers;
 mod memory;
+mod mirrored;
 mod outcome;
 mod publisher;
 mod rate;
@@ -73,6 +75,7 @@ mod stdin_copy;
 mod stream;
 mod system;
 mod versions;
+mod web;
 
 pub use addressing::{Addressing, DEFAULT_GROUP};
 pub use cancellation::CancellationToken;
@@ -98,13 +101,15 @@ pub use format::{
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use layers::{Layering, LayeringScheme};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
+pub use mirrored::MirroredContent;
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{
-    AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SendReport, SuspectBlock,
+    AcceptedManifest, Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SendReport,
+    SuspectBlock,
 };
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
@@ -114,3 +119,4 @@ pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;
 pub use versions::Versions;
+pub use web::failure::MirrorFailure;

@@ -5,6 +5,7 @@ mod driver;
 mod handle;
 mod hashing;
 mod into;
+mod mirrors;
 mod object;
 mod options;
 mod outcome;

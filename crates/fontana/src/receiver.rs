@@ -24,7 +24,7 @@ use crate::session::{Events, Running};
 use fontana_net::InterfaceSelector;
 use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
 use fontana_store::Device;
-use fontana_wire::{Ticket, Tsi};
+use fontana_wire::{Ticket, Tsi, WebAddress};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -221,6 +221,21 @@ impl ReceiverBuilder {
     /// received that they announced, and no table has announced more for this long.
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.options.give_up_after_silence = silence;
+        self
+    }
+
+    /// Receives from these mirrors as well: web servers that have the files of the content under
+    /// their names. What they have is requested by ranges, from all of them at once. Only with a
+    /// ticket that names its manifest, or beside a group that announces it.
+    pub fn mirrors(mut self, mirrors: Vec<WebAddress>) -> Self {
+        self.options.mirrors = mirrors;
+        self
+    }
+
+    /// Sets whether to receive from the group. If not, a receiver has only its
+    /// [`mirrors`](Self::mirrors), and opens no socket for UDP. By default it is on.
+    pub fn from_group(mut self, receives: bool) -> Self {
+        self.options.has_group = receives;
         self
     }
 

@@ -3,8 +3,9 @@
 use crate::error::Error;
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
+use crate::web::failure::MirrorFailure;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
-use fontana_wire::{Hash, Toi};
+use fontana_wire::{Hash, Toi, WebAddress};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub enum Ended {
     TimeUp,
     /// The sender closed the session before everything was received: plain FLUTE.
     Closed,
+    /// Every mirror was dropped, and there is no group to receive from.
+    NoMirrors,
     /// The caller stopped it.
     Stopped,
     /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are sent.
@@ -74,6 +77,8 @@ pub struct ReceiveReport {
     pub table: TableStatus,
     /// A corrupt block whose wrong symbols were not found, for lack of others.
     pub suspect: Option<SuspectBlock>,
+    /// What came from each mirror.
+    pub mirrors: Vec<MirrorReport>,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
 }
@@ -103,6 +108,24 @@ pub struct RejectedSession {
     pub session: SessionKey,
     /// The reason.
     pub reason: Rejection,
+}
+
+/// What came from a mirror.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirrorReport {
+    /// The mirror.
+    pub mirror: WebAddress,
+    /// Bytes of symbols.
+    pub bytes: u64,
+    /// Of these: symbols that had arrived before, or were not needed any more.
+    pub useless_bytes: u64,
+    /// Time from its first bytes to its last ones.
+    pub active: Duration,
+    /// Blocks that it has sent with wrong bytes.
+    pub wrong_blocks: u32,
+    /// Why it was dropped; `None` if it was not.
+    pub dropped: Option<MirrorFailure>,
 }
 
 /// The bytes that a consumer has taken.

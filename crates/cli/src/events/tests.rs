@@ -48,6 +48,7 @@ fn check<E: Serialize + DeserializeOwned>(heading: &str) {
 fn every_event_is_documented_with_exactly_its_fields() {
     check::<SendEvent>("fontana send");
     check::<ReceiveEvent>("fontana recv");
+    check::<PublishEvent>("fontana publish");
     check::<ResumeEvent>("fontana resume");
     check::<DemoEvent>("fontana demo");
     check::<DoctorEvent>("fontana doctor");
@@ -61,6 +62,7 @@ fn every_documented_field_is_explained() {
     for heading in [
         "fontana send",
         "fontana recv",
+        "fontana publish",
         "fontana resume",
         "fontana demo",
         "fontana doctor",

@@ -1,12 +1,13 @@
 //! What confines a receiver, and the paths that it needs.
 
+use super::mirrors;
 use crate::address;
 use crate::args::ReceiveArguments;
 use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
 use crate::failure::Failure;
 use crate::hook::{Program, Report};
-use crate::sandbox::files::{self, ConfineError, Enforcement, Right, Rule};
+use crate::sandbox::files::{self, ConfineError, Enforcement, Right, Rule, Tcp};
 use crate::sandbox::helper::Helper;
 use crate::sandbox::network;
 use fontana::Outcome;
@@ -15,6 +16,16 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+/// What the C library reads to resolve a name.
+const NAME_FILES: [&str; 6] = [
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/run/systemd/resolve",
+];
 
 /// The sandbox of a receiver, before it starts its threads.
 pub(super) struct Sandbox<'a> {
@@ -32,7 +43,7 @@ impl<'a> Sandbox<'a> {
     /// # Errors
     /// The arguments contradict each other, or the kernel cannot do what they ask for.
     pub(super) fn prepare(arguments: &'a ReceiveArguments) -> Result<Self, Failure> {
-        if arguments.one_way && arguments.ticket.is_none() {
+        if arguments.one_way && arguments.named.is_none() {
             refuse_names(&arguments.group)?;
         }
         let interface = if arguments.one_way { default_interface(arguments) } else { None };
@@ -65,6 +76,7 @@ impl<'a> Sandbox<'a> {
     /// The kernel cannot, and the arguments demand it.
     pub(super) fn confine(&self, directory: &Path) -> Result<Confined, Failure> {
         let Self { arguments, new_file, .. } = self;
+        mirrors::check(arguments)?;
         let network = if arguments.one_way { Network::ReceiveOnly } else { Network::Open };
         if arguments.no_sandbox {
             return Ok(Confined { files: Enforcement::Nothing, network, is_wanted: false });
@@ -82,7 +94,13 @@ impl<'a> Sandbox<'a> {
         rules.extend(new_file.as_deref().map(|file| Rule::new(parent(file), Right::Delete)));
         let audit = arguments.audit.as_deref();
         rules.extend(audit.map(|log| Rule::new(parent(log), Right::Log)));
-        let files = files::confine(&rules).map_err(|error| {
+        let uses_web = !mirrors::of_arguments(arguments).is_empty();
+        if uses_web {
+            // What the C library resolves names with.
+            rules.extend(NAME_FILES.map(|path| Rule::new(path, Right::Read)));
+        }
+        let tcp = if uses_web { Tcp::Connect } else { Tcp::Refused };
+        let files = files::confine(&rules, tcp).map_err(|error| {
             let message = match error {
                 ConfineError::Path(path, why) => format!("the sandbox needs {path:?}: {why}"),
                 ConfineError::System(why) => format!("the sandbox cannot be set up: {why}"),
@@ -205,7 +223,7 @@ fn refuse_names(group: &str) -> Result<(), Failure> {
 /// The routing table's choice, which cannot be asked for later, without netlink. `None` if there is
 /// none: that is an error later.
 fn default_interface(arguments: &ReceiveArguments) -> Option<InterfaceSelector> {
-    let address = match &arguments.ticket {
+    let address = match arguments.ticket() {
         Some(ticket) => SocketAddr::new(ticket.group, ticket.port),
         None => address::parse(&arguments.group).ok()?,
     };

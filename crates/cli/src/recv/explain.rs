@@ -134,6 +134,10 @@ impl Circumstances {
             Outcome::Interrupted => {
                 (self.where_it_stood("interrupted", summary), self.going_on(summary))
             }
+            Outcome::Incomplete | Outcome::NothingReceived if summary.ended == Ended::NoMirrors => {
+                let hint = format!("{}, with other mirrors", self.going_on(summary));
+                (self.where_it_stood("no mirror is left", summary), hint)
+            }
             Outcome::Incomplete if summary.ended == Ended::Closed => {
                 let again = "have the sender send it again, and start the receiver before";
                 let hint = format!("{}\n{again}", self.going_on(summary));

@@ -71,7 +71,7 @@ impl<'a> Unheard<'a> {
     /// Why this interface was taken.
     fn why(&self) -> String {
         let Self { arguments, interface, address } = self;
-        let ticket = arguments.ticket.as_ref();
+        let ticket = arguments.ticket();
         let reason = if arguments.interface.interface.is_some() {
             "it was asked for (-i)".to_owned()
         } else if let Some(ticket) = ticket.filter(|ticket| source_interface(ticket).is_some()) {

@@ -1,7 +1,7 @@
 //! The files that a process reaches: Landlock (landlock(7)).
 //!
 //! What the process has opened before stays open. No program can be started, no TCP connection
-//! opened, and no signal sent to processes outside.
+//! opened unless [`Tcp`] says so, and no signal sent to processes outside.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
@@ -59,6 +59,15 @@ impl Rule {
     }
 }
 
+/// What a confined process may do with TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tcp {
+    /// Nothing.
+    Refused,
+    /// Open connections, to mirrors, and accept none.
+    Connect,
+}
+
 /// How far the kernel enforces the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enforcement {
@@ -84,7 +93,11 @@ pub(crate) enum ConfineError {
 ///
 /// # Errors
 /// A path cannot be opened for another reason, or the kernel has Landlock and refuses the rules.
-pub(crate) fn confine(rules: &[Rule]) -> Result<Enforcement, ConfineError> {
+pub(crate) fn confine(rules: &[Rule], tcp: Tcp) -> Result<Enforcement, ConfineError> {
+    let tcp = match tcp {
+        Tcp::Refused => AccessNet::from_all(NEWEST),
+        Tcp::Connect => AccessNet::BindTcp.into(),
+    };
     let system = |error: RulesetError| ConfineError::System(error.to_string());
     let least = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -93,7 +106,7 @@ pub(crate) fn confine(rules: &[Rule]) -> Result<Enforcement, ConfineError> {
     let mut ruleset = ruleset
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))
-        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(NEWEST)))
+        .and_then(|ruleset| ruleset.handle_access(tcp))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
         .and_then(Ruleset::create)
         .map_err(system)?;

@@ -1,7 +1,7 @@
 //! Threads that are confined, and what they can and cannot do then. A thread stays confined until
 //! its end, and other threads of the test are not.
 
-use super::files::{Enforcement, Right, Rule, confine};
+use super::files::{Enforcement, Right, Rule, Tcp, confine};
 use super::network;
 use fontana::net::Interfaces;
 use std::fs::{self, OpenOptions};
@@ -14,7 +14,7 @@ use std::thread;
 
 /// Runs `probe` on a thread that is confined to `rules`. `false`, loudly, if the kernel cannot.
 fn confined(rules: &[Rule], probe: impl FnOnce() + Send) -> bool {
-    let run = || match confine(rules).unwrap() {
+    let run = || match confine(rules, Tcp::Refused).unwrap() {
         Enforcement::Full => {
             probe();
             true

@@ -27,3 +27,4 @@ mod threads;
 mod transfer;
 mod trees;
 mod watching;
+mod web;

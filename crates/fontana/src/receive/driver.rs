@@ -4,6 +4,7 @@
 use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::handle::{Command, Commands};
 use super::into::ReceiveInto;
+use super::mirrors::Mirrors;
 use super::object::OpenedObject;
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
@@ -21,7 +22,8 @@ use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
 use crate::seal::{GroupKey, PacketOpener, RejectedPackets};
 use crate::versions::Versions;
-use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
+use crate::web::client::Trust;
+use crossbeam_channel::{Receiver as ChannelReceiver, never, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
     Channels, Clock, PanicError, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
@@ -38,6 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod events;
+mod mirrors;
 
 /// Time without a symbol of use after which a newer version supersedes the one being received. A
 /// sender repeats objects more often, unless it has much that is new to send.
@@ -64,7 +67,8 @@ pub(crate) struct ReceptionResult {
 pub(super) struct Reception {
     pub(super) options: ReceiveOptions,
     pub(super) sockets: Vec<ReceiveSocket>,
-    pub(super) listening: Listening,
+    /// `None`: there is no group.
+    pub(super) listening: Option<Listening>,
     pub(super) directory: Arc<TargetDirectory>,
     pub(super) selection: Selection,
     /// The directory's record of the publisher.
@@ -72,6 +76,8 @@ pub(super) struct Reception {
     pub(super) handle: Commands,
     pub(super) commands: ChannelReceiver<Command>,
     pub(super) into: ReceiveInto,
+    /// The authorities that mirrors are checked with, if there are mirrors.
+    pub(super) trust: Option<Trust>,
 }
 
 /// Receives until the reception is over.
@@ -91,8 +97,13 @@ pub(super) fn run(
         handle,
         commands,
         into,
+        trust,
     } = reception;
-    let receiver = receiver(&options, &directory, limits);
+    let manifest_limits = limits.manifest;
+    let mut receiver = receiver(&options, &directory, limits);
+    if trust.is_some() {
+        receiver.track_source_symbols();
+    }
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -138,6 +149,7 @@ pub(super) fn run(
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
             outcome: Results::default(),
+            mirrors: Mirrors::start(&options, trust.as_ref(), manifest_limits)?,
             emit,
         };
         let over = thread.run(stop, &rx, &reports, &commands, &options);
@@ -200,7 +212,7 @@ struct DecidingThread<'a, 'b> {
     clock: Clock,
     core: Driver<Receiver, ReceiveRunner>,
     channels: &'a Channels,
-    listening: Listening,
+    listening: Option<Listening>,
     /// Channels that could not be joined.
     refused: BTreeSet<u8>,
     joined: BTreeSet<u8>,
@@ -218,6 +230,7 @@ struct DecidingThread<'a, 'b> {
     opening: Option<Opening>,
     losing: Option<Losing>,
     outcome: Results,
+    mirrors: Option<Mirrors>,
     emit: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
 }
 
@@ -289,6 +302,7 @@ impl DecidingThread<'_, '_> {
         let mut is_concluded = false;
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
+            self.drive_mirrors()?;
             let delivered = self.core.runner.delivery.reports();
             self.core.runner.flush(self.core.endpoint.session_packets());
             let elapsed = self.elapsed();
@@ -329,6 +343,7 @@ impl DecidingThread<'_, '_> {
             let due = self.core.endpoint.poll_timeout();
             let patience =
                 due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+            let mirrors = self.mirrors.as_ref().map_or_else(never, |own| own.reports().clone());
             // Finished work first: it frees memory and decides when to stop listening.
             select_biased! {
                 recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
@@ -338,6 +353,7 @@ impl DecidingThread<'_, '_> {
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
                     self.core.endpoint.accept(session);
                 },
+                recv(mirrors) -> report => if let Ok(report) = report { self.on_mirror(report)? },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(batch)?,
                     Err(_) => {
@@ -411,7 +427,8 @@ impl DecidingThread<'_, '_> {
     /// A session continues without a channel that cannot be joined, but not without channel 0.
     fn join(&mut self, channel: u8) -> Result<(), Error> {
         // The head may declare more channels than the ticket allows; those are ignored.
-        let Some(config) = self.listening.group(channel) else {
+        let group = self.listening.as_ref().and_then(|listening| listening.group(channel));
+        let Some(config) = group else {
             // An address that is no multicast group is received from all the time.
             self.joined.extend((channel == 0).then_some(channel));
             return Ok(());
@@ -430,7 +447,7 @@ impl DecidingThread<'_, '_> {
 
     /// Drops what is waiting in the socket of a channel that is left.
     fn leave(&mut self, channel: u8) {
-        if self.listening.group(channel).is_some() {
+        if self.listening.as_ref().is_some_and(|listening| listening.group(channel).is_some()) {
             self.channels.leave(channel);
         }
         self.joined.remove(&channel);
@@ -474,6 +491,9 @@ impl DecidingThread<'_, '_> {
                 self.core.endpoint.deselect(opened.deselected);
                 if let Some(part) = opened.part {
                     (self.emit)(ReceiveEvent::Selected(part));
+                }
+                if let Some(mirrors) = &mut self.mirrors {
+                    mirrors.note_change();
                 }
                 ReceiveDone::Opened { scope, saved: opened.saved }
             }
@@ -541,6 +561,7 @@ impl DecidingThread<'_, '_> {
         let progress = self.progress();
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
+        self.outcome.mirrors = self.mirrors.as_ref().map(Mirrors::report).unwrap_or_default();
         let suspect = self.core.endpoint.suspect_block();
         self.outcome.suspect =
             suspect.map(|block| SuspectBlock { toi: block.toi, block: block.sbn.0 });

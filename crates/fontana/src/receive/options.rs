@@ -7,7 +7,7 @@ use crate::seal::GroupKey;
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
-use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits};
+use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits, WebAddress};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +84,10 @@ pub(crate) struct ReceiveOptions {
     pub(crate) group_key: Option<GroupKey>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
+    /// Web servers that have the files.
+    pub(crate) mirrors: Vec<WebAddress>,
+    /// Whether to receive from the group; if not, only from mirrors.
+    pub(crate) has_group: bool,
 }
 
 /// Time after which silence is reported, and the groups are joined again.
@@ -129,6 +133,8 @@ impl ReceiveOptions {
             window: ReceiverLimits::default().max_stream_window_bytes,
             group_key: None,
             simulated_loss: None,
+            mirrors: Vec::new(),
+            has_group: true,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, TransferError};
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::report::{
-    AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SuspectBlock,
+    AcceptedManifest, Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SuspectBlock,
 };
 use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;
@@ -24,6 +24,8 @@ pub(super) enum Over {
     Interrupted,
     NothingNew,
     Superseded,
+    /// No mirror is left, and there is no group.
+    NoMirrors,
     /// The consumer has closed its end.
     ConsumerGone,
 }
@@ -45,6 +47,8 @@ pub(super) struct Results {
     pub(super) table: TableStatus,
     /// [`ReceiveReport::suspect`].
     pub(super) suspect: Option<SuspectBlock>,
+    /// [`ReceiveReport::mirrors`].
+    pub(super) mirrors: Vec<MirrorReport>,
 }
 
 impl Results {
@@ -74,6 +78,7 @@ impl Results {
             rejections,
             table,
             suspect,
+            mirrors,
             ..
         } = self;
         let mut failures: Vec<_> = failures.into_values().collect();
@@ -88,8 +93,8 @@ impl Results {
             Over::Complete | Over::NothingNew => Outcome::Complete,
             Over::Superseded | Over::Closed => Outcome::Incomplete,
             Over::Interrupted | Over::ConsumerGone => Outcome::Interrupted,
-            Over::TimeUp if accepted.is_some() => Outcome::Incomplete,
-            Over::TimeUp | Over::Hopeless => outcome_of_silence(&rejections),
+            Over::TimeUp | Over::NoMirrors if accepted.is_some() => Outcome::Incomplete,
+            Over::TimeUp | Over::NoMirrors | Over::Hopeless => outcome_of_silence(&rejections),
             // An object was given up: the failures give the reason, or a block was corrupt.
             Over::GivenUp if failures.is_empty() || poisoned => Outcome::VerificationFailed,
             Over::GivenUp => Outcome::Complete,
@@ -98,6 +103,7 @@ impl Results {
         let ended = match over {
             Over::Complete | Over::GivenUp => Ended::Done,
             Over::TimeUp | Over::Hopeless => Ended::TimeUp,
+            Over::NoMirrors => Ended::NoMirrors,
             Over::Interrupted | Over::ConsumerGone => Ended::Stopped,
             Over::Closed => Ended::Closed,
             Over::NothingNew => Ended::NothingNew,
@@ -115,6 +121,7 @@ impl Results {
             rejections,
             table,
             suspect,
+            mirrors,
             delivery,
         }
     }

@@ -10,6 +10,7 @@ use crate::error::{Error, SetupError};
 use crate::event::ReceiveEvent;
 use crate::kept_mark::{KeptMark, MarkUse};
 use crate::memory;
+use crate::web::client::Trust;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
 use fontana_store::{Device, Selection, TargetDirectory};
@@ -90,11 +91,18 @@ impl PreparedReceiver {
         let mark = KeptMark::open(&directory, options.expectation.publisher, use_of_mark)?;
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
-        let interface = options.addressing.interface()?.name;
-        let EarlySockets { listening, sockets, .. } = match sockets.filter(EarlySockets::are_fresh)
-        {
-            Some(sockets) => sockets,
-            None => EarlySockets::open(&options)?,
+        let trust = (!options.mirrors.is_empty()).then(Trust::of_system);
+        let interface = match options.has_group {
+            true => options.addressing.interface()?.name,
+            false => String::new(),
+        };
+        let sockets = match sockets.filter(EarlySockets::are_fresh) {
+            Some(sockets) => Some(sockets),
+            None => options.has_group.then(|| EarlySockets::open(&options)).transpose()?,
+        };
+        let (listening, sockets) = match sockets {
+            Some(EarlySockets { listening, sockets, .. }) => (Some(listening), sockets),
+            None => (None, Vec::new()),
         };
         let (handle, commands) = command_channel();
         let reception = Reception {
@@ -107,6 +115,7 @@ impl PreparedReceiver {
             handle,
             commands,
             into,
+            trust,
         };
         Ok(Self { reception, token, interface })
     }
@@ -139,7 +148,7 @@ impl PreparedReceiver {
         self.token.clone()
     }
 
-    /// Name of the interface that is listened on.
+    /// Name of the interface that is listened on; empty if there are only mirrors.
     pub fn interface(&self) -> &str {
         &self.interface
     }

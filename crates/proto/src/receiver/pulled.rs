@@ -9,10 +9,11 @@ use super::Receiver;
 use super::catalog::{Catalog, Content, manifest_content};
 use super::config::Expectation;
 use super::reception::Reception;
-use super::transfer::Taken;
+use super::sources::SourceId;
+use super::transfer::{Incoming, SymbolContent, Taken};
+use crate::counter::Counter;
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{Rejection, Verified};
-use crate::placed::{SlabSymbols, SymbolBytes};
 use crate::pull::{Pulled, PulledRun};
 use crate::time::Instant;
 use fontana_fec::Esi;
@@ -65,12 +66,12 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes pulled symbols of an open object. Their bytes are in the batch that the driver polls
-    /// with next.
-    pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun) -> Pulled {
-        let pulled = self.reception.take_pulled(run);
+    /// Takes pulled symbols of an open object. `slab` is that of the batch that the driver polls with
+    /// next; the run says where in it their bytes are.
+    pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun, slab: &[u8]) -> Pulled {
+        let pulled = self.reception.take_pulled(run, slab);
         if pulled.fresh > 0 {
-            self.stats.pulled += pulled.fresh;
+            self.stats.pulled.count(pulled.fresh);
             self.silence.end(now);
             self.reception.on_fresh(now, pulled.fresh);
         }
@@ -124,20 +125,22 @@ impl Reception {
             .then(|| manifest_content(from, hash, manifest, Verified::Digest))
     }
 
-    fn take_pulled(&mut self, run: &PulledRun) -> Pulled {
+    fn take_pulled(&mut self, run: &PulledRun, bytes: &[u8]) -> Pulled {
         let mut pulled = Pulled::default();
         let Some((size, encoding_id)) = self.transfer.symbols_of(run.block.toi) else {
             return pulled;
         };
         let ends = run.bytes.clone().step_by(usize::from(size).max(1));
         for (start, esi) in ends.zip(run.first.0..) {
-            let length = (run.bytes.end - start).min(size.into());
-            let bytes = SymbolBytes::InSlab(SlabSymbols::one(start, length));
-            let (esi, length) = (Esi(esi), length as usize);
-            let out = &mut self.outputs;
-            match self.transfer.take(run.block, esi, encoding_id, length, bytes, out) {
-                Taken::Fresh => pulled.fresh += 1,
-                _ => pulled.useless += 1,
+            let end = run.bytes.end.min(start.saturating_add(size.into()));
+            let symbol = bytes.get(start as usize..end as usize).unwrap_or_default();
+            // The driver judges its sources itself, by blocks.
+            let source = SourceId::default();
+            let incoming = Incoming { block: run.block, esi: Esi(esi), encoding_id, source };
+            let content = SymbolContent::InSlab { bytes: symbol, start };
+            match self.transfer.take(&incoming, content, &mut self.outputs) {
+                Taken::Fresh => pulled.fresh.count(1),
+                _ => pulled.useless.count(1),
             }
         }
         pulled
@@ -146,7 +149,7 @@ impl Reception {
     fn refetch(&mut self, block: BlockId) -> bool {
         let is_dropped = self.transfer.refetch(block, &mut self.outputs);
         if is_dropped {
-            self.early_cost -= self.unverified.retain(|other| other != block);
+            self.early_cost.discount(self.unverified.retain(|other| other != block));
         }
         is_dropped
     }

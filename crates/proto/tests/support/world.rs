@@ -364,7 +364,7 @@ impl ReceiverDriver {
     /// Takes symbols that were pulled. Returns how many were of use.
     pub fn pull(&mut self, now: Instant, block: BlockId, first: u32, symbols: &[u8]) -> u64 {
         let run = PulledRun { block, first: Esi(first), bytes: 0..symbols.len() as u32 };
-        let pulled = self.driver.endpoint.handle_pulled(now, &run);
+        let pulled = self.driver.endpoint.handle_pulled(now, &run, symbols);
         self.poll_batch(now, &DatagramBatch { slab: symbols, datagrams: &[] });
         pulled.fresh
     }

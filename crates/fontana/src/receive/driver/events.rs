@@ -29,6 +29,7 @@ impl DecidingThread<'_, '_> {
                 self.outcome.manifest = Some(AcceptedManifest { hash, version });
                 self.outcome.accepted = Some(verified);
                 self.core.runner.delivery.begin_file(&manifest);
+                self.begin_mirrors(&manifest);
                 (self.emit)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             ReceiverEvent::StreamOffered { session, index } => {
@@ -62,6 +63,7 @@ impl DecidingThread<'_, '_> {
                 self.on_file_refused(toi, content_location, reason.to_string());
             }
             ReceiverEvent::BlockCorrupt { block, times } => {
+                self.on_block_of_mirrors(block, false);
                 let (toi, block) = (block.toi, block.sbn.0);
                 (self.emit)(ReceiveEvent::CorruptBlock { toi, block, times });
             }
@@ -70,7 +72,10 @@ impl DecidingThread<'_, '_> {
                 (self.emit)(ReceiveEvent::SymbolsDropped { toi, block, count });
             }
             ReceiverEvent::Silence { ever_since_start } => {
-                (self.emit)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
+                // Without a group, mirrors say themselves why nothing comes.
+                if self.listening.is_some() {
+                    (self.emit)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
+                }
             }
             ReceiverEvent::TableWarning(warning) => {
                 (self.emit)(ReceiveEvent::TableWarning(warning));
@@ -95,6 +100,7 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
             ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
             ReceiverEvent::BlockVerified { block } => {
+                self.on_block_of_mirrors(block, true);
                 let ReceiveRunner { delivery, objects, .. } = &mut self.core.runner;
                 delivery.on_verified(block, objects);
             }

@@ -61,6 +61,7 @@ pub(super) struct Block {
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     is_mds: bool,
+    is_rateless: bool,
     /// Most symbols beyond `k` that a patient receiver waits for.
     max_margin: u32,
     sure_surplus: Option<u32>,
@@ -213,6 +214,7 @@ impl Block {
         let (code, profile) = (scheme.profile(), scheme.block_profile(source_symbols));
         let facts = Facts {
             is_mds: code.is_mds,
+            is_rateless: code.is_rateless,
             max_margin: max_margin(&code, source_symbols),
             sure_surplus: code.sure_surplus,
             decoder_memory: profile.decoder_memory.unwrap_or(0),

@@ -1,6 +1,6 @@
-//! The file of `fontana send --manifest`, for restarts and mirrors: a manifest as on the wire, and
-//! its hash, which tickets have as `manifest=`. A damaged manifest that is still valid would make
-//! another session of the same files.
+//! The file of `fontana send --manifest` and `fontana publish`, for restarts and mirrors: a
+//! manifest as on the wire, and its hash, which tickets have as `manifest=`. A damaged manifest
+//! that is still valid would make another session of the same files.
 
 use crate::failure::Failure;
 use fontana::Outcome;
@@ -36,8 +36,17 @@ pub(crate) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
     }
 }
 
+/// Writes the manifest to a file atomically, unless it is there: a file that is named by its hash
+/// has no other content, if it is not damaged.
+pub(crate) fn write_again(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
+    match read(path)? {
+        Some(_) => Ok(()),
+        None => write(path, manifest),
+    }
+}
+
 /// Writes the manifest to a new file atomically. An existing file is not replaced.
-pub(super) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
     let failed = |error: &io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let message = format!("another sender has just written {path:?}");

@@ -1,0 +1,108 @@
+//! `fontana publish`, and `fontana recv` with mirrors: web servers that others wrote.
+
+use crate::support::{Run, arguments, noise, place, run};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The web server of Python, which knows no ranges. Ended when dropped.
+struct Python {
+    child: Child,
+    address: String,
+}
+
+impl Python {
+    fn start(directory: &Path) -> Self {
+        let mut child = Command::new("python3")
+            .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"])
+            .arg(directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Serving HTTP on 127.0.0.1 port 41234 (http://127.0.0.1:41234/) ...
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split(['(', ')']).nth(1).unwrap_or_else(|| panic!("{line}"));
+        Self { address: address.to_owned(), child }
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn publish(words: &str, paths: &[&Path]) -> Run {
+    run(&arguments(&format!("publish --json {words}"), paths)).expect(0)
+}
+
+/// With the sandbox, as far as the kernel has one.
+#[test]
+fn published_files_come_from_web_servers_of_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let (tree, into) = (directory.path().join("some files"), directory.path().join("into"));
+    std::fs::create_dir_all(tree.join("below")).unwrap();
+    std::fs::write(tree.join("a"), noise(2_500_000, 1)).unwrap();
+    std::fs::write(tree.join("below/b c?"), noise(40_000, 2)).unwrap();
+    let servers = [Python::start(directory.path()), Python::start(directory.path())];
+    let web = servers.each_ref().map(|server| format!("--web {}", server.address)).join(" ");
+    let published = publish(&web, &[&tree]).event("published");
+    assert_eq!((&published["files"], &published["bytes"]), (&2.into(), &2_540_000.into()));
+    // Again: the manifest is there.
+    assert_eq!(publish(&web, &[&tree]).event("published")["ticket"], published["ticket"]);
+
+    let words = format!("recv {} --json -o", published["ticket"].as_str().unwrap());
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    for name in ["a", "below/b c?"] {
+        let (sent, got) = (tree.join(name), into.join("some files").join(name));
+        assert!(std::fs::read(got).unwrap() == std::fs::read(sent).unwrap(), "{name}");
+    }
+    let mirrors: Vec<_> =
+        received.events().into_iter().filter(|event| event["event"] == "mirror").collect();
+    assert_eq!(mirrors.len(), 2, "{mirrors:?}");
+    assert!(mirrors.iter().all(|mirror| mirror["dropped"].is_null()), "{mirrors:?}");
+    assert_eq!(received.event("summary")["verified"], "digest");
+    // What is there already is not requested.
+    let again = run(&arguments(&words.replace("-o", "--overwrite --skip-existing -o"), &[&into]));
+    let again = again.expect(0).events().into_iter().filter(|event| event["event"] == "mirror");
+    assert_eq!(again.filter_map(|mirror| mirror["bytes"].as_u64()).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_mirror_is_asked_for_nothing_unless_the_user_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (directory, mirror) = (tempfile::tempdir().unwrap(), listener.local_addr().unwrap());
+    let hash = "07".repeat(32);
+    let ticket = format!("fontana://{}/5?manifest={hash}&web=http://{mirror}/", place());
+    let words = format!("recv {ticket} -i lo --silence 1 -o");
+    let silent = run(&arguments(&words, &[directory.path()])).expect(75);
+    assert!(silent.stderr.contains("the ticket names 1 mirror"), "{}", silent.stderr);
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "a connection");
+}
+
+#[test]
+fn arguments_that_contradict_mirrors_are_2() {
+    let hash = "07".repeat(32);
+    let web = format!("fontana://web/?manifest={hash}&web=http://127.0.0.1:9/");
+    let session = format!("fontana://239.255.77.1:7701/5?manifest={hash}&web=http://127.0.0.1:9/");
+    for words in [
+        format!("recv {web} --one-way"),
+        format!("recv {web} --list"),
+        format!("recv {web} --watch"),
+        format!("recv {session} --web --one-way"),
+        format!("recv {session} http://127.0.0.1:9/ --one-way"),
+        format!("recv {session} http://127.0.0.1:9/ --watch"),
+        format!("recv {session} http://127.0.0.1:9/no-slash"),
+        "recv http://127.0.0.1:9/".to_owned(),
+        "publish . --web ftp://127.0.0.1/".to_owned(),
+        "publish .".to_owned(),
+    ] {
+        let refused = run(&arguments(&words, &[])).expect(2);
+        assert!(!refused.stderr.is_empty(), "{words}");
+    }
+}

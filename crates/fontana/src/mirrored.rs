@@ -1,0 +1,81 @@
+//! Content for mirrors: its manifest, without a session.
+//!
+//! ```no_run
+//! use fontana::MirroredContent;
+//!
+//! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES)?;
+//! std::fs::write(content.file_name(), content.file_bytes())?;
+//! println!("{}", content.hash());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::content::{Content, ContentOptions};
+use crate::error::{Error, SetupError};
+use crate::geometry::Code;
+use crate::system::default_workers;
+use crate::web::manifest_file_name;
+use fontana_store::Filter;
+use fontana_wire::{ContentEncoding, Hash, Manifest, manifest_hash};
+use std::path::PathBuf;
+
+/// Files that mirrors have, described by a manifest. Receivers with the manifest's hash
+/// ([`Receiver::mirrors`](crate::ReceiverBuilder::mirrors)) can verify every block of them.
+#[derive(Clone, Debug)]
+pub struct MirroredContent {
+    manifest: Manifest,
+    bytes: Vec<u8>,
+}
+
+impl MirroredContent {
+    /// Default bytes of a block: what is requested again if a mirror sends a wrong byte.
+    pub const BLOCK_BYTES: u64 = 1 << 20;
+    /// Bytes of a symbol: that of a session on Ethernet, so that multicast may bring the same ones.
+    const SYMBOL_SIZE: u16 = 1400;
+
+    /// Reads and hashes `files`, which mirrors have under their names. Blocks have about
+    /// `block_bytes` bytes, and more if a file has more than 255 of them.
+    ///
+    /// # Errors
+    /// [`Error`] if a file cannot be read, or its name is invalid.
+    pub fn describe(files: &[PathBuf], block_bytes: u64) -> Result<Self, Error> {
+        if files.is_empty() {
+            return Err(SetupError::NothingToSend.into());
+        }
+        let symbols = block_bytes.div_ceil(Self::SYMBOL_SIZE.into());
+        let longest = Code::RaptorQ.max_block_symbols();
+        let content = Content::examine(&ContentOptions {
+            files,
+            name: None,
+            filter: &Filter::default(),
+            code: Code::RaptorQ,
+            symbol_size: Self::SYMBOL_SIZE,
+            block_symbols: u32::try_from(symbols).unwrap_or(longest).clamp(1, longest),
+            version: 1,
+            content_encoding: ContentEncoding::Null,
+            plain: false,
+            signed: false,
+            workers: default_workers(),
+        })?;
+        Ok(Self { bytes: content.manifest.emit(), manifest: content.manifest })
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The hash of the manifest, which tickets have.
+    pub fn hash(&self) -> Hash {
+        manifest_hash(&self.bytes)
+    }
+
+    /// The name under which a mirror has the manifest, beside the files.
+    pub fn file_name(&self) -> String {
+        manifest_file_name(self.hash())
+    }
+
+    /// The content of that file: the manifest and its hash, as of `fontana send --manifest`.
+    pub fn file_bytes(&self) -> Vec<u8> {
+        [&self.bytes[..], &self.hash().0].concat()
+    }
+}

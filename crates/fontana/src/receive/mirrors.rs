@@ -1,0 +1,543 @@
+//! The mirrors of a reception, as the deciding thread sees them: it asks [`Pull`] what to request,
+//! gives the mirrors' threads their orders, hands what arrives to the receiver, and charges mirrors
+//! with wrong blocks.
+
+mod state;
+
+use super::options::ReceiveOptions;
+use crate::error::Error;
+use crate::event::ReceiveEvent;
+use crate::report::MirrorReport;
+use crate::web::client::Trust;
+use crate::web::failure::MirrorFailure;
+use crate::web::files::PublishedFiles;
+use crate::web::manifest_file_name;
+use crate::web::mirror::{Done, Mirror, Need, Order, Report};
+use crate::web::records::{Origin, Records};
+use crossbeam_channel::{Receiver as ChannelReceiver, bounded, unbounded};
+use fontana_net::PanicError;
+use fontana_net::thread::{catch, spawn};
+use fontana_proto::pull::{Pull, PulledRun, RangeSet, SourceId};
+use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
+use fontana_wire::{Hash, Manifest, ManifestLimits, Tsi, manifest_hash};
+use state::{MirrorState, Work};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Wrong blocks after which a mirror is dropped: one may be a damaged file, or a stale cache.
+const MAX_WRONG: u32 = 2;
+/// Failed attempts in a row after which a mirror is dropped.
+const MAX_FAILURES: u32 = 5;
+/// Orders that a server without ranges carries out, beside one for each object: each reads a file
+/// from its beginning.
+const MAX_SEQUENTIAL: u32 = 4;
+/// How long a corrupt block of which packets have brought a part waits for more of them, by which
+/// its wrong symbols are found, before a mirror sends all of it.
+const DOUBTFUL_FOR: Duration = Duration::from_secs(3);
+/// Least time between two looks at what the blocks lack while packets arrive.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Time for which a group may announce the manifest before the mirrors are asked for it.
+const ASK_AFTER: Duration = Duration::from_secs(2);
+/// Symbols that are present and are requested again with what lies around them: as many as arrive
+/// in a round trip, about.
+const JOINED_GAP: u64 = 48;
+/// Reports that wait. A mirror's thread waits for the deciding thread then, and TCP for it: 64 KiB
+/// of symbols each.
+const REPORTS: usize = 32;
+
+/// The mirrors of a reception.
+pub(super) struct Mirrors {
+    pull: Pull,
+    mirrors: Vec<MirrorState>,
+    reports: ChannelReceiver<Report>,
+    /// The limits of a manifest.
+    limits: ManifestLimits,
+    /// The manifest that is expected.
+    expected: Option<Hash>,
+    /// The group is received from, too.
+    has_group: bool,
+    /// The files of the accepted content.
+    files: Option<PublishedFiles>,
+    records: Records,
+    /// Blocks that one mirror sends as a whole.
+    wholes: BTreeMap<BlockId, Range<u64>>,
+    /// Corrupt blocks that wait for packets, and until when.
+    doubtful: Vec<(BlockId, Instant)>,
+    /// What the blocks lack may have changed.
+    is_dirty: bool,
+    looked_at: Instant,
+    /// Packets at that time.
+    packets: u64,
+    events: Vec<ReceiveEvent>,
+}
+
+/// A defect of a mirror's thread.
+pub(super) type Panicked = PanicError;
+
+impl Mirrors {
+    /// Starts the threads of the mirrors of the options. `None` if there are none.
+    pub(super) fn start(
+        options: &ReceiveOptions,
+        trust: Option<&Trust>,
+        limits: ManifestLimits,
+    ) -> Result<Option<Self>, Error> {
+        let Some(trust) = trust.filter(|_| !options.mirrors.is_empty()) else { return Ok(None) };
+        let (sender, reports) = bounded(REPORTS);
+        let (mut pull, mut mirrors) = (Pull::new(), Vec::new());
+        for (number, address) in options.mirrors.iter().enumerate() {
+            let (orders, queue) = unbounded();
+            let need = Arc::new(Need::default());
+            let (reports, panics) = (sender.clone(), sender.clone());
+            let mirror =
+                Mirror { number, address: address.clone(), need: Arc::clone(&need), reports };
+            let trust = trust.clone();
+            let work = move || {
+                if let Err(panic) = catch(|| mirror.run(&queue, &trust)) {
+                    let _ = panics.send(Report { mirror: number, what: Done::Panicked(panic) });
+                }
+            };
+            // It ends by itself when its queue is dropped, but a name server may keep it waiting.
+            drop(spawn("mirror", work)?);
+            mirrors.push(MirrorState::new(address.clone(), pull.add_source(), orders, need));
+        }
+        Ok(Some(Self {
+            pull,
+            mirrors,
+            reports,
+            limits,
+            expected: options.expectation.manifest,
+            has_group: options.has_group,
+            files: None,
+            records: Records::default(),
+            wholes: BTreeMap::new(),
+            doubtful: Vec::new(),
+            is_dirty: false,
+            looked_at: Instant::ZERO,
+            packets: 0,
+            events: Vec::new(),
+        }))
+    }
+
+    /// What the mirrors report.
+    pub(super) fn reports(&self) -> &ChannelReceiver<Report> {
+        &self.reports
+    }
+
+    /// Events since the last call.
+    pub(super) fn take_events(&mut self) -> Vec<ReceiveEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether no mirror is left.
+    pub(super) fn are_gone(&self) -> bool {
+        self.mirrors.iter().all(|mirror| mirror.dropped.is_some())
+    }
+
+    /// Content was accepted.
+    pub(super) fn begin(&mut self, manifest: &Manifest) {
+        let files = PublishedFiles::new(manifest);
+        self.files = Some(files);
+        self.is_dirty = true;
+        for mirror in &self.mirrors {
+            if matches!(mirror.work, Work::Manifest) {
+                mirror.need.set(0);
+            }
+        }
+    }
+
+    /// The content was opened, or what is lacking has changed otherwise.
+    pub(super) fn note_change(&mut self) {
+        self.is_dirty = true;
+    }
+
+    /// Gives the mirrors their orders. To be called after everything else.
+    pub(super) fn drive(&mut self, now: Instant, receiver: &mut Receiver) {
+        if self.files.is_none() {
+            return self.ask_for_manifest(now);
+        }
+        for id in self.pull.give_back(now) {
+            self.mirrors.iter().filter(|mirror| mirror.id == id).for_each(|m| m.need.set(0));
+        }
+        self.look(now, receiver);
+        let due: Vec<BlockId> =
+            self.doubtful.iter().filter(|(_, due)| *due <= now).map(|&(block, _)| block).collect();
+        self.doubtful.retain(|(_, due)| *due > now);
+        for block in due {
+            if receiver.is_suspect(block) {
+                self.fetch_again(block, receiver, Vec::new());
+            }
+        }
+        for number in 0..self.mirrors.len() {
+            self.give_order(now, number, receiver);
+        }
+        for mirror in &self.mirrors {
+            if let (Work::Fetch { range, symbol_size, .. }, Some(rest)) =
+                (&mirror.work, self.pull.expected(mirror.id))
+            {
+                let end = rest.end.clamp(range.start, range.end.max(range.start));
+                // The last symbol may be shorter.
+                mirror.need.set(if rest.is_empty() {
+                    0
+                } else {
+                    (end - range.start) * u64::from(*symbol_size)
+                });
+            }
+        }
+    }
+
+    fn ask_for_manifest(&mut self, now: Instant) {
+        let Some(hash) = self.expected else { return };
+        if self.has_group && now < Instant::ZERO + ASK_AFTER {
+            return;
+        }
+        let limit = (self.limits.bytes + Hash::SIZE) as u64;
+        let path: Arc<str> = manifest_file_name(hash).into();
+        for mirror in self.mirrors.iter_mut().filter(|mirror| mirror.may_begin(now)) {
+            if mirror.lacks_manifest.is_none() {
+                mirror.need.begin(u64::MAX);
+                mirror.order(Order::Manifest { path: Arc::clone(&path), limit }, Work::Manifest);
+            }
+        }
+        let mut others = self.mirrors.iter().filter(|mirror| mirror.dropped.is_none());
+        if !self.has_group && others.all(|mirror| mirror.lacks_manifest.is_some()) {
+            for number in 0..self.mirrors.len() {
+                let failure = self.mirrors.get(number).and_then(|m| m.lacks_manifest.clone());
+                if let Some(failure) = failure {
+                    self.drop_mirror(now, number, failure, None);
+                }
+            }
+        }
+    }
+
+    /// Looks at what the blocks lack, if that may have changed.
+    fn look(&mut self, now: Instant, receiver: &Receiver) {
+        let packets = receiver.session_packets();
+        let is_due = now.saturating_since(self.looked_at) >= LOOK_EVERY
+            && (packets != self.packets || self.pull.is_complete());
+        if !self.is_dirty && !is_due {
+            return;
+        }
+        (self.is_dirty, self.looked_at, self.packets) = (false, now, packets);
+        let Some(files) = &self.files else { return };
+        let mut lacking = RangeSet::default();
+        for block in files.blocks() {
+            let Some(positions) = files.positions(block) else { continue };
+            let mut last: Option<u64> = None;
+            let mut from = fontana_fec::Esi(0);
+            while let Some(run) = receiver.missing_source(block, from) {
+                let run_at = positions.start + u64::from(run.start);
+                let start = last.filter(|end| run_at - end <= JOINED_GAP).unwrap_or(run_at);
+                let end = positions.start + u64::from(run.end);
+                files.published(start..end).into_iter().for_each(|range| lacking.insert(range));
+                (last, from) = (Some(end), fontana_fec::Esi(run.end));
+            }
+        }
+        self.pull.set_lacking(lacking);
+    }
+
+    /// Gives a mirror that is idle its next order.
+    fn give_order(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+        let Some(mirror) = self.mirrors.get(number).filter(|mirror| mirror.may_begin(now)) else {
+            return;
+        };
+        let id = mirror.id;
+        let Some(request) = self.pull.next_request(now, id) else { return };
+        let whole = request.is_whole.then(|| self.block_of_whole(&request.range)).flatten();
+        if let Some(block) = whole {
+            self.records.forget_attempt(block);
+            if !receiver.refetch(block) {
+                self.pull.end_request(now, id);
+                self.end_whole(block);
+                return;
+            }
+        }
+        self.continue_request(now, number, request.range, whole);
+    }
+
+    /// Gives a mirror the order for the beginning of a range.
+    fn continue_request(
+        &mut self,
+        now: Instant,
+        number: usize,
+        range: Range<u64>,
+        whole: Option<BlockId>,
+    ) {
+        let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
+            return;
+        };
+        let Some((fetch, range)) = files.fetch(range) else {
+            return self.pull.end_request(now, mirror.id);
+        };
+        mirror.need.begin(fetch.bytes.end - fetch.bytes.start);
+        let symbol_size = fetch.symbol_size;
+        mirror.order(Order::Fetch(fetch), Work::Fetch { range, symbol_size, whole });
+    }
+
+    fn block_of_whole(&self, range: &Range<u64>) -> Option<BlockId> {
+        self.wholes.iter().find(|(_, own)| *own == range).map(|(&block, _)| block)
+    }
+
+    /// Handles a report. Returns the slab with which the driver polls next.
+    ///
+    /// # Errors
+    /// A mirror's thread has panicked.
+    pub(super) fn on_report(
+        &mut self,
+        now: Instant,
+        report: Report,
+        receiver: &mut Receiver,
+    ) -> Result<Vec<u8>, Panicked> {
+        let Report { mirror: number, what } = report;
+        match what {
+            Done::Panicked(panic) => return Err(panic),
+            Done::Bytes { at, bytes } => {
+                self.on_bytes(now, number, at, &bytes, receiver);
+                return Ok(bytes);
+            }
+            Done::Manifest(bytes, address) => {
+                let source = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
+                self.on_manifest(now, number, &bytes, source, receiver);
+            }
+            Done::Sequential => self.on_sequential(now, number, receiver),
+            Done::Ended => self.on_ended(now, number),
+            Done::Failed(failure) => self.on_failed(now, number, failure, receiver),
+        }
+        Ok(Vec::new())
+    }
+
+    fn on_bytes(
+        &mut self,
+        now: Instant,
+        number: usize,
+        at: u64,
+        bytes: &[u8],
+        receiver: &mut Receiver,
+    ) {
+        let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
+            return;
+        };
+        mirror.on_bytes(now, bytes.len());
+        let Work::Fetch { range, .. } = &mirror.work else { return };
+        let Some(positions) = files.positions_of_bytes(range.start, at, bytes.len()) else {
+            return;
+        };
+        let size = u32::from(files.symbol_size(range.start));
+        let mut start = 0;
+        for run in files.runs(positions.clone()) {
+            let count = run.esis.end - run.esis.start;
+            let end = (start + count * size).min(bytes.len() as u32);
+            let first = fontana_fec::Esi(run.esis.start);
+            let pulled = PulledRun { block: run.block, first, bytes: start..end };
+            let result = receiver.handle_pulled(now, &pulled, bytes);
+            mirror.useless_bytes += result.useless * u64::from(size);
+            if result.fresh > 0 {
+                let symbols = bytes.get(start as usize..end as usize).unwrap_or_default();
+                self.records.add(run.block, number, run.esis, symbols);
+            }
+            start = end;
+        }
+        self.pull.on_arrival(now, mirror.id, positions);
+    }
+
+    fn on_manifest(
+        &mut self,
+        now: Instant,
+        number: usize,
+        bytes: &[u8],
+        source: IpAddr,
+        receiver: &mut Receiver,
+    ) {
+        self.set_idle(number);
+        let Some(hash) = self.expected.filter(|_| self.files.is_none()) else { return };
+        let manifest = match bytes.split_last_chunk::<{ Hash::SIZE }>() {
+            Some((manifest, &at_end))
+                if manifest_hash(manifest) == hash && Hash(at_end) == hash =>
+            {
+                Manifest::parse(manifest, &self.limits).ok()
+            }
+            _ => None,
+        };
+        match manifest {
+            Some(manifest) => {
+                let from = SessionKey { source, tsi: Tsi(0) };
+                if let Err(reason) = receiver.accept_manifest(from, hash, &Arc::new(manifest)) {
+                    let event = ReceiveEvent::Rejected { session: from, reason };
+                    self.events.push(event);
+                }
+            }
+            None => {
+                let path = manifest_file_name(hash);
+                self.drop_mirror(now, number, MirrorFailure::Manifest { path }, Some(receiver));
+            }
+        }
+    }
+
+    /// A server without ranges sends all of a file: the rest of it need not come from others.
+    fn on_sequential(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+        let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
+            return;
+        };
+        mirror.sequential += 1;
+        let is_again = mirror.sequential > MAX_SEQUENTIAL + files.object_count() as u32;
+        if let Work::Fetch { range, whole: None, .. } = &mut mirror.work
+            && let Some(end) = files.object_end(range.start)
+        {
+            range.end = end;
+            self.pull.extend_request(mirror.id, end);
+        }
+        if is_again {
+            self.drop_mirror(now, number, MirrorFailure::NoRanges, Some(receiver));
+        }
+    }
+
+    fn on_ended(&mut self, now: Instant, number: usize) {
+        let Some(mirror) = self.mirrors.get_mut(number) else { return };
+        mirror.failures = 0;
+        let (id, work) = (mirror.id, mirror.set_idle());
+        let Work::Fetch { range, whole, .. } = work else { return };
+        match self.pull.expected(id) {
+            // The range continues in the next object.
+            Some(rest) if !rest.is_empty() && rest.start == range.end => {
+                self.continue_request(now, number, rest, whole);
+            }
+            _ => self.pull.end_request(now, id),
+        }
+    }
+
+    fn on_failed(
+        &mut self,
+        now: Instant,
+        number: usize,
+        failure: MirrorFailure,
+        receiver: &mut Receiver,
+    ) {
+        let Some(mirror) = self.mirrors.get_mut(number).filter(|m| m.dropped.is_none()) else {
+            return;
+        };
+        let (id, work) = (mirror.id, mirror.set_idle());
+        if matches!(work, Work::Fetch { .. }) {
+            self.pull.end_request(now, id);
+        }
+        mirror.failures += 1;
+        if failure.may_pass() && mirror.failures <= MAX_FAILURES {
+            let wait = failure.wait(mirror.failures);
+            tracing::info!(mirror = %mirror.address, %failure, ?wait, "trying again");
+            mirror.retries_at = now + wait;
+            return self.pull.rest(now, id, wait);
+        }
+        if matches!(work, Work::Manifest) {
+            // It may have the files.
+            mirror.lacks_manifest = Some(failure);
+            return;
+        }
+        self.drop_mirror(now, number, failure, Some(receiver));
+    }
+
+    fn set_idle(&mut self, number: usize) {
+        if let Some(mirror) = self.mirrors.get_mut(number) {
+            mirror.set_idle();
+        }
+    }
+
+    /// A block is verified.
+    pub(super) fn on_verified(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
+        self.end_whole(block);
+        if let Some(positions) = self.files.as_ref().and_then(|files| files.positions(block)) {
+            self.pull.remove_lacking(positions);
+        }
+        for number in self.records.on_verified(block) {
+            self.charge(now, number, block, receiver);
+        }
+    }
+
+    /// A block is corrupt.
+    pub(super) fn on_corrupt(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
+        let positions = self.files.as_ref().and_then(|files| files.positions(block));
+        let Some(positions) = positions.filter(|_| !self.are_gone()) else { return };
+        match self.records.origin(block, (positions.end - positions.start) as u32) {
+            Origin::One(number) => {
+                let tried = self.mirrors.get(number).map(|mirror| mirror.id);
+                self.charge(now, number, block, receiver);
+                self.fetch_again(block, receiver, tried.into_iter().collect());
+            }
+            Origin::Several => self.fetch_again(block, receiver, Vec::new()),
+            Origin::Mixed => self.doubtful.push((block, now + DOUBTFUL_FOR)),
+        }
+    }
+
+    /// One mirror is to send all of a block.
+    fn fetch_again(&mut self, block: BlockId, receiver: &mut Receiver, tried: Vec<SourceId>) {
+        let positions = self.files.as_ref().and_then(|files| files.positions(block));
+        let published = |range: &Range<u64>| {
+            let files = self.files.as_ref();
+            files.is_some_and(|files| files.published(range.clone()) == [range.clone()])
+        };
+        let Some(positions) = positions.filter(published).filter(|_| !self.are_gone()) else {
+            return;
+        };
+        if receiver.refetch(block) {
+            self.records.begin_again(block);
+            self.pull.add_whole(positions.clone(), tried);
+            self.wholes.insert(block, positions);
+        }
+    }
+
+    fn end_whole(&mut self, block: BlockId) {
+        if let Some(range) = self.wholes.remove(&block) {
+            self.pull.remove_whole(&range);
+            self.is_dirty = true;
+        }
+    }
+
+    /// A mirror has sent a wrong block.
+    fn charge(&mut self, now: Instant, number: usize, block: BlockId, receiver: &mut Receiver) {
+        let Some(mirror) = self.mirrors.get_mut(number) else { return };
+        mirror.wrong_blocks += 1;
+        let wrong = mirror.wrong_blocks;
+        let (mirror, toi, block) = (mirror.address.clone(), block.toi, block.sbn.0);
+        self.events.push(ReceiveEvent::MirrorWrong { mirror, toi, block });
+        if wrong >= MAX_WRONG {
+            self.drop_mirror(now, number, MirrorFailure::Wrong(wrong), Some(receiver));
+        }
+    }
+
+    fn drop_mirror(
+        &mut self,
+        now: Instant,
+        number: usize,
+        failure: MirrorFailure,
+        receiver: Option<&mut Receiver>,
+    ) {
+        let Some(mirror) = self.mirrors.get_mut(number).filter(|m| m.dropped.is_none()) else {
+            return;
+        };
+        mirror.dropped = Some(failure.clone());
+        mirror.end();
+        let (id, address) = (mirror.id, mirror.address.clone());
+        self.pull.remove_source(now, id);
+        self.events.push(ReceiveEvent::MirrorDropped { mirror: address, failure });
+        if self.are_gone()
+            && let Some(receiver) = receiver
+        {
+            // Packets may bring what no mirror can.
+            for (block, range) in std::mem::take(&mut self.wholes) {
+                self.pull.remove_whole(&range);
+                receiver.release(block);
+            }
+        }
+    }
+
+    /// What became of each mirror.
+    pub(super) fn report(&self) -> Vec<MirrorReport> {
+        self.mirrors.iter().map(MirrorState::report).collect()
+    }
+}
+
+impl Drop for Mirrors {
+    fn drop(&mut self) {
+        self.mirrors.iter_mut().for_each(MirrorState::end);
+    }
+}

@@ -1,0 +1,118 @@
+//! What the deciding thread knows of one mirror.
+
+use crate::report::MirrorReport;
+use crate::web::failure::MirrorFailure;
+use crate::web::mirror::{Need, Order};
+use crossbeam_channel::Sender;
+use fontana_proto::pull::SourceId;
+use fontana_proto::{BlockId, Instant};
+use fontana_wire::WebAddress;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A mirror.
+pub(super) struct MirrorState {
+    pub(super) address: WebAddress,
+    pub(super) id: SourceId,
+    /// The queue to its thread. `None` once it is dropped.
+    orders: Option<Sender<Order>>,
+    pub(super) need: Arc<Need>,
+    pub(super) work: Work,
+    /// Failed orders in a row.
+    pub(super) failures: u32,
+    pub(super) retries_at: Instant,
+    pub(super) wrong_blocks: u32,
+    /// Orders that were answered with a whole file.
+    pub(super) sequential: u32,
+    /// Why it has no manifest.
+    pub(super) lacks_manifest: Option<MirrorFailure>,
+    pub(super) dropped: Option<MirrorFailure>,
+    bytes: u64,
+    pub(super) useless_bytes: u64,
+    /// When bytes arrived first and last.
+    arrivals: Option<(Instant, Instant)>,
+}
+
+/// What it is doing.
+#[derive(Debug)]
+pub(super) enum Work {
+    Nothing,
+    Manifest,
+    Fetch {
+        /// The positions of the order.
+        range: Range<u64>,
+        symbol_size: u16,
+        /// The block, if one mirror has to send all of it.
+        whole: Option<BlockId>,
+    },
+}
+
+impl MirrorState {
+    pub(super) fn new(
+        address: WebAddress,
+        id: SourceId,
+        orders: Sender<Order>,
+        need: Arc<Need>,
+    ) -> Self {
+        Self {
+            address,
+            id,
+            orders: Some(orders),
+            need,
+            work: Work::Nothing,
+            failures: 0,
+            retries_at: Instant::ZERO,
+            wrong_blocks: 0,
+            sequential: 0,
+            lacks_manifest: None,
+            dropped: None,
+            bytes: 0,
+            useless_bytes: 0,
+            arrivals: None,
+        }
+    }
+
+    /// Whether it can be given an order.
+    pub(super) fn may_begin(&self, now: Instant) -> bool {
+        self.dropped.is_none() && matches!(self.work, Work::Nothing) && now >= self.retries_at
+    }
+
+    /// Gives it an order.
+    pub(super) fn order(&mut self, order: Order, work: Work) {
+        self.work = work;
+        if let Some(orders) = &self.orders {
+            // The thread runs until its queue is dropped, or reports that it has panicked.
+            let _ = orders.send(order);
+        }
+    }
+
+    /// It has nothing to do from here on. Returns what it did.
+    pub(super) fn set_idle(&mut self) -> Work {
+        std::mem::replace(&mut self.work, Work::Nothing)
+    }
+
+    /// Ends its thread.
+    pub(super) fn end(&mut self) {
+        self.need.end();
+        self.orders = None;
+    }
+
+    pub(super) fn on_bytes(&mut self, now: Instant, bytes: usize) {
+        self.bytes += bytes as u64;
+        let first = self.arrivals.map_or(now, |(first, _)| first);
+        self.arrivals = Some((first, now));
+    }
+
+    pub(super) fn report(&self) -> MirrorReport {
+        let active = self.arrivals.map(|(first, last)| last.saturating_since(first));
+        MirrorReport {
+            mirror: self.address.clone(),
+            bytes: self.bytes,
+            useless_bytes: self.useless_bytes,
+            active: active.unwrap_or(Duration::ZERO),
+            wrong_blocks: self.wrong_blocks,
+            dropped: self.dropped.clone(),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Mirrors: web servers that have the files of the content, as plain files.
+//!
+//! ```text
+//!  mirror threads ── bytes ─▶ deciding thread ── symbols ─▶ proto::Receiver
+//!        ▲                        │
+//!        └──── ranges of files ───┘ proto::pull decides which
+//! ```
+//!
+//! Each mirror has a thread and one connection. `client` makes a request, `mirror` is the thread,
+//! `files` maps symbols to files, and `records` remembers which mirror sent what of a block, until
+//! the block is verified. The deciding thread joins them (`receive/driver/mirrors.rs`).
+//!
+//! A mirror is not trusted: every block is verified, every answer is checked against the manifest,
+//! and every wait and every number of attempts has a limit.
+
+pub(crate) mod address;
+pub(crate) mod client;
+pub(crate) mod failure;
+pub(crate) mod files;
+pub(crate) mod mirror;
+pub(crate) mod records;
+
+mod gate;
+mod patience;
+
+use fontana_wire::Hash;
+
+/// The name of the file with a manifest on a mirror: that of `fontana send --manifest`, by its
+/// hash.
+pub(crate) fn manifest_file_name(hash: Hash) -> String {
+    format!("{hash}.fontana")
+}

@@ -1,0 +1,368 @@
+//! HTTP requests to a mirror, and the checks of its answers (RFC 9110, sections 13 to 15).
+
+use super::address::file_url;
+use super::failure::MirrorFailure;
+use super::gate::Gate;
+use super::patience::{Need, Patience, SILENCE};
+use fontana_wire::WebAddress;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::http::{HeaderMap, Response, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::transport::{
+    ConnectProxyConnector, Connector, RustlsConnector, TcpConnector,
+};
+use ureq::{Agent, Body, BodyReader, Error};
+use url::Url;
+
+/// Redirects of one request.
+const MAX_REDIRECTS: usize = 5;
+/// Bytes of the head of an answer.
+const MAX_HEAD: usize = 16 << 10;
+/// Bytes of the connection's buffers: a few packets.
+const BUFFER: usize = 64 << 10;
+/// Changes of the ETag of a file after which it is not compared any more: blocks are verified.
+const MAX_CHANGES: u32 = 3;
+
+/// The certificates of the authorities that this host trusts. Loaded before the process is
+/// confined.
+#[derive(Clone, Debug)]
+pub(crate) struct Trust(Arc<Vec<Certificate<'static>>>);
+
+impl Trust {
+    /// Those of the system, or of the file that `SSL_CERT_FILE` names. Without any, connections
+    /// with TLS fail.
+    pub(crate) fn of_system() -> Self {
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "a certificate is not usable");
+        }
+        let certificates = found.certs.iter().map(|der| Certificate::from_der(der).to_owned());
+        Self(Arc::new(certificates.collect()))
+    }
+}
+
+/// The client of one mirror. It has one connection at a time, stores no cookies, and asks for no
+/// encoding.
+pub(crate) struct Client {
+    agent: Agent,
+    gate: Gate,
+    need: Arc<Need>,
+    mirror: WebAddress,
+    /// What is known of files that were requested.
+    files: BTreeMap<Arc<str>, Known>,
+}
+
+/// Files that are remembered: content of thousands of files has each requested once.
+const MAX_FILES: usize = 256;
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Where redirects have led.
+    url: Option<Url>,
+    /// A strong validator.
+    etag: Option<String>,
+    changes: u32,
+}
+
+/// A range of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRange {
+    /// The file's path in the directory, encoded.
+    pub(crate) path: Arc<str>,
+    pub(crate) range: Range<u64>,
+    /// The length of the file.
+    pub(crate) length: u64,
+}
+
+/// An answer that fits the request.
+pub(crate) struct Answer {
+    /// The bytes of the file that the body has.
+    pub(crate) range: Range<u64>,
+    /// The server sends the whole file, whatever is asked for.
+    pub(crate) is_whole: bool,
+    pub(crate) body: BodyReader<'static>,
+}
+
+impl Client {
+    pub(crate) fn new(mirror: WebAddress, need: Arc<Need>, trust: &Trust) -> Self {
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::clone(&trust.0)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            // Each redirect is checked here.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_response_header_size(MAX_HEAD)
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(MAX_HEAD)
+            .max_idle_connections(2)
+            .max_idle_connections_per_host(1)
+            .timeout_connect(Some(SILENCE))
+            .timeout_send_request(Some(SILENCE))
+            .user_agent(concat!("fontana/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let connector =
+            ().chain(ConnectProxyConnector::default())
+                .chain(TcpConnector::default())
+                .chain(Patience(Arc::clone(&need)))
+                .chain(RustlsConnector::default());
+        let gate = Gate::default();
+        let agent = Agent::with_parts(config, connector, gate.clone());
+        Self { agent, gate, need, mirror, files: BTreeMap::new() }
+    }
+
+    /// The address that the mirror's name led to.
+    pub(crate) fn address(&self, path: &Arc<str>) -> Option<SocketAddr> {
+        let known = self.files.get(path).and_then(|known| known.url.clone());
+        let url = known.or_else(|| file_url(&self.mirror, path).ok())?;
+        self.gate.address(url.host_str()?)
+    }
+
+    /// Requests a range of a file.
+    pub(crate) fn get(&mut self, wanted: &FileRange) -> Result<Answer, MirrorFailure> {
+        let path = &wanted.path;
+        loop {
+            let known = self.known(path);
+            let etag = known.etag.clone().filter(|_| known.changes <= MAX_CHANGES);
+            let range = format!("bytes={}-{}", wanted.range.start, wanted.range.end - 1);
+            let mut headers = vec![("range", range)];
+            headers.extend(etag.clone().map(|etag| ("if-range", etag)));
+            let response = self.follow(path, &headers)?;
+            self.check_encoding(&response)?;
+            let etag_now = strong_etag(response.headers());
+            let has_changed = etag.is_some() && etag_now.is_some() && etag != etag_now;
+            match response.status().as_u16() {
+                206 => {
+                    let range = self.partial(wanted, response.headers())?;
+                    self.known(path).etag = etag_now;
+                    let body = response.into_body().into_reader();
+                    return Ok(Answer { range, is_whole: false, body });
+                }
+                // If-Range has made it the whole file: blocks decide whether it is another one.
+                200 if has_changed => {
+                    let known = self.known(path);
+                    known.etag = etag_now;
+                    known.changes += 1;
+                }
+                200 => {
+                    check_length(wanted, content_length(response.headers()), wanted.length)?;
+                    let body = response.into_body().into_reader();
+                    return Ok(Answer { range: 0..wanted.length, is_whole: true, body });
+                }
+                416 => {
+                    let what = format!("it has no bytes {:?}", wanted.range);
+                    return Err(MirrorFailure::Range { path: path.to_string(), what });
+                }
+                _ => return Err(self.status(path, &response)),
+            }
+        }
+    }
+
+    /// Reads a file of at most `limit` bytes.
+    pub(crate) fn read(&mut self, path: &Arc<str>, limit: u64) -> Result<Vec<u8>, MirrorFailure> {
+        let response = self.follow(path, &[])?;
+        self.check_encoding(&response)?;
+        if response.status().as_u16() != 200 {
+            return Err(self.status(path, &response));
+        }
+        let mut bytes = Vec::new();
+        let mut body = response.into_body().into_reader().take(limit + 1);
+        body.read_to_end(&mut bytes).map_err(|error| self.failure_of_read(&error))?;
+        if bytes.len() as u64 > limit {
+            let what = format!("it has more than {limit} bytes");
+            return Err(MirrorFailure::Range { path: path.to_string(), what });
+        }
+        Ok(bytes)
+    }
+
+    /// What an error of a body means.
+    pub(crate) fn failure_of_read(&self, error: &io::Error) -> MirrorFailure {
+        match error.kind() {
+            io::ErrorKind::ConnectionAborted if self.need.left() == 0 => MirrorFailure::Cut,
+            io::ErrorKind::QuotaExceeded => MirrorFailure::Drip,
+            io::ErrorKind::TimedOut => MirrorFailure::Silent(SILENCE),
+            _ => MirrorFailure::Connection(error.to_string()),
+        }
+    }
+
+    fn failure(&self, error: &Error) -> MirrorFailure {
+        match error {
+            Error::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                MirrorFailure::Redirect("leads from a public address to a private one")
+            }
+            Error::Io(error) => self.failure_of_read(error),
+            Error::Timeout(_) => MirrorFailure::Silent(SILENCE),
+            other => MirrorFailure::Connection(other.to_string()),
+        }
+    }
+
+    fn known(&mut self, path: &Arc<str>) -> &mut Known {
+        if self.files.len() >= MAX_FILES && !self.files.contains_key(path) {
+            self.files.clear();
+        }
+        self.files.entry(Arc::clone(path)).or_default()
+    }
+
+    /// Makes a request, and follows redirects.
+    fn follow(
+        &mut self,
+        path: &Arc<str>,
+        headers: &[(&str, String)],
+    ) -> Result<Response<Body>, MirrorFailure> {
+        let first = file_url(&self.mirror, path);
+        let first = first.map_err(|error| MirrorFailure::Connection(error.to_string()))?;
+        let known = self.known(path).url.clone();
+        let is_known = known.is_some();
+        let mut url = known.unwrap_or(first);
+        self.gate.refuse_private(false);
+        for redirects in 0..=MAX_REDIRECTS {
+            let mut request = self.agent.get(url.as_str()).header("accept-encoding", "identity");
+            for (name, value) in headers {
+                request = request.header(*name, value);
+            }
+            let response = request.call().map_err(|error| self.failure(&error))?;
+            let status = response.status().as_u16();
+            if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+                if is_known && (400..500).contains(&status) {
+                    // Where a redirect has led may be valid for a while only.
+                    self.known(path).url = None;
+                    return self.follow(path, headers);
+                }
+                self.known(path).url = (redirects > 0 || is_known).then_some(url);
+                return Ok(response);
+            }
+            if redirects == MAX_REDIRECTS {
+                break;
+            }
+            url = self.next(&url, response.headers())?;
+        }
+        Err(MirrorFailure::Redirect("follows more than five others"))
+    }
+
+    /// The address of a redirect, if it may be followed.
+    fn next(&self, from: &Url, headers: &HeaderMap) -> Result<Url, MirrorFailure> {
+        let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+        let to = location.and_then(|location| from.join(location).ok());
+        let to = to.ok_or(MirrorFailure::Redirect("has no address"))?;
+        match (from.scheme(), to.scheme()) {
+            (_, "https") | ("http", "http") => {}
+            ("https", "http") => {
+                return Err(MirrorFailure::Redirect("leads from https to http"));
+            }
+            _ => return Err(MirrorFailure::Redirect("leads to another scheme")),
+        }
+        let is_public = from.host_str().is_some_and(|host| self.gate.is_public(host));
+        self.gate.refuse_private(is_public);
+        if is_public && to.host_str().is_some_and(|host| self.gate.is_private(host)) {
+            return Err(MirrorFailure::Redirect("leads from a public address to a private one"));
+        }
+        Ok(to)
+    }
+
+    fn check_encoding(&self, response: &Response<Body>) -> Result<(), MirrorFailure> {
+        match response.headers().get(header::CONTENT_ENCODING) {
+            Some(encoding) if encoding != "identity" => {
+                let encoding = String::from_utf8_lossy(encoding.as_bytes());
+                Err(MirrorFailure::Encoding(encoding.chars().take(32).collect()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The range of a 206 answer: it begins where the request does, and is not longer.
+    fn partial(
+        &self,
+        wanted: &FileRange,
+        headers: &HeaderMap,
+    ) -> Result<Range<u64>, MirrorFailure> {
+        let refused = |what: String| MirrorFailure::Range { path: wanted.path.to_string(), what };
+        let text = headers.get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        let range = text.and_then(parse_content_range);
+        let (range, length) = range.ok_or_else(|| refused("an answer without its range".into()))?;
+        if range.start != wanted.range.start || range.end > wanted.range.end {
+            return Err(refused(format!("bytes {range:?} instead of {:?}", wanted.range)));
+        }
+        if length.is_some_and(|length| length != wanted.length) {
+            let length = length.unwrap_or_default();
+            return Err(refused(format!("{length} bytes instead of {}", wanted.length)));
+        }
+        check_length(wanted, content_length(headers), range.end - range.start)?;
+        Ok(range)
+    }
+
+    fn status(&self, path: &str, response: &Response<Body>) -> MirrorFailure {
+        let retry_after = response.headers().get(header::RETRY_AFTER);
+        let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        MirrorFailure::Status {
+            path: path.to_owned(),
+            status: response.status().as_u16(),
+            retry_after: seconds.map(Duration::from_secs),
+        }
+    }
+}
+
+/// The length of the body, if the answer has one.
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn check_length(wanted: &FileRange, found: Option<u64>, right: u64) -> Result<(), MirrorFailure> {
+    match found {
+        Some(length) if length != right => {
+            let what = format!("{length} bytes instead of {right}");
+            Err(MirrorFailure::Range { path: wanted.path.to_string(), what })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A strong validator (RFC 9110, section 8.8.1): others are of no use with If-Range.
+fn strong_etag(headers: &HeaderMap) -> Option<String> {
+    let etag = headers.get(header::ETAG)?.to_str().ok()?;
+    let is_strong = etag.len() >= 2 && etag.starts_with('"') && etag.ends_with('"');
+    (is_strong && etag.len() <= 256).then(|| etag.to_owned())
+}
+
+/// `bytes FIRST-LAST/LENGTH`, or `*` as the length.
+fn parse_content_range(text: &str) -> Option<(Range<u64>, Option<u64>)> {
+    let (range, length) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let number = |text: &str| {
+        let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_decimal.then(|| text.parse::<u64>().ok()).flatten()
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    let length = if length == "*" { None } else { Some(number(length)?) };
+    let end = last.checked_add(1)?;
+    (first < end && length.is_none_or(|length| end <= length)).then_some((first..end, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_range_is_what_the_rfc_says() {
+        assert_eq!(parse_content_range("bytes 0-99/1000"), Some((0..100, Some(1000))));
+        assert_eq!(parse_content_range("bytes 5-5/*"), Some((5..6, None)));
+        for wrong in [
+            "bytes */1000",
+            "bytes 5-4/9",
+            "bytes 0-9/9",
+            "bytes 0-/9",
+            "bytes +0-1/9",
+            "0-9/10",
+            "bytes 0-18446744073709551615/*",
+        ] {
+            assert_eq!(parse_content_range(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A web server for tests: HTTP/1.1, one thread for each connection, and every misbehavior on
+//! request.
+
+use fontana::wire::WebAddress;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How the server answers. The file with the manifest is always answered right, unless the status
+/// of all answers is another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behavior {
+    /// Knows ranges.
+    pub(crate) ranges: bool,
+    /// Bytes per second of each connection.
+    pub(crate) rate: Option<u64>,
+    /// Added to the length of the file in `Content-Range`.
+    pub(crate) length_more: u64,
+    /// Added to the start of the range.
+    pub(crate) start_more: u64,
+    /// Redirects every request there.
+    pub(crate) redirects: Option<&'static str>,
+    /// Redirects `/x` to `/moved/x`.
+    pub(crate) redirects_once: bool,
+    pub(crate) encoding: Option<&'static str>,
+    pub(crate) status: Option<u16>,
+    /// Alters a byte in each 10 000.
+    pub(crate) flips: bool,
+    /// Never answers.
+    pub(crate) silent: bool,
+    pub(crate) endless_head: bool,
+    /// Has no length, and no end.
+    pub(crate) endless_body: bool,
+    /// Ends each answer after a half.
+    pub(crate) cuts: bool,
+    /// Has another ETag for each answer.
+    pub(crate) etag_changes: bool,
+}
+
+impl Default for Behavior {
+    fn default() -> Self {
+        Self {
+            ranges: true,
+            rate: None,
+            length_more: 0,
+            start_more: 0,
+            redirects: None,
+            redirects_once: false,
+            encoding: None,
+            status: None,
+            flips: false,
+            silent: false,
+            endless_head: false,
+            endless_body: false,
+            cuts: false,
+            etag_changes: false,
+        }
+    }
+}
+
+/// A running server. It ends when it is dropped.
+pub(crate) struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+}
+
+struct Shared {
+    root: PathBuf,
+    behavior: Behavior,
+    requests: AtomicU64,
+    stop: Arc<AtomicBool>,
+}
+
+impl Server {
+    pub(crate) fn start(root: &Path, behavior: Behavior) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared {
+            root: root.to_owned(),
+            behavior,
+            requests: AtomicU64::new(0),
+            stop: Arc::clone(&stop),
+        });
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if shared.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || serve(&shared, stream));
+            }
+        });
+        Self { address, stop }
+    }
+
+    pub(crate) fn address(&self) -> WebAddress {
+        format!("http://{}/", self.address).parse().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Answers the requests of a connection.
+fn serve(shared: &Shared, stream: TcpStream) -> Option<()> {
+    let mut out = stream.try_clone().ok()?;
+    let mut lines = BufReader::new(stream);
+    loop {
+        let (mut path, mut range, mut if_range) = (String::new(), None, None);
+        loop {
+            let mut line = String::new();
+            if lines.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            let lower = line.to_ascii_lowercase();
+            if let Some(rest) = line.strip_prefix("GET ") {
+                path = rest.split(' ').next()?.to_owned();
+            } else if let Some(bytes) = lower.strip_prefix("range: bytes=") {
+                let (first, last) = bytes.split_once('-')?;
+                range = Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()?));
+            } else if lower.starts_with("if-range: ") {
+                if_range = Some(line["if-range: ".len()..].to_owned());
+            }
+        }
+        answer(shared, &mut out, &path, range, if_range.as_deref())?;
+    }
+}
+
+fn answer(
+    shared: &Shared,
+    out: &mut TcpStream,
+    path: &str,
+    range: Option<(u64, u64)>,
+    if_range: Option<&str>,
+) -> Option<()> {
+    let is_manifest = path.ends_with(".fontana");
+    let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    let mut own = shared.behavior;
+    if is_manifest && own.status.is_none() {
+        own = Behavior { redirects_once: own.redirects_once, ..Behavior::default() };
+    }
+    if own.silent {
+        while !shared.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        return None;
+    }
+    if own.endless_head {
+        out.write_all(b"HTTP/1.1 206 Partial Content\r\n").ok()?;
+        while !shared.stop.load(Ordering::Relaxed) {
+            out.write_all(b"X-More: and more\r\n").ok()?;
+        }
+        return None;
+    }
+    if let Some(status) = own.status {
+        return out
+            .write_all(format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n").as_bytes())
+            .ok();
+    }
+    let moved = path.strip_prefix("/moved");
+    let to = own.redirects.map(str::to_owned);
+    let to =
+        to.or_else(|| (own.redirects_once && moved.is_none()).then(|| format!("/moved{path}")));
+    if let Some(to) = to {
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+        return out.write_all(head.as_bytes()).ok();
+    }
+    let name = decode(moved.unwrap_or(path).strip_prefix('/')?);
+    let mut file = Vec::new();
+    std::fs::File::open(shared.root.join(name)).ok()?.read_to_end(&mut file).ok()?;
+    let etag = format!("\"{}\"", if own.etag_changes { number / 2 } else { 7 });
+    let range = range.filter(|_| own.ranges && if_range.is_none_or(|known| known == etag));
+    let (status, first, end) = match range {
+        Some((first, last)) => ("206 Partial Content", first, (last + 1).min(file.len() as u64)),
+        None => ("200 OK", 0, file.len() as u64),
+    };
+    let mut head = format!("HTTP/1.1 {status}\r\nETag: {etag}\r\n");
+    if range.is_some() {
+        let (from, total) = (first + own.start_more, file.len() as u64 + own.length_more);
+        head += &format!("Content-Range: bytes {from}-{}/{total}\r\n", end - 1 + own.start_more);
+    }
+    if let Some(encoding) = own.encoding {
+        head += &format!("Content-Encoding: {encoding}\r\n");
+    }
+    head += &match own.endless_body {
+        true => "Connection: close\r\n\r\n".to_owned(),
+        false => format!("Content-Length: {}\r\n\r\n", end - first),
+    };
+    out.write_all(head.as_bytes()).ok()?;
+    let mut body = file[first as usize..end as usize].to_vec();
+    if own.flips {
+        body.iter_mut().step_by(10_000).for_each(|byte| *byte ^= 1);
+    }
+    if own.cuts {
+        send(shared, out, &body[..body.len() / 2], own.rate)?;
+        return None;
+    }
+    send(shared, out, &body, own.rate)?;
+    while own.endless_body && !shared.stop.load(Ordering::Relaxed) {
+        out.write_all(&[0; 4096]).ok()?;
+    }
+    (!own.endless_body).then_some(())
+}
+
+fn send(shared: &Shared, out: &mut TcpStream, body: &[u8], rate: Option<u64>) -> Option<()> {
+    let Some(rate) = rate else { return out.write_all(body).ok() };
+    // Twenty pieces a second.
+    for piece in body.chunks((rate as usize / 20).max(1)) {
+        if shared.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        out.write_all(piece).ok()?;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(())
+}
+
+/// Undoes percent-encoding.
+fn decode(path: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let (mut bytes, mut rest) = (Vec::new(), path.bytes());
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next().unwrap(), rest.next().unwrap()];
+            let digits = std::str::from_utf8(&digits).unwrap();
+            bytes.push(u8::from_str_radix(digits, 16).unwrap());
+        } else {
+            bytes.push(byte);
+        }
+    }
+    std::ffi::OsString::from_vec(bytes).into()
+}
