@@ -194,8 +194,8 @@ fn few_forged_symbols_do_not_turn_lost_lists_into_lost_symbols() {
     }
 }
 
-/// Lists of an attacker: with another key, or no lists. They prove nothing, and do not keep those of
-/// the sender from proving its symbols.
+/// Lists of an attacker: with another key, or no lists. They prove nothing, and do not keep those
+/// of the sender from proving its symbols.
 #[test]
 fn forged_lists_prove_nothing() {
     let other = SecretKey::from_seed(&[99; 32]);

@@ -2,11 +2,11 @@
 //!
 //! A [`Simulation`] carries datagrams between the [`Host`]s on the nodes of a [`Topology`], over
 //! [`Link`]s: by unicast, and along source-rooted multicast trees whose hops are grafted and pruned
-//! with their own delays. Symbols are ids: links are charged for their bytes, which are stored nowhere, so one
-//! computer simulates a hundred thousand receivers. A run is a function of its configuration and
-//! its seed. It stops at the first [`Violation`] of an invariant. The simulation does not interpret
-//! datagrams, and endpoints do not know that they are simulated. A [`Link`] and a [`Loss`] model
-//! can be used alone, for example between real hosts.
+//! with their own delays. Symbols are ids: links are charged for their bytes, which are stored
+//! nowhere, so one computer simulates a hundred thousand receivers. A run is a function of its
+//! configuration and its seed. It stops at the first [`Violation`] of an invariant. The simulation
+//! does not interpret datagrams, and endpoints do not know that they are simulated. A [`Link`] and
+//! a [`Loss`] model can be used alone, for example between real hosts.
 //!
 //! Two segments a second cross a link that delays them by 10 ms:
 //!

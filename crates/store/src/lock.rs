@@ -1,8 +1,8 @@
 //! Locks that threads share. A lock that a panicking thread held is taken all the same: no method
 //! leaves a change half done, and the session of the thread ends.
 //!
-//! In tests each thread counts the locks that it takes: what is done for each batch of symbols takes
-//! few of them.
+//! In tests each thread counts the locks that it takes: what is done for each batch of symbols
+//! takes few of them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -255,8 +255,8 @@ pub(crate) struct SendArguments {
     pub(crate) symbol_digests: bool,
     /// Send as a mirror that the publisher has certified (fontana certify)
     ///
-    /// Receivers that know the publisher's key accept this sender. KEYFILE of --sign is the mirror's
-    /// own. Needs the manifest that the certificate is for (--manifest), and implies
+    /// Receivers that know the publisher's key accept this sender. KEYFILE of --sign is the
+    /// mirror's own. Needs the manifest that the certificate is for (--manifest), and implies
     /// --symbol-digests.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           requires_all = ["sign", "manifest"],

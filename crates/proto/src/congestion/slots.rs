@@ -2,8 +2,9 @@
 //!
 //! Slots are equally long, so the time says which slot comes when. A packet is believed if its slot
 //! is the one that is due, or the next one at most half a slot early: the time that a packet takes
-//! varies. When the first slot began is not known; three packets show the second one. Other packets are late, forged, or of a sender that has started again. They found
-//! *rivals*, which packets confirm in the same way. A rival with three packets is believed when it
+//! varies. When the first slot began is not known; three packets show the second one. Other packets
+//! are late, forged, or of a sender that has started again. They found *rivals*, which packets
+//! confirm in the same way. A rival with three packets is believed when it
 //! has more of them than what was believed before: an attacker has to send more packets than the
 //! sender. Packets count half after a slot, and less after more.
 

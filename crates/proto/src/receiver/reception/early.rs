@@ -1,5 +1,5 @@
-//! Symbols that are not placed when they arrive: their object is not open yet, their block is solved
-//! and not verified, or their source is doubted.
+//! Symbols that are not placed when they arrive: their object is not open yet, their block is
+//! solved and not verified, or their source is doubted.
 
 use super::{Arrival, Reception};
 use crate::counter::Counter;
