@@ -1,5 +1,5 @@
-//! Endpoints over real sockets: a sender and its receivers on hosts of this computer, in real time,
-//! on real bytes, to compare with simulations of the same sessions.
+//! Endpoints over real sockets: senders and receivers on hosts of this computer, in real time, on
+//! real bytes, to compare with simulations of the same sessions.
 //!
 //! Hosts are network namespaces of this process ([`network`]). Each channel is a multicast group
 //! that receivers join and leave. Between the switch and each receiver, a [relay](crate::relay)
@@ -78,7 +78,7 @@ pub enum HostsError {
 /// # Errors
 /// The network could not be created.
 pub(crate) fn check() -> Result<(), HostsError> {
-    Network::new(vec![line(LinkConfig::default(), 0)]).map(drop)
+    Network::new(1, vec![line(LinkConfig::default(), 0)]).map(drop)
 }
 
 /// For tests: the same check. Without the privilege, it reports that the test is skipped.
@@ -160,12 +160,13 @@ pub(crate) struct Received<R> {
     pub(crate) late: Duration,
 }
 
-/// Runs a session until every receiver is complete, or for `limit`.
+/// Runs a session until every receiver is complete, or for `limit`. Several senders are mirrors:
+/// all send to the groups of the channels.
 ///
 /// # Errors
 /// [`HostsError`] if the network cannot be created, or fails.
 pub(crate) fn run<R>(
-    sending: SenderHost,
+    sending: Vec<SenderHost>,
     receiving: Vec<ReceiverHost<R>>,
     limit: Duration,
 ) -> Result<Vec<Received<R>>, HostsError>
@@ -173,7 +174,8 @@ where
     R: JobRunner<ReceiveJob, Done = ReceiveDone, Error = &'static str> + Send,
 {
     let lines = receiving.iter().map(|host| line(host.link.clone(), host.seed));
-    let Network { sender, receivers, relays, switch } = Network::new(lines.collect())?;
+    let network = Network::new(sending.len(), lines.collect())?;
+    let Network { senders, receivers, relays, switch } = network;
     // A sender that wakes up late skips packets, which makes the reception longer. On systems
     // without this request, the accuracy of the run depends on the host.
     let _wakefulness = Wakefulness::request();
@@ -190,7 +192,7 @@ where
         };
         let relaying = relays.into_iter().map(relay).collect::<Result<Vec<_>, _>>()?;
         let network =
-            RelayedNetwork { sender, receivers, switch, limit: Instant::ZERO + limit, over };
+            RelayedNetwork { senders, receivers, switch, limit: Instant::ZERO + limit, over };
         let received = network.run(sending, receiving)?;
         over.store(true, Ordering::Relaxed);
         let relayed: Vec<_> = relaying.into_iter().map(joined).collect();
@@ -220,7 +222,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T, HostsError> {
 /// Hosts on a network whose relays run.
 #[derive(Debug)]
 struct RelayedNetwork<'a> {
-    sender: NetworkHost,
+    senders: Vec<NetworkHost>,
     receivers: Vec<NetworkHost>,
     switch: Switch,
     limit: Instant,
@@ -230,7 +232,7 @@ struct RelayedNetwork<'a> {
 impl RelayedNetwork<'_> {
     fn run<R>(
         &self,
-        sending: SenderHost,
+        sending: Vec<SenderHost>,
         receiving: Vec<ReceiverHost<R>>,
     ) -> Result<Vec<Received<R>>, HostsError>
     where
@@ -244,17 +246,24 @@ impl RelayedNetwork<'_> {
                 if is_early { Some(host.namespace.within(|| join_base(host))??) } else { None };
             places.push((receiving, host, early));
         }
-        let socket =
-            self.sender.namespace.within(|| send_socket(&self.sender, sending.channels))??;
+        let socket = |(sending, host): (SenderHost, &NetworkHost)| {
+            let socket = host.namespace.within(|| send_socket(host, sending.channels))??;
+            Ok::<_, HostsError>((sending, socket))
+        };
+        let sending: Vec<_> =
+            sending.into_iter().zip(&self.senders).map(socket).collect::<Result<_, _>>()?;
         self.switch.settle();
         let clock = Clock::start();
         std::thread::scope(|scope| {
             let _end = EndRun(self.over);
-            let sending = thread::spawn_scoped(scope, "lab sender", move || {
-                // Without a sender, nothing arrives any more.
-                let _end = EndRun(self.over);
-                sending.run(socket, clock, self.over)
-            })?;
+            let send = |(sending, socket): (SenderHost, SendSocket)| {
+                thread::spawn_scoped(scope, "lab sender", move || {
+                    // Without one of the senders, less arrives than the experiment says.
+                    let _end = EndRun(self.over);
+                    sending.run(socket, clock, self.over)
+                })
+            };
+            let sending = sending.into_iter().map(send).collect::<Result<Vec<_>, _>>()?;
             let receive = |(receiving, host, early)| {
                 thread::spawn_scoped(scope, "lab receiver", move || {
                     RunningReceiver::new(receiving, host, clock).run(early, self.limit, self.over)
@@ -263,7 +272,8 @@ impl RelayedNetwork<'_> {
             let threads = places.into_iter().map(receive).collect::<Result<Vec<_>, _>>()?;
             let received: Vec<_> = threads.into_iter().map(joined).collect();
             self.over.store(true, Ordering::Relaxed);
-            let unsent = joined(sending)??;
+            let unsent = sending.into_iter().map(|sending| joined(sending)?);
+            let unsent = unsent.sum::<Result<u64, _>>()?;
             let with_unsent = |received: Received<R>| Received {
                 lost_here: received.lost_here + unsent,
                 ..received

@@ -61,6 +61,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
 /// claims are those of the simulated experiment, if there is one.
 pub const REAL: &[Real] = &[
     Real::between_hosts(&digital_fountain::fig6::REAL),
+    Real::between_hosts(&mirrors::real::REAL),
     Real::between_hosts(&fcast::real::FIGURE_10),
     Real::between_hosts(&fcast::real::FIGURE_11),
     Real::between_hosts(&fcast::real::FIGURE_12),

@@ -270,7 +270,7 @@ fn receive_really(case: &Case, point: Point) -> Option<RealPointRow> {
         starts_after: Duration::from_millis(random.below(REAL_STARTS_MILLISECONDS).into()),
     };
     let receivers = (0..case.scale.pick(2, 6)).map(receiver).collect();
-    let received = hosts::run(sender, receivers, REAL_LIMIT).ok()?;
+    let received = hosts::run(vec![sender], receivers, REAL_LIMIT).ok()?;
     let is_complete =
         received.iter().all(|host| host.complete.is_some() && host.driver.runner.has_everything());
     let stats: Vec<_> = received.iter().map(|host| host.driver.endpoint.stats()).collect();

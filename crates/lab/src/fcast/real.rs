@@ -59,7 +59,7 @@ fn receive(
         seed: session.seed,
         starts_after: Duration::ZERO,
     };
-    let received = match hosts::run(sender, vec![receiver], limit) {
+    let received = match hosts::run(vec![sender], vec![receiver], limit) {
         Ok(mut received) => received.pop()?,
         Err(error) => return Some(Err(error)),
     };

@@ -1,8 +1,8 @@
 //! A network of hosts that are network namespaces of this process.
 //!
 //! ```text
-//! sender ─── switch ─── relay ─── receiver
-//!               └────── relay ─── receiver
+//! sender ──┬── switch ─── relay ─── receiver
+//! sender ──┘      └────── relay ─── receiver
 //! ```
 //!
 //! The switch and the relays have a namespace too. The switch forwards a group only to hosts that
@@ -17,10 +17,10 @@ use fontana_proto::SplitMix64;
 use fontana_sim::LinkConfig;
 use std::net::Ipv4Addr;
 
-/// A sender, receivers behind a relay each, and the switch between them.
+/// Senders, receivers behind a relay each, and the switch between them.
 #[derive(Debug)]
 pub(super) struct Network {
-    pub(super) sender: NetworkHost,
+    pub(super) senders: Vec<NetworkHost>,
     pub(super) receivers: Vec<NetworkHost>,
     /// One for each receiver, in their order. It must run, or no frame passes.
     pub(super) relays: Vec<Relay>,
@@ -35,13 +35,15 @@ pub(super) struct NetworkHost {
 }
 
 impl Network {
-    /// Creates a network with a receiver behind each of these links. Takes some milliseconds for
-    /// each.
-    pub(super) fn new(lines: Vec<FrameLink>) -> Result<Self, HostsError> {
+    /// Creates a network with so many senders, and a receiver behind each of these links. Takes
+    /// some milliseconds for each.
+    pub(super) fn new(senders: usize, lines: Vec<FrameLink>) -> Result<Self, HostsError> {
         let switch = Switch::new()?;
-        let sender = Namespace::silent()?;
-        let receivers = lines.iter().map(|_| Namespace::silent()).collect::<Result<Vec<_>, _>>()?;
-        switch.connect("port", &sender)?;
+        let hosts = |count| (0..count).map(|_| Namespace::silent()).collect::<Result<Vec<_>, _>>();
+        let (senders, receivers) = (hosts(senders)?, hosts(lines.len())?);
+        for (number, sender) in senders.iter().enumerate() {
+            switch.connect(&format!("from{number}"), sender)?;
+        }
         let mut commands = String::new();
         for (number, host) in receivers.iter().enumerate() {
             commands.push_str(&relayed_port(number, host));
@@ -57,13 +59,14 @@ impl Network {
             };
             lines.into_iter().enumerate().map(open).collect::<Result<_, HostsError>>()
         })??;
-        let host = |(number, namespace)| NetworkHost::new(number, namespace);
-        Ok(Self {
-            sender: NetworkHost::new(0, sender)?,
-            receivers: (1..).zip(receivers).map(host).collect::<Result<_, _>>()?,
-            relays,
-            switch,
-        })
+        let mut numbers = 0..;
+        let mut hosts = |namespaces: Vec<Namespace>| {
+            let hosts = numbers.by_ref().zip(namespaces);
+            hosts.map(|(number, namespace)| NetworkHost::new(number, namespace)).collect()
+        };
+        let (senders, receivers): (Result<_, HostsError>, Result<_, _>) =
+            (hosts(senders), hosts(receivers));
+        Ok(Self { senders: senders?, receivers: receivers?, relays, switch })
     }
 }
 
@@ -127,8 +130,9 @@ mod tests {
             return;
         }
         let line = || FrameLink::new(LinkConfig::default(), SplitMix64::new(1, 1));
-        let network = Network::new(vec![line(), line()]).expect("a network");
-        let Network { sender, receivers, relays, switch } = network;
+        let network = Network::new(1, vec![line(), line()]).expect("a network");
+        let Network { senders, receivers, relays, switch } = network;
+        let sender = senders.first().expect("a sender");
         let listen = |(channel, host): (u8, &NetworkHost)| {
             let config = ReceiveConfig::multicast(group(channel), 7701, &host.interface);
             host.namespace.within(|| ReceiveSocket::open(&config)).expect("inside").expect("joined")
