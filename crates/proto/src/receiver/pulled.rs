@@ -66,8 +66,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes pulled symbols of an open object. `slab` is that of the batch that the driver polls with
-    /// next; the run says where in it their bytes are.
+    /// Takes pulled symbols of an open object. `slab` is that of the batch that the driver polls
+    /// with next; the run says where in it their bytes are.
     pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun, slab: &[u8]) -> Pulled {
         let pulled = self.reception.take_pulled(run, slab);
         if pulled.fresh > 0 {
