@@ -173,7 +173,7 @@ impl SymbolDigests {
             self.evidence = self.evidence.saturating_sub(1);
         } else if self.was_announced || !self.senders.iter().any(AnnouncedSymbols::lacks_a_list) {
             self.close_look = CLOSE_LOOK;
-            self.evidence = (self.evidence + EVIDENCE).min(ALARM);
+            self.evidence = self.evidence.saturating_add(EVIDENCE).min(ALARM);
             if self.evidence == ALARM {
                 self.alarm = ALARM_SYMBOLS;
             }
@@ -271,7 +271,7 @@ impl AnnouncedSymbols {
         let last = groups.next().is_some_and(Group::has_gap);
         let others = groups.any(|group| !group.is_complete());
         let has_gap = self.groups.iter().any(|group| {
-            let before = expected.replace(group.number.0 + 1);
+            let before = expected.replace(group.number.0.saturating_add(1));
             before.is_some_and(|expected| expected != group.number.0)
         });
         last || others || has_gap
@@ -314,13 +314,14 @@ impl Group {
 impl CheckBudget {
     /// Whether a signature may be checked now; counts the check if so.
     fn permit(&mut self, now: Instant) -> bool {
-        let grown = now.saturating_since(self.grown_until).as_nanos() / CHECK_INTERVAL.as_nanos();
+        let since = now.saturating_since(self.grown_until);
+        let grown = since.as_micros().checked_div(CHECK_INTERVAL.as_micros()).unwrap_or(0);
         let grown = u32::try_from(grown).unwrap_or(u32::MAX);
         if grown >= MAX_CHECKS_AT_ONCE {
             (self.checks, self.grown_until) = (MAX_CHECKS_AT_ONCE, now);
         } else {
-            self.checks = (self.checks + grown).min(MAX_CHECKS_AT_ONCE);
-            self.grown_until = self.grown_until + CHECK_INTERVAL * grown;
+            self.checks = self.checks.saturating_add(grown).min(MAX_CHECKS_AT_ONCE);
+            self.grown_until = self.grown_until + CHECK_INTERVAL.saturating_mul(grown);
         }
         let is_left = self.checks > 0;
         self.checks = self.checks.saturating_sub(1);
@@ -338,17 +339,17 @@ struct DigestSet {
 
 impl DigestSet {
     fn for_digests(count: usize) -> Self {
-        let slots = (2 * count).next_power_of_two();
+        let slots = count.saturating_mul(2).next_power_of_two();
         Self { slots: vec![SymbolDigest::default(); slots] }
     }
 
     /// The slot that has the digest, or the first empty one from its place on.
     fn find(&self, digest: SymbolDigest) -> usize {
         let [a, b, c, d, ..] = digest.0;
-        let mask = self.slots.len() - 1;
+        let mask = self.slots.len().saturating_sub(1);
         let mut at = u32::from_be_bytes([a, b, c, d]) as usize & mask;
         while self.slots.get(at).is_some_and(|&s| s != digest && s != SymbolDigest::default()) {
-            at = (at + 1) & mask;
+            at = at.wrapping_add(1) & mask;
         }
         at
     }

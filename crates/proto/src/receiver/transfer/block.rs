@@ -917,7 +917,7 @@ mod tests {
         for (margin, attempted_at) in [(0, 1_000), (60, 1_060), (u32::MAX, 1_125)] {
             let mut block = Block::new(id, scheme, K, Arc::new(PlanCache::new(1)));
             let attempted = (K / 2..2 * K).position(|esi| {
-                block.take(Esi(esi));
+                block.take(Esi(esi), SourceId::default(), &[], 0);
                 block.try_solve(DecodePolicy::Patient { margin }).is_some()
             });
             assert_eq!(attempted, Some(attempted_at - 1), "{margin}");
