@@ -58,8 +58,10 @@ impl Toi {
     /// Lists of symbol digests ([`DigestList`](crate::DigestList)): not an object, each packet is
     /// one list.
     pub const DIGESTS: Self = Self(0xFFFF_FFFD);
+    /// The [roll call](crate::RollCall), with which a sender asks for reports.
+    pub const ROLL_CALL: Self = Self(0xFFFF_FFFC);
     /// First of the identifiers that are reserved for control objects. Those from here to the one
-    /// before [`DIGESTS`](Self::DIGESTS) have no meaning yet.
+    /// before [`ROLL_CALL`](Self::ROLL_CALL) have no meaning yet.
     pub const FIRST_RESERVED: Self = Self(0xFFFF_FFF0);
     /// Largest object identifier: 112 bits (RFC 5651, flags O and H).
     pub const MAX: Self = Self((1 << 112) - 1);

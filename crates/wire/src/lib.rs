@@ -34,6 +34,7 @@
 //! | `congestion`, `cci`, `numbering` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`], [`Numbering`] | RFC 3738; `docs/wire.md` |
 //! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
+//! | [`report`], [`roll_call`] | [`ReceiverReport`], [`RollCall`] | `docs/wire.md` |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
 // Any host can write the lengths and numbers that are parsed here: none of them is an index, and
@@ -66,6 +67,8 @@ mod packet_error;
 mod path;
 mod printable;
 mod records;
+pub mod report;
+pub mod roll_call;
 mod schedule;
 mod seal;
 mod stream;
@@ -109,6 +112,11 @@ pub use packet_error::PacketError;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;
 pub use records::{HeadRecords, RecordError};
+pub use report::{
+    OpenedReport, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, ReportDatagram,
+    ReportError, ReportHeader,
+};
+pub use roll_call::{Fingerprint, RollCall, RollCallError, RollCallList, UnverifiedRollCall};
 pub use schedule::{AnnouncedSchedule, LayerSymbols};
 pub use seal::{
     PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,

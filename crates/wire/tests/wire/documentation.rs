@@ -87,7 +87,7 @@ fn packet(toi: Toi, sequence: u32, oti: Oti, control: bool, esi: u32) -> Vec<u8>
 }
 
 /// Bytes of the page's block with this name: the hexadecimal digits before the bars.
-fn block(name: &str) -> Vec<u8> {
+pub(crate) fn block(name: &str) -> Vec<u8> {
     let start = format!("```text hex {name}\n");
     let (_, rest) = PAGE.split_once(&start).unwrap_or_else(|| panic!("no block {name}"));
     let (body, _) = rest.split_once("```").unwrap();

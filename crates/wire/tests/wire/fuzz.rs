@@ -1,13 +1,14 @@
 //! Fuzz targets. Under `cargo test` each runs for about a second on random and mutated input, under
 //! `cargo bolero test` without limit.
 
-use crate::{digests, fcast, head, manifest, stream};
+use crate::{digests, fcast, head, manifest, report, stream};
 use fontana_fec::EncodingId;
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
     DigestList, Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PacketSeal,
-    PlacedFragment, Printable, ReservedBits, SEAL_BYTES, SealNonce, SealedDatagram, SecretKey,
-    StreamIndex, TAG_BYTES, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
+    PlacedFragment, Printable, ReportDatagram, ReservedBits, SEAL_BYTES, SealId, SealNonce,
+    SealedDatagram, SecretKey, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead, UnverifiedRollCall,
+    decode_bounded, fti, parse_content_location,
 };
 
 #[test]
@@ -230,7 +231,7 @@ fn patched(good: &[u8], at: u16, cut: u16, patch: &[u8]) -> Vec<u8> {
 }
 
 /// A cipher for tests of the format: the tag is a sum, and nothing is encrypted.
-struct Sum;
+pub(crate) struct Sum;
 
 impl PacketSeal for Sum {
     fn seal(&self, nonce: SealNonce, authenticated: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
@@ -247,6 +248,41 @@ impl PacketSeal for Sum {
     ) -> bool {
         self.seal(nonce, authenticated, text) == tag
     }
+}
+
+#[test]
+fn roll_call() {
+    let key = SecretKey::from_seed(&[7; 32]);
+    let good = report::roll_call().emit(&key);
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let bytes = patched(&good, *at, *cut, patch);
+        if let Ok(call) = UnverifiedRollCall::parse(&bytes) {
+            // Every roll call has one encoding: all but the signature is the same.
+            let again = call.claimed().emit(&key);
+            let unsigned = bytes.len() - 96;
+            assert_eq!(again.get(..unsigned), bytes.get(..unsigned));
+            let _ = call.verify(&key.public_key());
+        }
+    });
+}
+
+#[test]
+fn receiver_report() {
+    let key = SecretKey::from_seed(&[9; 32]);
+    let good = report::report().emit(SealId([7; 8]), 6, Some(&key), None::<&Sum>);
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let bytes = patched(&good, *at, *cut, patch);
+        let Ok(datagram) = ReportDatagram::parse(&bytes) else { return };
+        let _ = datagram.open(Some(&Sum));
+        if let Ok(opened) = datagram.open(None::<&Sum>) {
+            let header = datagram.header;
+            let signer = opened.claimed_signer().map(|_| &key);
+            let again = opened.report.emit(header.instance, header.counter, signer, None::<&Sum>);
+            let unsigned = bytes.len() - if signer.is_some() { 96 } else { 0 };
+            assert_eq!(again.get(..unsigned), bytes.get(..unsigned));
+            let _ = opened.is_signed_by(&key.public_key());
+        }
+    });
 }
 
 /// Bytes with a seal at any place of a header. What was sealed can be opened; the packet then

@@ -14,6 +14,7 @@ mod manifest;
 mod names;
 mod packet;
 mod peer_packets;
+mod report;
 mod stream;
 mod ticket;
 

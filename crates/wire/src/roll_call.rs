@@ -1,0 +1,329 @@
+//! Roll calls: what a sender repeats while it asks its receivers for [reports](crate::report).
+//!
+//! A roll call is the symbol of a packet with [`Toi::ROLL_CALL`], without a code:
+//!
+//! ```text
+//! offset  bytes
+//!      0      8  "FONTROL" and the format version, 1
+//!      8     16  instance id of the sender
+//!     24      8  TSI of the session
+//!     32      8  serial number: grows by at least one
+//!     40      8  time of issue, unix milliseconds
+//!     48      1  family of the collector's address: 4 or 6
+//!     49     16  address; 4 bytes and 12 zeros for family 4
+//!     65      2  UDP port
+//!     67      4  round
+//!     71      4  part of the round's window that has passed, in units of 2^-32
+//!     75      4  window, milliseconds
+//!     79      4  number of receivers that the window is for
+//!     83      4  number of receivers whose final state is known
+//!     87      1  meaning of the list: 0 = known receivers, 1 = missing names
+//!     88      8  salt
+//!     96      2  number of fingerprints
+//!     98     4n  fingerprints
+//!  98+4n     32  public key
+//! 130+4n     64  signature
+//! ```
+//!
+//! The signature is Ed25519 over `"fontana roll call v1"`, a zero byte, and all bytes before the
+//! signature.
+
+use crate::bytes::Reader;
+use crate::head::InstanceId;
+use crate::id::{Toi, Tsi};
+use crate::key::{KeyError, PublicKey, SecretKey, Signature};
+use crate::report::{ReceiverId, ReceiverLabel};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const MAGIC: &[u8; 8] = b"FONTROL\x01";
+/// Prefix of the signed message.
+const SIGNATURE_DOMAIN: &[u8] = b"fontana roll call v1\0";
+const FINGERPRINT_CONTEXT: &str = "fontana 2026-11 roll call fingerprint v1";
+/// Bytes of everything but the fingerprints.
+const FIXED_BYTES: usize = 98 + PublicKey::SIZE + size_of::<Signature>();
+/// Offset of the TOI in a header with a CCI, a TSI and a TOI of 32 bits, which Fontana sends.
+const TOI_AT: usize = 12;
+
+/// The first 32 bits of the BLAKE3 hash of a salt and a receiver's id or label. Two roll calls
+/// have different salts: two receivers have equal fingerprints in both with probability 2^-64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(pub u32);
+
+impl Fingerprint {
+    /// The fingerprint of a receiver.
+    pub fn of_receiver(salt: u64, receiver: &ReceiverId) -> Self {
+        Self::of(salt, 0, &receiver.0)
+    }
+
+    /// The fingerprint of a name.
+    pub fn of_label(salt: u64, label: &ReceiverLabel) -> Self {
+        Self::of(salt, 1, label.as_str().as_bytes())
+    }
+
+    fn of(salt: u64, kind: u8, bytes: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(FINGERPRINT_CONTEXT);
+        hasher.update(&salt.to_be_bytes());
+        hasher.update(&[kind]);
+        hasher.update(bytes);
+        let [a, b, c, d, ..] = *hasher.finalize().as_bytes();
+        Self(u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+/// Which receivers need not report again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RollCallList {
+    /// The final states of these receivers are known.
+    Known(Vec<Fingerprint>),
+    /// The final states of all expected receivers are known, except those with these names.
+    Missing(Vec<Fingerprint>),
+}
+
+impl RollCallList {
+    fn fingerprints(&self) -> &[Fingerprint] {
+        match self {
+            Self::Known(list) | Self::Missing(list) => list,
+        }
+    }
+}
+
+/// A request for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RollCall {
+    /// The run of the sender.
+    pub instance: InstanceId,
+    /// The session.
+    pub tsi: Tsi,
+    /// Serial number. A receiver ignores a roll call whose number is not above the last one.
+    pub serial: u64,
+    /// Time of issue in unix milliseconds. A receiver ignores an old roll call.
+    pub issued_unix_ms: u64,
+    /// Where reports go to.
+    pub collector: SocketAddr,
+    /// The round. In each, a receiver reports once, at a random time in the window.
+    pub round: u32,
+    /// Part of the window that has passed, in units of 2^-32.
+    pub position: u32,
+    /// Length of the window in milliseconds, at least 1.
+    pub window_ms: u32,
+    /// Number of receivers that the window is for.
+    pub head_count: u32,
+    /// Number of receivers whose final state is known.
+    pub known: u32,
+    /// Salt of the fingerprints.
+    pub salt: u64,
+    /// Which receivers need not report again.
+    pub list: RollCallList,
+}
+
+impl RollCall {
+    /// Number of fingerprints that fit into a symbol of this many bytes; `None` if the rest of a
+    /// roll call does not fit.
+    pub fn capacity(symbol_size: u16) -> Option<usize> {
+        let room = usize::from(symbol_size).checked_sub(FIXED_BYTES)?;
+        Some(room / 4)
+    }
+
+    /// True if the final state of this receiver is known.
+    pub fn lists(&self, receiver: &ReceiverId, label: &ReceiverLabel) -> bool {
+        match &self.list {
+            RollCallList::Known(list) => {
+                !list.is_empty() && list.contains(&Fingerprint::of_receiver(self.salt, receiver))
+            }
+            RollCallList::Missing(list) => {
+                !label.is_empty() && !list.contains(&Fingerprint::of_label(self.salt, label))
+            }
+        }
+    }
+
+    /// Cheap test whether a datagram may be the packet of a roll call. Fontana's senders write TSI
+    /// and TOI with 32 bits each.
+    #[inline]
+    pub fn may_be(datagram: &[u8]) -> bool {
+        let toi = (Toi::ROLL_CALL.0 as u32).to_be_bytes();
+        datagram.get(TOI_AT..).is_some_and(|rest| rest.starts_with(&toi))
+    }
+
+    /// The signed bytes of this roll call.
+    pub fn emit(&self, signer: &SecretKey) -> Vec<u8> {
+        let fingerprints = self.list.fingerprints();
+        // The number of fingerprints has 16 bits; `capacity` allows fewer.
+        let fingerprints = fingerprints.get(..usize::from(u16::MAX)).unwrap_or(fingerprints);
+        let mut out = Vec::with_capacity(1400);
+        out.extend(MAGIC);
+        out.extend(self.instance.0);
+        out.extend(self.tsi.0.to_be_bytes());
+        out.extend(self.serial.to_be_bytes());
+        out.extend(self.issued_unix_ms.to_be_bytes());
+        match self.collector.ip() {
+            IpAddr::V4(address) => {
+                out.push(4);
+                out.extend(address.octets());
+                out.extend([0; 12]);
+            }
+            IpAddr::V6(address) => {
+                out.push(6);
+                out.extend(address.octets());
+            }
+        }
+        out.extend(self.collector.port().to_be_bytes());
+        for field in [self.round, self.position, self.window_ms, self.head_count, self.known] {
+            out.extend(field.to_be_bytes());
+        }
+        out.push(match self.list {
+            RollCallList::Known(_) => 0,
+            RollCallList::Missing(_) => 1,
+        });
+        out.extend(self.salt.to_be_bytes());
+        out.extend((fingerprints.len() as u16).to_be_bytes());
+        for Fingerprint(fingerprint) in fingerprints {
+            out.extend(fingerprint.to_be_bytes());
+        }
+        out.extend(signer.public_key().to_bytes());
+        let signature = signer.sign(&[SIGNATURE_DOMAIN, &out].concat());
+        out.extend(signature);
+        out
+    }
+}
+
+/// A roll call of which nothing is authenticated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnverifiedRollCall {
+    roll_call: RollCall,
+    signer: PublicKey,
+    signature: Signature,
+    message: Vec<u8>,
+}
+
+impl UnverifiedRollCall {
+    /// Reads the symbol of a packet.
+    ///
+    /// # Errors
+    /// [`RollCallError`] if the bytes are not a roll call. Every roll call has one encoding.
+    pub fn parse(symbol: &[u8]) -> Result<Self, RollCallError> {
+        let truncated = RollCallError::Truncated { actual: symbol.len() };
+        let mut reader = Reader::new(symbol);
+        if reader.take(MAGIC.len()).ok_or(truncated)? != MAGIC {
+            return Err(RollCallError::Magic);
+        }
+        let roll_call = parse_fields(&mut reader).ok_or(truncated)??;
+        let signer = PublicKey::from_bytes(&reader.array().ok_or(truncated)?)?;
+        let length = symbol.len().saturating_sub(reader.rest().len());
+        let message = [SIGNATURE_DOMAIN, symbol.get(..length).ok_or(truncated)?].concat();
+        let signature = reader.array().ok_or(truncated)?;
+        if !reader.is_empty() {
+            return Err(RollCallError::TrailingBytes { count: reader.rest().len() });
+        }
+        Ok(Self { roll_call, signer, signature, message })
+    }
+
+    /// The roll call as it claims to be. A receiver compares serial number and time before it
+    /// spends 50 microseconds on the signature.
+    pub fn claimed(&self) -> &RollCall {
+        &self.roll_call
+    }
+
+    /// The roll call, if `publisher` has signed it.
+    ///
+    /// # Errors
+    /// [`RollCallError::OtherSigner`], [`RollCallError::Signature`].
+    pub fn verify(self, publisher: &PublicKey) -> Result<RollCall, RollCallError> {
+        if self.signer != *publisher {
+            return Err(RollCallError::OtherSigner);
+        }
+        if !publisher.verifies(&self.message, &self.signature) {
+            return Err(RollCallError::Signature);
+        }
+        Ok(self.roll_call)
+    }
+}
+
+/// `None` if the bytes end too early.
+fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<RollCall, RollCallError>> {
+    let instance = InstanceId(reader.array()?);
+    let tsi = Tsi(reader.u64()?);
+    let (serial, issued_unix_ms) = (reader.u64()?, reader.u64()?);
+    let family = reader.u8()?;
+    let address: [u8; 16] = reader.array()?;
+    let port = reader.u16()?;
+    let (round, position, window_ms) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let (head_count, known) = (reader.u32()?, reader.u32()?);
+    let kind = reader.u8()?;
+    let salt = reader.u64()?;
+    let count = reader.u16()?;
+    let mut fingerprints = Vec::new();
+    for _ in 0..count {
+        fingerprints.push(Fingerprint(reader.u32()?));
+    }
+    let address = match (family, address) {
+        (4, [a, b, c, d, rest @ ..]) if rest == [0; 12] => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+        (6, address) => IpAddr::V6(Ipv6Addr::from(address)),
+        _ => return Some(Err(RollCallError::Address)),
+    };
+    let list = match kind {
+        0 => RollCallList::Known(fingerprints),
+        1 => RollCallList::Missing(fingerprints),
+        kind => return Some(Err(RollCallError::List(kind))),
+    };
+    if window_ms == 0 {
+        return Some(Err(RollCallError::Window));
+    }
+    if tsi > Tsi::MAX {
+        return Some(Err(RollCallError::Tsi(tsi.0)));
+    }
+    Some(Ok(RollCall {
+        instance,
+        tsi,
+        serial,
+        issued_unix_ms,
+        collector: SocketAddr::new(address, port),
+        round,
+        position,
+        window_ms,
+        head_count,
+        known,
+        salt,
+        list,
+    }))
+}
+
+/// Reason why bytes are not a roll call, or why it is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RollCallError {
+    /// Bytes that do not begin as a roll call.
+    #[error("not a roll call of Fontana")]
+    Magic,
+    /// Bytes that end too early.
+    #[error("{actual} bytes are too few for this roll call")]
+    Truncated {
+        /// Number of bytes.
+        actual: usize,
+    },
+    /// An address of an unknown family, or with bytes that are not zero after it.
+    #[error("the collector's address is neither of IPv4 nor of IPv6")]
+    Address,
+    /// An unknown kind of list.
+    #[error("a list of the unknown kind {0}")]
+    List(u8),
+    /// A window of no length.
+    #[error("a window of 0 ms")]
+    Window,
+    /// A session number of more than 48 bits.
+    #[error("the session number {0} is above {max}", max = Tsi::MAX)]
+    Tsi(u64),
+    /// An invalid key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Bytes after the signature.
+    #[error("{count} bytes follow the roll call")]
+    TrailingBytes {
+        /// Number of bytes.
+        count: usize,
+    },
+    /// The signer is another publisher.
+    #[error("the roll call is signed by a different publisher")]
+    OtherSigner,
+    /// The signature does not match.
+    #[error("the roll call's signature does not match")]
+    Signature,
+}
