@@ -62,6 +62,7 @@
 //! | `sender` | [`Sender`], [`StreamSender`], control objects |
 //! | `receiver` | [`Receiver`], its configuration and limits |
 //! | [`pull`] | which ranges to request of which source: mirrors in parallel |
+//! | [`report`] | which receivers have finished: [`report::ReportCollector`], [`report::Reporter`] |
 //! | `replay` | packets that are sent again: [`ReplayWindow`] |
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
 //! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
@@ -84,6 +85,7 @@ pub mod pull;
 mod random;
 mod receiver;
 mod replay;
+pub mod report;
 mod run;
 mod schedule;
 mod sender;

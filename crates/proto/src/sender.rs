@@ -157,6 +157,8 @@ pub struct Sender {
     extensions: u64,
     control: Vec<ControlCarousel>,
     digests: Option<DigestLists>,
+    /// A control object that is sent once, as the next packet of channel 0.
+    announcement: Option<ControlCarousel>,
     /// Packets of content on channel 0 since the last control packet there.
     base_gap: u64,
     outputs: VecDeque<SenderOutput>,
@@ -259,6 +261,7 @@ impl Sender {
             extensions: 0,
             control,
             digests: None,
+            announcement: None,
             base_gap: 0,
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
@@ -306,6 +309,18 @@ impl Sender {
     /// places of the order: a head with a later expiry. False if there is none.
     pub fn renew(&mut self, object: &ControlObject) -> bool {
         self.control.iter_mut().any(|carousel| carousel.renew(object))
+    }
+
+    /// Sends a control object of one symbol once, as the next packet of channel 0. It replaces one
+    /// that was not sent yet. A sender that has finished sends no more.
+    pub fn announce(&mut self, object: ControlObject) {
+        // One symbol has no order and no rhythm.
+        let mut random = SplitMix64::new(0, 0);
+        let channels = self.outlet.channels.len();
+        self.announcement = Some(ControlCarousel::new(object, 1, channels, &mut random));
+        if self.state == State::Starved {
+            self.state = State::Sending;
+        }
     }
 
     /// Counters so far.
@@ -377,6 +392,22 @@ impl Sender {
             self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
         if output.is_ok() && slot.channel == ChannelId::BASE {
             self.base_gap = 0;
+        }
+        output.ok()
+    }
+
+    /// The packet of the control object that is sent once, if it is the turn of channel 0.
+    fn announcement_packet(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        out: &mut Vec<u8>,
+    ) -> Option<SenderOutput> {
+        let carousel = self.announcement.as_mut().filter(|_| slot.channel == ChannelId::BASE)?;
+        let output =
+            self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
+        if output.is_ok() {
+            self.announcement = None;
         }
         output.ok()
     }
@@ -505,6 +536,14 @@ impl Endpoint for Sender {
                     break;
                 }
             };
+            if self.announcement.is_some() {
+                if let Some(output) = self.announcement_packet(now, slot, header) {
+                    return Some(output);
+                }
+                if self.state != State::Sending {
+                    break;
+                }
+            }
             if self.rounds.is_empty() {
                 return self.idle_packet(now, slot, header);
             }

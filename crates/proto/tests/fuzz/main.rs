@@ -13,6 +13,7 @@ mod control;
 mod digests;
 mod packets;
 mod plain;
+mod report;
 mod sender;
 mod sessions;
 mod stream;

@@ -1,0 +1,24 @@
+//! Reports of receivers: which have finished. A sender asks in signed roll calls
+//! ([`fontana_wire::roll_call`]), and receivers whose user allows it answer.
+//!
+//! A [`ReportCollector`] issues the roll calls and keeps the state of each receiver. At a receiver,
+//! a [`RollCallGate`] decides which roll calls are authentic and new, and a [`Reporter`] when to
+//! answer.
+//!
+//! In each round a receiver draws a number between 0 and 1, and reports when that part of the
+//! round's window has passed. The collector chooses the window so that all receivers together send
+//! at most its budget of reports. It may change the window during a round: the numbers that were
+//! drawn stay.
+
+mod collector;
+mod gate;
+mod head_count;
+mod reporter;
+mod status;
+
+pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
+pub use gate::{RollCallGate, RollCallRefusal};
+pub use reporter::{DueReport, Reporter};
+pub use status::{
+    CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
+};
