@@ -9,7 +9,7 @@ pub(crate) use lab::{
     LabRunArguments, LabSwarmArguments,
 };
 pub(crate) use schedule::ScheduleArgument;
-pub(crate) use send::{CongestionScheme, Fec, SendArguments};
+pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, SendArguments};
 
 use crate::log::{self, LogFilter};
 use crate::units::{parse_duration, parse_lifetime, parse_rate, parse_share, parse_size};
@@ -18,7 +18,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::Profile;
 use fontana::net::InterfaceSelector;
-use fontana::wire::{PublicKey, Ticket, TicketError, WebAddress, WebTicket, WebTicketError};
+use fontana::wire::{
+    PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebTicket, WebTicketError,
+};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -27,9 +29,9 @@ use std::time::Duration;
 
 /// A digital fountain: send files over multicast to any number of receivers, bit-exact
 ///
-/// One sender, any number of receivers, no packets from receivers to the sender. A receiver may
-/// join at any time and lose packets. It has the exact files once it has received about as many
-/// bytes as they are long.
+/// One sender, any number of receivers. Receivers send nothing, unless both sides ask for reports
+/// (send --reports, recv --report). A receiver may join at any time and lose packets. It has the
+/// exact files once it has received about as many bytes as they are long.
 #[derive(Debug, Parser)]
 #[command(
     name = "fontana",
@@ -196,8 +198,9 @@ pub(crate) struct MemoryArgument {
 /// Receive files from a multicast group
 ///
 /// With a ticket: receive the session that it names. Without: list the sessions on the group and
-/// ask. A receiver sends no packet, unless it is given mirrors. A file gets its name when every
-/// byte of it is verified.
+/// ask. A receiver sends nothing, with two exceptions: requests to mirrors, if it is given mirrors,
+/// and reports, if its user allows them (--report) and a roll call that the ticket's key has signed
+/// asks for them. A file gets its name when every byte of it is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
@@ -357,6 +360,26 @@ pub(crate) struct ReceiveArguments {
     /// sends nothing. Names in --group are refused, because looking them up sends packets.
     #[arg(long)]
     pub(crate) one_way: bool,
+    /// Report to the sender whether this receiver is complete, or has failed
+    ///
+    /// Sends UDP packets of at most 300 bytes, and only if a roll call asks for them (fontana send
+    /// --reports) that is signed by the key in the ticket. They go to the address in the roll call.
+    /// After its end the receiver waits until the sender knows. See docs/reports.md.
+    #[arg(long, requires = "named",
+          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
+    pub(crate) report: bool,
+    /// With --report: the name that the sender sees
+    ///
+    /// At most 63 ASCII letters, digits, '.', '_' and '-'. None by default.
+    #[arg(long, value_name = "LABEL", requires = "report", value_parser = parse_label)]
+    pub(crate) name: Option<ReceiverLabel>,
+    /// With --report: sign reports with the key in KEYFILE (fontana keygen)
+    #[arg(long, value_name = "KEYFILE", requires = "report", value_hint = ValueHint::FilePath)]
+    pub(crate) identity: Option<PathBuf>,
+    /// With --report: send at most this many reports per second, whatever the sender asks for
+    #[arg(long, value_name = "N", default_value_t = 4, requires = "report",
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) feedback_rate: u32,
     /// Also accept a version that is older than the newest one in the directory
     #[arg(long)]
     pub(crate) any_version: bool,
@@ -443,6 +466,15 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         Duration::ZERO => Err("nothing arrives in 0 s; for no limit, leave it out".to_owned()),
         timeout => Ok(timeout),
+    }
+}
+
+/// Parses `--name`, and refuses an empty one.
+fn parse_label(text: &str) -> Result<ReceiverLabel, String> {
+    match text.parse::<ReceiverLabel>() {
+        Ok(label) if !label.is_empty() => Ok(label),
+        Ok(_) => Err("for no name, leave it out".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

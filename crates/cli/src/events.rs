@@ -68,6 +68,13 @@ pub(crate) enum SendEvent {
         rate_bits_per_second: u64,
         wait_seconds: f64,
     },
+    Report(ReportedReceiver),
+    RollCall(RollCallCounts),
+    Missing {
+        label: String,
+        state: String,
+        code: Option<u8>,
+    },
     Entry(Named),
     Progress {
         seconds: f64,
@@ -95,6 +102,53 @@ pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) bytes: Option<u64>,
     pub(crate) target: Option<String>,
+}
+
+/// A receiver's report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct ReportedReceiver {
+    pub(crate) receiver: String,
+    pub(crate) label: String,
+    pub(crate) state: String,
+    pub(crate) code: Option<u8>,
+    pub(crate) percent: f64,
+    pub(crate) symbols_wanted: u64,
+    pub(crate) loss: f64,
+    pub(crate) kernel_drops: u64,
+    pub(crate) channels: u8,
+    pub(crate) seconds: f64,
+    pub(crate) signed: bool,
+    pub(crate) contradictory: bool,
+}
+
+/// All receivers that report, together.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct RollCallCounts {
+    pub(crate) known: u64,
+    pub(crate) complete: u64,
+    pub(crate) failed: u64,
+    pub(crate) estimate: u64,
+    pub(crate) expected: Option<u64>,
+    pub(crate) ignored: u64,
+    pub(crate) authenticated: bool,
+}
+
+/// The file of `--status-file`.
+#[derive(Debug, Serialize)]
+pub(crate) struct StatusFile {
+    #[serde(flatten)]
+    pub(crate) counts: RollCallCounts,
+    pub(crate) missing: Vec<String>,
+    pub(crate) receivers: Vec<ReportedReceiver>,
+}
+
+impl StatusFile {
+    /// The content, with its line feed.
+    pub(crate) fn to_text(&self) -> String {
+        line(self)
+    }
 }
 
 /// Counters of a sender.
@@ -219,6 +273,9 @@ pub(crate) enum ReceiveEvent {
     Sandbox {
         files: String,
         network: String,
+    },
+    RollCall {
+        collector: String,
     },
     CarouselFound {
         source: String,
@@ -669,6 +726,7 @@ pub(crate) fn verdict(verdict: Outcome) -> &'static str {
         Outcome::Refused => "refused",
         Outcome::Authentication => "authentication",
         Outcome::SourceChanged => "source_changed",
+        Outcome::ReceiversIncomplete => "receivers_incomplete",
         Outcome::InternalError => "internal_error",
         Outcome::NothingReceived => "nothing_heard",
         Outcome::Interrupted => "interrupted",

@@ -14,6 +14,7 @@ pub(crate) const fn code(outcome: Outcome) -> u8 {
         Outcome::Refused => 6,
         Outcome::Authentication => 7,
         Outcome::SourceChanged => 8,
+        Outcome::ReceiversIncomplete => 9,
         // EX_SOFTWARE of sysexits.h: an internal error.
         Outcome::InternalError => 70,
         // EX_TEMPFAIL of sysexits.h: try again later.

@@ -4,6 +4,7 @@ use crate::address;
 use crate::args::{NamedTicket, ReceiveArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::exit;
 use crate::failure::Failure;
 use crate::hook::{Described, Report};
 use crate::key_file;
@@ -15,12 +16,12 @@ use audit::AuditLog;
 use choose::Chooser;
 use confine::{Hook, Sandbox};
 use explain::Circumstances;
-use fontana::net::{BufferShortfall, InterfaceSelector};
-use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable};
+use fontana::net::{BufferShortfall, FeedbackSocket};
+use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
     Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder,
-    SessionKey, SimulatedLoss, Versions,
+    Reporting, SessionKey, SimulatedLoss, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -46,7 +47,7 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     let mut sandbox = Sandbox::prepare(arguments)?;
-    let setup = Setup::of(arguments, sandbox.interface())?;
+    let setup = Setup::of(arguments, &mut sandbox)?;
     if arguments.watch && arguments.format() == SessionFormat::Fontana {
         return follow::run(arguments, setup, sandbox, console, stop);
     }
@@ -152,20 +153,16 @@ struct Setup {
 }
 
 impl Setup {
-    /// `interface`: the one to use if nothing else says which.
-    fn of(
-        arguments: &ReceiveArguments,
-        interface: Option<InterfaceSelector>,
-    ) -> Result<Self, Failure> {
+    fn of(arguments: &ReceiveArguments, sandbox: &mut Sandbox<'_>) -> Result<Self, Failure> {
         let directory = match (&arguments.to, &arguments.staging) {
             (None, _) => arguments.output.clone(),
             (Some(_), Some(staging)) => staging.clone(),
             (Some(_), None) => std::env::temp_dir(),
         };
         let mut addressing = addressing(arguments)?;
-        addressing.interface = addressing.interface.or(interface);
+        addressing.interface = addressing.interface.or_else(|| sandbox.interface());
         let address = addressing.address();
-        let (format, asks) = format(arguments)?;
+        let (format, asks) = format(arguments, sandbox.take_feedback())?;
         let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
         let mut receiver = match arguments.ticket() {
             Some(ticket) => Receiver::from_ticket(ticket),
@@ -234,7 +231,10 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
 }
 
 /// The format and its options, and whether a person chooses the session.
-fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure> {
+fn format(
+    arguments: &ReceiveArguments,
+    feedback: Option<FeedbackSocket>,
+) -> Result<(ReceiveFormat, bool), Failure> {
     let ticket = arguments.ticket();
     let mut fontana = ticket.map_or_else(FontanaReception::default, FontanaReception::from_ticket);
     if let Some(NamedTicket::Web(ticket)) = &arguments.named {
@@ -269,6 +269,7 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
         key_file::refuse_other_formats(arguments.format())?;
         fontana.group_key = Some(key_file::read(path, key_file::KEYGEN_GROUP)?);
     }
+    fontana.reporting = feedback.map(|socket| reporting(arguments, ticket, socket)).transpose()?;
     fontana.ignore_expiry = arguments.ignore_expiry;
     fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
     if arguments.watch {
@@ -280,6 +281,26 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
         SessionFormat::Fcast => ReceiveFormat::Fcast,
     };
     Ok((format, !takes_first))
+}
+
+/// How this receiver reports.
+fn reporting(
+    arguments: &ReceiveArguments,
+    ticket: Option<&Ticket>,
+    socket: FeedbackSocket,
+) -> Result<Reporting, Failure> {
+    if ticket.is_none_or(|ticket| ticket.key.is_none()) {
+        let message = "--report with a ticket that names no key: any host could ask for reports";
+        let hint = "have the sender sign the session: fontana send --sign KEYFILE --reports";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
+    let mut reporting = Reporting::new(socket, exit::code);
+    reporting.label = arguments.name.clone().unwrap_or_default();
+    reporting.max_per_second = arguments.feedback_rate;
+    if let Some(path) = &arguments.identity {
+        reporting.identity = Some(key_file::read(path, key_file::KEYGEN)?);
+    }
+    Ok(reporting)
 }
 
 /// Largest number of offers that are shown: an attacker can forge any number of manifests.
@@ -332,6 +353,7 @@ impl Watch<'_> {
             | ReceiveEvent::StreamOffered { .. }
             | ReceiveEvent::StreamAccepted { .. } => self.show_session(event),
             ReceiveEvent::Silence { .. }
+            | ReceiveEvent::Reporting { .. }
             | ReceiveEvent::Level { .. }
             | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
             ReceiveEvent::MirrorWrong { mirror, toi, block } => {
@@ -428,6 +450,10 @@ impl Watch<'_> {
                 let (seconds, ever_since_start) = (duration.as_secs_f64(), *ever_since_start);
                 console.event(&Line::Silence { seconds, ever_since_start });
                 console.note(format_args!("silent for {seconds} s; joined again"));
+            }
+            ReceiveEvent::Reporting { to } => {
+                console.event(&Line::RollCall { collector: to.to_string() });
+                console.note(format_args!("the sender asks for reports: they go to {to}"));
             }
             ReceiveEvent::Level { channels, received_bytes_per_second } => {
                 console.event(&Line::Level {

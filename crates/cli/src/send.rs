@@ -19,6 +19,7 @@ use fontana::{
     FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
     SendReport, Sender, SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
+use reports::ReportWatch;
 use shortfall::Shortfall;
 use standard_input::Input;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ mod certificate_file;
 mod channels;
 mod folder;
 pub(crate) mod listing;
+mod reports;
 mod shortfall;
 mod standard_input;
 mod stream;
@@ -44,6 +46,10 @@ pub(crate) fn run(
     // The copy is deleted when it is dropped.
     let (files, name, _copy) = match standard_input::of(arguments)? {
         Input::Files => (arguments.files.clone(), name, None),
+        Input::Stream if plan.format.reports.is_some() => {
+            let message = "--reports with a stream: only receivers of files report";
+            return Err(Failure::new(Outcome::Usage, message, "read it to its end first: --spool"));
+        }
         Input::Stream => return stream::run(arguments, plan, name, console, stop),
         Input::Copy(directory) => {
             let copy = standard_input::copy(directory, console)?;
@@ -98,6 +104,7 @@ pub(crate) fn run(
         failures_shown: 0,
         nothing_left: false,
         time_is_up: false,
+        reports: ReportWatch::new(arguments),
     };
     let sender = prepared.start()?;
     for event in sender.events() {
@@ -143,6 +150,11 @@ impl Plan {
             let message = "--certificate without a manifest to mirror";
             let hint = "copy the manifest that it is for from the publisher";
             return Err(Failure::new(Outcome::Usage, message, hint));
+        }
+        format.reports = reports::collection(arguments)?;
+        if format.reports.is_some() && format.signer.is_none() {
+            let message = "--reports without a key: receivers obey only a publisher that they know";
+            return Err(Failure::new(Outcome::Usage, message, "sign the session: --sign KEYFILE"));
         }
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
@@ -396,6 +408,7 @@ struct Watch<'a> {
     /// An error said that no packet left this host.
     nothing_left: bool,
     time_is_up: bool,
+    reports: ReportWatch<'a>,
 }
 
 impl Watch<'_> {
@@ -413,6 +426,8 @@ impl Watch<'_> {
                 self.console.failure(&failure);
             }
             Event::Progress(progress) => self.show(progress),
+            Event::Report(status) => ReportWatch::show_report(status, self.console),
+            Event::Crowd(crowd) => self.reports.show_crowd(crowd, self.console),
             _ => warnings::show(event, self.console),
         }
     }
@@ -436,7 +451,7 @@ impl Watch<'_> {
         }
     }
 
-    fn conclude(&self, summary: &SendReport, source_symbols: u64) -> Outcome {
+    fn conclude(self, summary: &SendReport, source_symbols: u64) -> Outcome {
         let result = match summary.outcome {
             // The sender ended after `--duration`.
             Outcome::Interrupted if self.time_is_up => Outcome::Complete,
@@ -463,6 +478,10 @@ impl Watch<'_> {
             let bytes = Bytes(summary.scratch_bytes);
             self.console.say(format_args!("solved blocks took {bytes} of the scratch file"));
         }
+        let result = match &summary.crowd {
+            Some(crowd) => result.worst(self.reports.conclude(crowd, self.console)),
+            None => result,
+        };
         self.console.event(&SendEvent::Summary {
             verdict: verdict(result).into(),
             code: exit::code(result),

@@ -185,6 +185,12 @@ pub enum SetupError {
         "a session that takes further files has no end of its own, and this one sends a finite amount"
     )]
     GrowingPush,
+    /// Reports cannot be collected, or not sent.
+    #[error("reports need {needs}")]
+    Reports {
+        /// What is missing.
+        needs: &'static str,
+    },
     /// The content cannot be described in one session.
     #[error("too much for one session: {0}")]
     TooMuch(#[from] ControlError),

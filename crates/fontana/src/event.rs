@@ -1,13 +1,16 @@
 //! The events of a running session.
 
 use crate::error::Error;
+use crate::reporting::Crowd;
 use crate::seal::RejectedPackets;
 use crate::web::failure::MirrorFailure;
 use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
+use fontana_proto::report::ReceiverStatus;
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
 use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi, Tsi, WebAddress};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +38,10 @@ pub enum SendEvent {
         /// The number.
         tsi: Tsi,
     },
+    /// A receiver has reported for the first time, or a new state.
+    Report(Box<ReceiverStatus>),
+    /// The state of all receivers, once a second while reports are collected, and at the end.
+    Crowd(Arc<Crowd>),
 }
 
 impl SendEvent {
@@ -152,6 +159,12 @@ pub enum ReceiveEvent {
     /// The disk has room for the files, but perhaps not for the repair symbols that are stored
     /// beside them until their blocks are verified. The reception goes on.
     LittleRoom(LittleRoom),
+    /// The publisher asks for reports, and the receiver sends them to this address
+    /// ([`FontanaReception::reporting`](crate::FontanaReception::reporting)).
+    Reporting {
+        /// The collector.
+        to: SocketAddr,
+    },
     /// An FCAST session was found. All of its objects are received.
     CarouselFound {
         /// The session.

@@ -3,6 +3,7 @@
 
 use crate::certificate::Certificate;
 use crate::layers::Layering;
+use crate::reporting::{ReportCollection, Reporting};
 use crate::seal::{GroupKey, GroupSeal};
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
@@ -71,6 +72,8 @@ pub struct FontanaFormat {
     /// for, and implies [`symbol_digests`](Self::symbol_digests). Not with a
     /// [`group_seal`](Self::group_seal), because runs of one head would seal with one key.
     pub certificate: Option<Certificate>,
+    /// Asks the receivers for reports. `None`: does not ask, and opens no socket for them.
+    pub reports: Option<ReportCollection>,
 }
 
 impl Default for FontanaFormat {
@@ -85,6 +88,7 @@ impl Default for FontanaFormat {
             group_seal: None,
             symbol_digests: false,
             certificate: None,
+            reports: None,
         }
     }
 }
@@ -167,6 +171,9 @@ pub struct FontanaReception {
     pub stream_window: u64,
     /// Receive only packets that a sender with this key has sealed.
     pub group_key: Option<GroupKey>,
+    /// Reports to the sender, if it asks in a roll call that the publisher has signed. `None`:
+    /// sends nothing.
+    pub reporting: Option<Reporting>,
 }
 
 impl Default for FontanaReception {
@@ -182,6 +189,7 @@ impl Default for FontanaReception {
             only: Vec::new(),
             stream_window: ReceiverLimits::default().max_stream_window_bytes,
             group_key: None,
+            reporting: None,
         }
     }
 }

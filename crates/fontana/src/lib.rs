@@ -1,8 +1,8 @@
 //! A digital fountain: bulk data for any number of receivers at once, over multicast, broadcast or
-//! one-way links, without feedback. A [`Sender`] sends encoding symbols of its files to a group. A
-//! [`Receiver`] may join at any time and lose packets; it has the exact files when it has received
-//! about as many bytes as they are long. Each runs on its own threads, emits events, and ends with
-//! a report.
+//! one-way links. Receivers send nothing, unless both sides ask for reports. A [`Sender`] sends
+//! encoding symbols of its files to a group. A [`Receiver`] may join at any time and lose packets;
+//! it has the exact files when it has received about as many bytes as they are long. Each runs on
+//! its own threads, emits events, and ends with a report.
 //!
 //! ```
 //! use fontana::{Addressing, Outcome, Rate, Receiver, Sender};
@@ -37,6 +37,7 @@
 //! | destinations, and the rate | [`Addressing`], [`Rate`] |
 //! | packets that only members of a group can make | [`seal`], [`FontanaFormat::group_seal`] |
 //! | a mirror of a publisher's content | [`Certificate`], [`FontanaFormat::certificate`] |
+//! | which receivers have finished | [`FontanaFormat::reports`], [`FontanaReception::reporting`], [`reports`] |
 //! | ending a session | [`CancellationToken`] |
 //! | files on web servers, which receivers take ranges of | [`MirroredContent`], [`ReceiverBuilder::mirrors`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
@@ -66,6 +67,7 @@ mod rate;
 mod receive;
 mod receiver;
 mod report;
+mod reporting;
 mod resume;
 pub mod seal;
 mod send;
@@ -88,6 +90,7 @@ pub use event::{
 pub use follower::{FollowEvent, FollowReport, Follower, FollowerBuilder};
 pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 pub use fontana_net as net;
+pub use fontana_proto::report as reports;
 pub use fontana_proto::{
     Acceptance, DecodePolicy, Fcast, ObjectOrder, Offer, Profile, ReceiverStats, Rejection,
     SendMode, SenderStats, SessionKey, StreamBreak, SymbolOrganization, TableStatus, TableWarning,
@@ -111,6 +114,7 @@ pub use report::{
     AcceptedManifest, Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SendReport,
     SuspectBlock,
 };
+pub use reporting::{Crowd, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};

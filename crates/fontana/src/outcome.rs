@@ -21,6 +21,8 @@ pub enum Outcome {
     Authentication,
     /// The source changed while it was being sent.
     SourceChanged,
+    /// A sender that collects reports: not all expected receivers are known to be complete.
+    ReceiversIncomplete,
     /// Nothing was received.
     NothingReceived,
     /// A defect of the program, which panicked; what was received is saved.
@@ -31,7 +33,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All outcomes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Complete,
         Self::Usage,
         Self::Incomplete,
@@ -40,6 +42,7 @@ impl Outcome {
         Self::Refused,
         Self::Authentication,
         Self::SourceChanged,
+        Self::ReceiversIncomplete,
         Self::InternalError,
         Self::NothingReceived,
         Self::Interrupted,
@@ -56,10 +59,11 @@ impl Outcome {
             Self::Refused => 4,
             Self::SourceChanged => 5,
             Self::Usage => 6,
-            Self::Interrupted => 7,
-            Self::Incomplete => 8,
-            Self::NothingReceived => 9,
-            Self::Complete => 10,
+            Self::ReceiversIncomplete => 7,
+            Self::Interrupted => 8,
+            Self::Incomplete => 9,
+            Self::NothingReceived => 10,
+            Self::Complete => 11,
         };
         if rank(self) <= rank(other) { self } else { other }
     }
@@ -79,6 +83,7 @@ mod tests {
             Outcome::Refused,
             Outcome::SourceChanged,
             Outcome::Usage,
+            Outcome::ReceiversIncomplete,
             Outcome::Interrupted,
             Outcome::Incomplete,
             Outcome::NothingReceived,

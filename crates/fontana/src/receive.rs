@@ -11,6 +11,7 @@ mod options;
 mod outcome;
 mod placer;
 mod plan;
+mod reporting;
 mod room;
 mod runner;
 mod saved;

@@ -112,6 +112,7 @@ impl ReceiverBuilder {
         options.only = fontana.only;
         options.window = fontana.stream_window;
         options.group_key = fontana.group_key;
+        options.reporting = fontana.reporting;
         self
     }
 

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
+use crate::reporting::Crowd;
 use crate::web::failure::MirrorFailure;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
 use fontana_wire::{Hash, Toi, WebAddress};
@@ -28,6 +29,8 @@ pub struct SendReport {
     pub solved_bytes: u64,
     /// Bytes of solved blocks that were written to the scratch file.
     pub scratch_bytes: u64,
+    /// What is known of the receivers; `None` if no reports were collected.
+    pub crowd: Option<Arc<Crowd>>,
 }
 
 /// Why a reception ended.

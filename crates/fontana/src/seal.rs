@@ -33,6 +33,7 @@ pub use key::{GroupKey, GroupKeyError, GroupSeal};
 pub use opener::{PacketOpener, RejectedPackets};
 
 use cipher::InstanceCipher;
+pub(crate) use cipher::ReportCipher;
 use fontana_wire::{SealId, SealedDatagram};
 
 /// Seals the packets of one run of a sender.

@@ -16,6 +16,7 @@ mod prepared;
 mod queue;
 mod reach;
 mod renewal;
+mod reports;
 mod runner;
 mod sealing;
 mod session;

@@ -34,6 +34,12 @@ pub(crate) fn scratch_file(limit: Option<u64>) -> Option<ScratchFile> {
     })
 }
 
+/// The system's clock, in unix milliseconds.
+pub(crate) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Random bytes from the system.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];

@@ -14,6 +14,7 @@
 //! | [`membership`] | joins and leaves while another thread receives |
 //! | [`channels`] | the sockets of a session's channels |
 //! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
+//! | [`feedback`] | the return path: sockets that are opened only where reports are allowed |
 //! | [`frames`] | raw Ethernet frames, for relays |
 //! | [`thread`] | named threads, whose start may fail, and their panics as errors |
 //! | [`namespace`] | network namespaces of this process, for hosts that are threads, and a switch between them |
@@ -53,6 +54,7 @@
 pub mod channels;
 pub mod clock;
 pub mod doctor;
+pub mod feedback;
 pub mod frames;
 pub mod group;
 pub mod interface;
@@ -69,6 +71,7 @@ pub mod thread;
 
 pub use channels::Channels;
 pub use clock::{Alarm, Bell, Clock, Wake};
+pub use feedback::{CollectorSocket, FeedbackSocket};
 pub use frames::{Frame, FrameError, FrameSocket};
 pub use group::{GroupError, check_group, is_source_specific};
 pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};

@@ -10,6 +10,7 @@ use crate::units::{
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::wire::FluteVersion;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -334,6 +335,8 @@ pub(crate) struct SendArguments {
     /// the same; those whose size and time agree are not read again.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
     pub(crate) manifest: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reports: ReportArguments,
     /// Write the ticket to FILE before the first packet; for several hosts a line each
     ///
     /// FILE is replaced atomically: a program that reads it finds a whole ticket.
@@ -353,6 +356,69 @@ pub(crate) struct SendArguments {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// The options about reports of receivers.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Ask the receivers for reports: which of them are complete, and which have failed
+    ///
+    /// Needs --sign. Only receivers with `fontana recv --report` and a ticket that names the key
+    /// answer, with UDP packets to ADDRESS:PORT of this host. The default is the address that
+    /// packets are sent from, and any free port. See docs/reports.md.
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
+    pub(crate) reports: Option<Option<SocketAddr>>,
+    /// Expect this many receivers, or those that FILE names; otherwise end with exit code 9
+    ///
+    /// FILE has a line for each receiver: its label (recv --name), and perhaps ed25519:KEY, the key
+    /// with which it signs (recv --identity). The exit code is 0 only if all of them are complete
+    /// and verified. A file whose name is a number: ./12.
+    #[arg(long, value_name = "FILE|COUNT", value_parser = parse_expect, requires = "reports",
+          value_hint = ValueHint::FilePath)]
+    pub(crate) expect: Option<ExpectArgument>,
+    /// End when all expected receivers are complete
+    #[arg(long, requires = "expect", conflicts_with = "duration")]
+    pub(crate) until_complete: bool,
+    /// With --until-complete: end after this time in any case: 90, 90s, 10m, 2h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "until_complete")]
+    pub(crate) deadline: Option<Duration>,
+    /// Count receivers as complete although nothing authenticates their reports
+    ///
+    /// Any host that can reach this one can then claim to be a receiver. Not needed with
+    /// --group-key, or with a key in every line of the file of --expect.
+    #[arg(long, requires = "expect")]
+    pub(crate) trust_unauthenticated_reports: bool,
+    /// Write the state of all receivers to FILE once a second, as JSON
+    ///
+    /// FILE is replaced atomically. It has the fields of the events `roll_call` and `report`
+    /// (docs/events.md).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "reports")]
+    pub(crate) status_file: Option<PathBuf>,
+    /// Run PROGRAM when all expected receivers are complete
+    ///
+    /// Takes the rest of the command line as PROGRAM and its arguments, without a shell. If it
+    /// fails, the exit code is 5.
+    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
+          requires = "expect", value_hint = ValueHint::ExecutablePath)]
+    pub(crate) exec_complete: Vec<OsString>,
+}
+
+/// The receivers that are expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ExpectArgument {
+    Count(u32),
+    File(PathBuf),
+}
+
+fn parse_expect(text: &str) -> Result<ExpectArgument, String> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.is_empty() {
+        return Ok(ExpectArgument::File(PathBuf::from(text)));
+    }
+    match text.parse() {
+        Ok(count @ 1..=1_000_000) => Ok(ExpectArgument::Count(count)),
+        _ => Err("expect 1 to 1000000 receivers".to_owned()),
+    }
 }
 
 impl SendArguments {

@@ -11,10 +11,11 @@ use crate::sandbox::files::{self, ConfineError, Enforcement, Right, Rule, Tcp};
 use crate::sandbox::helper::Helper;
 use crate::sandbox::network;
 use fontana::Outcome;
-use fontana::net::{InterfaceSelector, Interfaces};
+use fontana::net::{FeedbackSocket, InterfaceSelector, Interfaces, IpVersion};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// What the C library reads to resolve a name.
@@ -32,6 +33,9 @@ pub(super) struct Sandbox<'a> {
     arguments: &'a ReceiveArguments,
     interface: Option<InterfaceSelector>,
     hook: Option<Hook<'a>>,
+    /// The socket that reports are sent from.
+    feedback: Option<FeedbackSocket>,
+    network: Network,
     /// A file that will be created, and that the receiver deletes if its disk has no room.
     new_file: Option<PathBuf>,
 }
@@ -46,7 +50,8 @@ impl<'a> Sandbox<'a> {
         if arguments.one_way && arguments.named.is_none() {
             refuse_names(&arguments.group)?;
         }
-        let interface = if arguments.one_way { default_interface(arguments) } else { None };
+        let is_limited = arguments.one_way || arguments.report;
+        let interface = if is_limited { default_interface(arguments) } else { None };
         let hook = Hook::start(arguments)?;
         if arguments.one_way {
             network::refuse_sending().map_err(|why| {
@@ -54,14 +59,25 @@ impl<'a> Sandbox<'a> {
                 Failure::new(Outcome::Usage, message, "a kernel with seccomp filters can")
             })?;
         }
+        let feedback = arguments.report.then(|| open_feedback(arguments)).transpose()?;
+        let network = match &feedback {
+            _ if arguments.one_way => Network::ReceiveOnly,
+            Some(socket) if !arguments.no_sandbox => limit_to(socket, arguments.sandbox)?,
+            _ => Network::Open,
+        };
         let to = arguments.to.as_deref().filter(|path| *path != Path::new("-"));
         let new_file = to.filter(|path| !path.exists()).map(Path::to_owned);
-        Ok(Self { arguments, interface, hook, new_file })
+        Ok(Self { arguments, interface, hook, feedback, network, new_file })
     }
 
     /// The interface to use if neither the arguments nor the ticket say which.
     pub(super) fn interface(&self) -> Option<InterfaceSelector> {
         self.interface.clone()
+    }
+
+    /// The socket that reports are sent from, once.
+    pub(super) fn take_feedback(&mut self) -> Option<FeedbackSocket> {
+        self.feedback.take()
     }
 
     /// The program of `--exec`, once.
@@ -75,9 +91,9 @@ impl<'a> Sandbox<'a> {
     /// # Errors
     /// The kernel cannot, and the arguments demand it.
     pub(super) fn confine(&self, directory: &Path) -> Result<Confined, Failure> {
-        let Self { arguments, new_file, .. } = self;
+        let Self { arguments, new_file, network, .. } = self;
         mirrors::check(arguments)?;
-        let network = if arguments.one_way { Network::ReceiveOnly } else { Network::Open };
+        let network = *network;
         if arguments.no_sandbox {
             return Ok(Confined { files: Enforcement::Nothing, network, is_wanted: false });
         }
@@ -135,6 +151,8 @@ fn lacks(files: Enforcement) -> &'static str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     Open,
+    /// Datagrams are sent from the socket for reports only.
+    ReportsOnly,
     ReceiveOnly,
 }
 
@@ -155,6 +173,7 @@ impl Confined {
         };
         let network = match self.network {
             Network::Open => "open",
+            Network::ReportsOnly => "reports_only",
             Network::ReceiveOnly => "receive_only",
         };
         console.event(&Line::Sandbox { files: files.into(), network: network.into() });
@@ -208,6 +227,27 @@ impl<'a> Hook<'a> {
                 }
             },
         }
+    }
+}
+
+/// The socket that reports are sent from, of the session's address family.
+fn open_feedback(arguments: &ReceiveArguments) -> Result<FeedbackSocket, Failure> {
+    let group = arguments.ticket().map_or(Ipv4Addr::UNSPECIFIED.into(), |it| it.group);
+    FeedbackSocket::open(IpVersion::of(group)).map_err(|error| {
+        Failure::new(Outcome::Io, format!("--report: no socket can be opened: {error}"), "")
+    })
+}
+
+/// Lets the kernel refuse packets from other sockets than this one. `is_demanded`: it is an error
+/// if it cannot.
+fn limit_to(socket: &FeedbackSocket, is_demanded: bool) -> Result<Network, Failure> {
+    match network::refuse_sending_except(socket.as_fd()) {
+        Ok(()) => Ok(Network::ReportsOnly),
+        Err(why) if is_demanded => {
+            let message = format!("--sandbox: the kernel cannot refuse system calls: {why}");
+            Err(Failure::new(Outcome::Usage, message, "a kernel with seccomp filters can"))
+        }
+        Err(_) => Ok(Network::Open),
     }
 }
 

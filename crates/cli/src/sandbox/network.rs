@@ -9,6 +9,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Refuses every system call that sends a packet, or with which another process would send it:
 /// sockets that are not for UDP, `connect`, `sendmsg`, `sendmmsg`, `sendto` with a destination,
@@ -18,9 +19,25 @@ use std::collections::BTreeMap;
 /// # Errors
 /// The kernel has no seccomp, or this program has no filter for its processor.
 pub(crate) fn refuse_sending() -> Result<(), String> {
+    refuse(vec![condition(4, Length::Qword, Is::Ne, 0)?])
+}
+
+/// Refuses the same, except that datagrams may be sent from one socket, to any host. The kernel
+/// cannot compare their destinations: a system call names them by an address in memory.
+///
+/// # Errors
+/// As [`refuse_sending`].
+pub(crate) fn refuse_sending_except(socket: BorrowedFd<'_>) -> Result<(), String> {
+    let number = u64::try_from(socket.as_raw_fd()).map_err(|error| error.to_string())?;
+    let is_other = condition(0, Length::Dword, Is::Ne, number)?;
+    refuse(vec![condition(4, Length::Qword, Is::Ne, 0)?, is_other])
+}
+
+/// Refuses what sends a packet; of the calls of `sendto`, those that meet the conditions.
+fn refuse(sendto: Vec<SeccompCondition>) -> Result<(), String> {
     let mut rules = Rules::default();
     rules.refuse(call::SOCKET, other_than_udp()?);
-    rules.refuse(call::SENDTO, vec![rule(vec![condition(4, Length::Qword, Is::Ne, 0)?])?]);
+    rules.refuse(call::SENDTO, vec![rule(sendto)?]);
     for number in [call::CONNECT, call::SENDMSG, call::SENDMMSG] {
         rules.refuse(number, Vec::new());
     }

@@ -7,6 +7,7 @@ use fontana::net::Interfaces;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -192,6 +193,26 @@ fn a_thread_that_may_not_send_receives() {
     });
     assert!(sender.recv(&mut [0; 16]).is_err(), "something was sent");
     sender.send_to(b"x", before.local_addr().unwrap()).unwrap();
+}
+
+#[test]
+fn a_thread_that_may_report_sends_from_one_socket_only() {
+    let collector = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let to = collector.local_addr().unwrap();
+    let [feedback, other] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
+    on_a_thread(|| {
+        network::refuse_sending_except(feedback.as_fd()).unwrap();
+        feedback.send_to(b"a report", to).unwrap();
+        assert!(refused(feedback.connect(to)));
+        let later = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        for socket in [&other, &later] {
+            assert!(refused(socket.send_to(b"x", to)));
+            assert!(refused(socket.connect(to)));
+        }
+        assert!(refused(UnixDatagram::unbound()));
+        let mut buffer = [0; 16];
+        assert_eq!(collector.recv(&mut buffer).unwrap(), 8);
+    });
 }
 
 #[test]

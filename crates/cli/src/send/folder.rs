@@ -1,5 +1,6 @@
 //! `fontana send --watch`: sends a new version after every change of a directory.
 
+use super::reports::ReportWatch;
 use super::{Outline, Watch, ticket_file};
 use crate::args::SendArguments;
 use crate::console::Console;
@@ -66,6 +67,7 @@ pub(super) fn run(
                     failures_shown: 0,
                     nothing_left: false,
                     time_is_up: false,
+                    reports: ReportWatch::new(arguments),
                 });
             }
             PublishEvent::Sending(event) => {

@@ -21,7 +21,8 @@ pub(super) fn write(path: &Path, tickets: &[Ticket]) -> Result<(), Failure> {
     })
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file atomically.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

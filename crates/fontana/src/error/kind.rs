@@ -78,6 +78,8 @@ pub enum ErrorKind {
     NoFurtherFiles,
     /// A session cannot both grow and have an end.
     GrowingPush,
+    /// Reports cannot be collected, or not sent.
+    Reports,
     /// There are more files than a session can describe.
     TooMuch,
     /// A file to be sent does not exist.
@@ -198,6 +200,7 @@ impl ErrorKind {
         Self::Schedule,
         Self::NoFurtherFiles,
         Self::GrowingPush,
+        Self::Reports,
         Self::TooMuch,
         Self::SourceMissing,
         Self::SourceDenied,
@@ -273,6 +276,7 @@ impl ErrorKind {
             | Self::Schedule
             | Self::NoFurtherFiles
             | Self::GrowingPush
+            | Self::Reports
             | Self::TooMuch
             | Self::NothingSelected
             | Self::NotOneFile => Outcome::Usage,
@@ -359,6 +363,7 @@ impl SetupError {
             Self::Schedule { .. } => ErrorKind::Schedule,
             Self::NoFurtherFiles(_) => ErrorKind::NoFurtherFiles,
             Self::GrowingPush => ErrorKind::GrowingPush,
+            Self::Reports { .. } => ErrorKind::Reports,
             Self::TooMuch(_) => ErrorKind::TooMuch,
         }
     }

@@ -8,6 +8,7 @@ use super::mirrors::Mirrors;
 use super::object::OpenedObject;
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
+use super::reporting::ReportStage;
 use super::runner::ReceiveRunner;
 use super::staging_root::StagingRoot;
 use super::target::{Target, TargetReport, TargetSetup};
@@ -18,12 +19,13 @@ use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{ReceiveEvent, ReceiveProgress};
 use crate::kept_mark::KeptMark;
+use crate::outcome::Outcome;
 use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
 use crate::seal::{GroupKey, PacketOpener, RejectedPackets};
 use crate::versions::Versions;
 use crate::web::client::Trust;
-use crossbeam_channel::{Receiver as ChannelReceiver, never, select_biased};
+use crossbeam_channel::{Receiver as ChannelReceiver, RecvTimeoutError, never, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
     Channels, Clock, PanicError, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
@@ -34,7 +36,7 @@ use fontana_proto::{
     SubscriptionLimits, Verified,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
-use fontana_wire::{Hash, Manifest, StreamIndex};
+use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -104,6 +106,7 @@ pub(super) fn run(
     if trust.is_some() {
         receiver.track_source_symbols();
     }
+    let reporting = ReportStage::new(&options)?;
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -148,6 +151,9 @@ pub(super) fn run(
             loss: LocalLoss::default(),
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
+            reporting,
+            stays_on_base: false,
+            final_progress: None,
             outcome: Results::default(),
             mirrors: Mirrors::start(&options, trust.as_ref(), manifest_limits)?,
             emit,
@@ -229,6 +235,12 @@ struct DecidingThread<'a, 'b> {
     /// Checks packets, if the group has a key.
     opening: Option<Opening>,
     losing: Option<Losing>,
+    /// Answers roll calls, if the user allows it.
+    reporting: Option<ReportStage>,
+    /// The endpoint has left channel 0, whose roll calls are still received.
+    stays_on_base: bool,
+    /// Set when the reception is over. Reports may be sent for some time after it.
+    final_progress: Option<ReceiveProgress>,
     outcome: Results,
     mirrors: Option<Mirrors>,
     emit: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
@@ -335,14 +347,19 @@ impl DecidingThread<'_, '_> {
             } else {
                 None
             };
+            self.report();
             if let Some(over) = over {
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
+                self.final_progress = Some(progress);
+                self.report_end(over, stop, rx, options);
                 return Ok(over);
             }
             let due = self.core.endpoint.poll_timeout();
+            let report_due = self.reporting.as_ref().and_then(ReportStage::poll_timeout);
+            let next = due.into_iter().chain(report_due).min();
             let patience =
-                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+                next.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
             let mirrors = self.mirrors.as_ref().map_or_else(never, |own| own.reports().clone());
             // Finished work first: it frees memory and decides when to stop listening.
             select_biased! {
@@ -404,6 +421,10 @@ impl DecidingThread<'_, '_> {
     }
 
     fn handle_batch(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
+        let now = self.now();
+        if let Some(reporting) = &mut self.reporting {
+            reporting.take(now, batch);
+        }
         self.core.endpoint.handle_datagrams(self.now(), batch);
         self.poll(batch)
     }
@@ -426,6 +447,10 @@ impl DecidingThread<'_, '_> {
 
     /// A session continues without a channel that cannot be joined, but not without channel 0.
     fn join(&mut self, channel: u8) -> Result<(), Error> {
+        if channel == 0 && std::mem::take(&mut self.stays_on_base) {
+            self.joined.insert(channel);
+            return Ok(());
+        }
         // The head may declare more channels than the ticket allows; those are ignored.
         let group = self.listening.as_ref().and_then(|listening| listening.group(channel));
         let Some(config) = group else {
@@ -447,10 +472,64 @@ impl DecidingThread<'_, '_> {
 
     /// Drops what is waiting in the socket of a channel that is left.
     fn leave(&mut self, channel: u8) {
-        if self.listening.as_ref().is_some_and(|listening| listening.group(channel).is_some()) {
+        self.joined.remove(&channel);
+        let group = self.listening.as_ref().and_then(|listening| listening.group(channel));
+        if channel == 0 && self.reporting.is_some() {
+            self.stays_on_base = true;
+        } else if group.is_some() {
             self.channels.leave(channel);
         }
-        self.joined.remove(&channel);
+    }
+
+    /// Sends the report that is due, if one is.
+    fn report(&mut self) {
+        let now = self.now();
+        let Some(mut reporting) = self.reporting.take() else { return };
+        if let Some(to) = reporting.poll(now, || self.progress()) {
+            (self.emit)(ReceiveEvent::Reporting { to });
+        }
+        self.reporting = Some(reporting);
+    }
+
+    /// Reports how the reception has ended, until the collector knows it.
+    fn report_end(
+        &mut self,
+        over: Over,
+        stop: &CancellationToken,
+        rx: &ReceiveThread,
+        options: &ReceiveOptions,
+    ) {
+        let (elapsed, outcome) = (self.elapsed(), self.outcome.outcome(over));
+        let Some(reporting) = &mut self.reporting else { return };
+        let exit_code = options.reporting.as_ref().map_or(0, |it| (it.exit_code)(outcome));
+        let state = match (&self.outcome.manifest, outcome) {
+            (Some(manifest), Outcome::Complete) => {
+                ReceiverState::Complete { manifest: manifest.hash }
+            }
+            _ => ReceiverState::Failed { exit_code },
+        };
+        reporting.set_final(state, elapsed);
+        while !stop.is_cancelled()
+            && self.reporting.as_ref().is_some_and(|it| it.waits(self.elapsed()))
+        {
+            self.report();
+            let due = self.reporting.as_ref().and_then(ReportStage::poll_timeout);
+            let patience =
+                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+            match rx.batches().recv_timeout(patience) {
+                Ok(mut batch) => {
+                    if let Some(opening) = &mut self.opening {
+                        opening.open(&mut batch);
+                    }
+                    let now = self.now();
+                    if let Some(reporting) = &mut self.reporting {
+                        reporting.take(now, &batch.as_datagrams());
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
     }
 
     fn on_worker(&mut self, report: WorkerReport) {
@@ -558,7 +637,7 @@ impl DecidingThread<'_, '_> {
     }
 
     fn result(mut self, over: Over) -> ReceptionResult {
-        let progress = self.progress();
+        let progress = self.final_progress.take().unwrap_or_else(|| self.progress());
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
         self.outcome.mirrors = self.mirrors.as_ref().map(Mirrors::report).unwrap_or_default();

@@ -3,6 +3,7 @@
 use crate::addressing::Addressing;
 use crate::memory;
 use crate::memory::{ReceiverMemory, UnlistedMemory};
+use crate::reporting::Reporting;
 use crate::seal::GroupKey;
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
@@ -82,6 +83,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) window: u64,
     /// The key of the group: other packets are dropped.
     pub(crate) group_key: Option<GroupKey>,
+    /// Report to the sender, if it asks.
+    pub(crate) reporting: Option<Reporting>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Web servers that have the files.
@@ -132,6 +135,7 @@ impl ReceiveOptions {
             give_up_after_silence: None,
             window: ReceiverLimits::default().max_stream_window_bytes,
             group_key: None,
+            reporting: None,
             simulated_loss: None,
             mirrors: Vec::new(),
             has_group: true,

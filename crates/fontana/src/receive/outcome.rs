@@ -58,6 +58,32 @@ impl Results {
         of(Scope::Object(toi)).or_else(|| of(Scope::Session)).cloned()
     }
 
+    /// Where a stream broke off, if that is a failure of its own.
+    fn broken(&self) -> Option<(u64, StreamBreak)> {
+        self.broken.filter(|(_, reason)| *reason != StreamBreak::Failed)
+    }
+
+    /// The outcome of a reception that ends now, but for streams.
+    pub(super) fn outcome(&self, over: Over) -> Outcome {
+        let start = self.start(over, false);
+        self.failures.values().fold(start, |outcome, error| outcome.worst(error.outcome()))
+    }
+
+    /// The outcome before the failures are considered. `broke_off`: a stream did.
+    fn start(&self, over: Over, broke_off: bool) -> Outcome {
+        let has_failures = !self.failures.is_empty() || broke_off;
+        match over {
+            Over::Complete | Over::NothingNew => Outcome::Complete,
+            Over::Superseded | Over::Closed => Outcome::Incomplete,
+            Over::Interrupted | Over::ConsumerGone => Outcome::Interrupted,
+            Over::TimeUp | Over::NoMirrors if self.accepted.is_some() => Outcome::Incomplete,
+            Over::TimeUp | Over::NoMirrors | Over::Hopeless => outcome_of_silence(&self.rejections),
+            // An object was given up: the failures give the reason, or a block was corrupt.
+            Over::GivenUp if !has_failures || self.poisoned => Outcome::VerificationFailed,
+            Over::GivenUp => Outcome::Complete,
+        }
+    }
+
     /// The report.
     pub(super) fn summary(
         self,
@@ -65,6 +91,8 @@ impl Results {
         progress: ReceiveProgress,
         delivered: Option<u64>,
     ) -> ReceiveReport {
+        let broken = self.broken();
+        let start = self.start(over, broken.is_some());
         let closed_by_consumer = over == Over::ConsumerGone;
         let delivery = delivered.map(|bytes| Delivery { bytes, closed_by_consumer });
         let Results {
@@ -72,8 +100,6 @@ impl Results {
             manifest,
             objects,
             bytes,
-            poisoned,
-            broken,
             failures,
             rejections,
             table,
@@ -85,20 +111,9 @@ impl Results {
         let delivered = delivery.map_or(0, |delivery| delivery.bytes);
         failures.extend(
             broken
-                .filter(|(_, reason)| *reason != StreamBreak::Failed)
                 .map(|(missing, reason)| TransferError::StreamBroken { delivered, missing, reason })
                 .map(|error| Arc::new(error.into())),
         );
-        let start = match over {
-            Over::Complete | Over::NothingNew => Outcome::Complete,
-            Over::Superseded | Over::Closed => Outcome::Incomplete,
-            Over::Interrupted | Over::ConsumerGone => Outcome::Interrupted,
-            Over::TimeUp | Over::NoMirrors if accepted.is_some() => Outcome::Incomplete,
-            Over::TimeUp | Over::NoMirrors | Over::Hopeless => outcome_of_silence(&rejections),
-            // An object was given up: the failures give the reason, or a block was corrupt.
-            Over::GivenUp if failures.is_empty() || poisoned => Outcome::VerificationFailed,
-            Over::GivenUp => Outcome::Complete,
-        };
         let outcome = failures.iter().fold(start, |outcome, error| outcome.worst(error.outcome()));
         let ended = match over {
             Over::Complete | Over::GivenUp => Ended::Done,

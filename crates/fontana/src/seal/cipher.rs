@@ -1,21 +1,54 @@
 //! AES-128-GCM under a key that HKDF-SHA256 (RFC 5869) derives for one run of a sender.
 
 use super::key::GroupKey;
-use fontana_wire::{PacketSeal, SealId, SealNonce, TAG_BYTES};
+use fontana_wire::{PacketSeal, ReceiverId, SealId, SealNonce, TAG_BYTES};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 
 /// What the derived key is for (RFC 5869, section 3.2).
 const INFO: &[u8] = b"fontana group 1";
+/// The same of the reports of one receiver; its id follows.
+const REPORT_INFO: &[u8] = b"fontana report 1";
 
 /// The cipher of one run of a sender.
 pub(super) struct InstanceCipher(LessSafeKey);
 
+/// The cipher of the reports of one receiver to one run of a sender.
+pub(crate) struct ReportCipher(InstanceCipher);
+
+impl ReportCipher {
+    /// The cipher of the reports of `receiver` to the run with this id.
+    pub(crate) fn derive(key: &GroupKey, id: SealId, receiver: ReceiverId) -> Self {
+        Self(InstanceCipher::expand(key, id, &[REPORT_INFO, &receiver.0]))
+    }
+}
+
+impl PacketSeal for ReportCipher {
+    fn seal(&self, nonce: SealNonce, authenticated: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
+        self.0.seal(nonce, authenticated, text)
+    }
+
+    fn open(
+        &self,
+        nonce: SealNonce,
+        authenticated: &[u8],
+        text: &mut [u8],
+        tag: [u8; TAG_BYTES],
+    ) -> bool {
+        self.0.open(nonce, authenticated, text, tag)
+    }
+}
+
 impl InstanceCipher {
     /// The cipher of the run with this id.
-    pub(super) fn derive(key: &GroupKey, SealId(id): SealId) -> Self {
+    pub(super) fn derive(key: &GroupKey, id: SealId) -> Self {
+        Self::expand(key, id, &[INFO])
+    }
+
+    /// The cipher whose key is for what `info` says.
+    fn expand(key: &GroupKey, SealId(id): SealId, info: &[&[u8]]) -> Self {
         let pseudorandom = Salt::new(HKDF_SHA256, &id).extract(key.bytes());
-        match pseudorandom.expand(&[INFO], &AES_128_GCM) {
+        match pseudorandom.expand(info, &AES_128_GCM) {
             Ok(key) => Self(LessSafeKey::new(UnboundKey::from(key))),
             Err(_) => unreachable!("HKDF-SHA256 expands to 16 bytes"),
         }
@@ -55,6 +88,7 @@ impl PacketSeal for InstanceCipher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_wire::ReportDatagram;
 
     const CIPHERTEXT: &str = "f48e6e3c48329495";
     const TAG: &str = "6ab29706e530a98f4bd508e050dab2ba";
@@ -63,6 +97,29 @@ mod tests {
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<_> = text.chars().filter_map(|c| c.to_digit(16)).collect();
         digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+    }
+
+    /// The example of the page was computed with the Python package `cryptography`.
+    #[test]
+    fn the_pages_encrypted_report_is_opened_with_the_key_of_its_receiver_only() {
+        const PAGE: &str = include_str!("../../../../docs/wire.md");
+        let (_, block) = PAGE.split_once("```text hex encrypted-report\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        let digits: Vec<_> = block.lines().filter_map(|line| line.split('|').next()).collect();
+        let bytes = hex(&digits.concat());
+        let key = GroupKey::from_bytes(std::array::from_fn(|i| i as u8));
+        let datagram = ReportDatagram::parse(&bytes).unwrap();
+        let header = datagram.header;
+        let cipher = ReportCipher::derive(&key, header.instance, header.receiver);
+        let opened = datagram.open(Some(&cipher)).unwrap();
+        assert_eq!((opened.report.label.as_str(), opened.report.kernel_drops), ("rack-1", 17));
+        assert!(opened.is_sealed && opened.counter == 6);
+        let again = opened.report.emit(header.instance, header.counter, None, Some(&cipher));
+        assert_eq!(again, bytes);
+        let other = ReportCipher::derive(&key, header.instance, ReceiverId([0xAB; 16]));
+        assert!(datagram.open(Some(&other)).is_err());
+        let packets = InstanceCipher::derive(&key, header.instance);
+        assert!(datagram.open(Some(&packets)).is_err(), "the key of packets");
     }
 
     /// Computed with the Python package `cryptography`: the keys by `HKDF(SHA256(), 16, salt,

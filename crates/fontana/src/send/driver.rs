@@ -6,14 +6,16 @@ use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
 use super::renewal::HeadRenewal;
+use super::reports::{ReportThread, Update};
 use super::runner::{Encoded, SendRunner, SentObject, Worker, WorkerQueues};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
 use crate::report::SendReport;
+use crate::reporting::Crowd;
 use crate::seal::PacketSealer;
-use crossbeam_channel::{Receiver, TryRecvError, never, unbounded};
+use crossbeam_channel::{Receiver, TryRecvError, bounded, never, unbounded};
 use fontana_net::clock::wake_promptly;
 use fontana_net::thread::spawn_scoped;
 use fontana_net::{Alarm, Clock, PanicError, SendSocket};
@@ -31,6 +33,9 @@ use std::time::Duration;
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
+/// Updates of the collecting thread that wait for the pacing thread: more reports than arrive in a
+/// second.
+const MAX_UPDATES: usize = 512;
 
 /// Everything that a session needs for sending.
 pub(super) struct Transmission {
@@ -45,6 +50,8 @@ pub(super) struct Transmission {
     /// Additions to the running session.
     pub(super) instances: Receiver<NextInstance>,
     pub(super) renewal: Option<HeadRenewal>,
+    /// Collects reports, if they are asked for.
+    pub(super) reports: Option<ReportThread>,
     /// Number of threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
@@ -65,7 +72,7 @@ pub(super) fn run(
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sealer, sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
-    let Transmission { renewal, solved, solving_window, makes_digests, .. } = transmission;
+    let Transmission { renewal, reports, solved, solving_window, makes_digests, .. } = transmission;
     let (jobs, job_queue) = unbounded();
     let (blocks, block_queue) = unbounded();
     let (finished, encoded) = unbounded();
@@ -87,6 +94,16 @@ pub(super) fn run(
             spawn_scoped(scope, "encode", move || worker.run())?;
         }
         drop((job_queue, block_queue, finished));
+        let (update, updates) = bounded(MAX_UPDATES);
+        let collects = CancellationToken::new();
+        match reports {
+            // The receiving end is dropped with the pacing thread, which ends it in any case.
+            Some(reports) => {
+                let over = collects.clone();
+                spawn_scoped(scope, "reports", move || reports.run(&update, &over))?;
+            }
+            None => drop(update),
+        }
         let runner = SendRunner::new(encoders, queues, spare_bytes, solving_window)
             .making_digests(makes_digests);
         let thread = PacingThread {
@@ -97,6 +114,9 @@ pub(super) fn run(
             source_symbols,
             instances,
             renewal,
+            updates,
+            collects,
+            crowd: None,
             solved,
             ended: false,
         };
@@ -114,6 +134,12 @@ struct PacingThread {
     source_symbols: u64,
     instances: Receiver<NextInstance>,
     renewal: Option<HeadRenewal>,
+    /// From the collecting thread; disconnected without one.
+    updates: Receiver<Update>,
+    /// Ends the collecting thread.
+    collects: CancellationToken,
+    /// What is known of the receivers.
+    crowd: Option<Arc<Crowd>>,
     solved: Arc<SolvedStore>,
     ended: bool,
 }
@@ -134,6 +160,9 @@ impl PacingThread {
                 self.core.endpoint.extend(&next.objects, next.control);
             }
             self.take_encoded(&encoded)?;
+            for update in self.updates.clone().try_iter() {
+                self.take_update(update, emit);
+            }
             self.poll(now)?;
             let elapsed = Duration::from_nanos(now.as_nanos());
             if let Some(head) = self.renewal.as_mut().and_then(|renewal| renewal.poll(elapsed)) {
@@ -152,6 +181,11 @@ impl PacingThread {
             if over {
                 let interrupted = stop.is_cancelled() && !self.ended;
                 let failure = emitted.end(&self.queue, elapsed, emit);
+                // What receivers have reported until now, at the end.
+                self.collects.cancel();
+                for update in self.updates.clone() {
+                    self.take_update(update, emit);
+                }
                 return Ok(self.report(interrupted, elapsed, failure));
             }
             self.wait();
@@ -180,6 +214,19 @@ impl PacingThread {
                     return Ok(());
                 }
             }
+        }
+    }
+
+    /// Sends a roll call, or emits what receivers have reported.
+    fn take_update(&mut self, update: Update, emit: &mut dyn FnMut(SendEvent)) {
+        match update {
+            Update::RollCall(object) => self.core.endpoint.announce(*object),
+            Update::Report(status) => emit(SendEvent::Report(status)),
+            Update::Crowd(crowd) => {
+                self.crowd = Some(Arc::clone(&crowd));
+                emit(SendEvent::Crowd(crowd));
+            }
+            Update::Over => self.ended = true,
         }
     }
 
@@ -252,9 +299,13 @@ impl PacingThread {
         let mut failures = self.core.runner.failures().to_vec();
         failures.extend(failure);
         let outcome = failures.iter().fold(start, |o, error| o.worst(error.outcome()));
+        let summary = self.crowd.as_ref().map(|crowd| &crowd.summary);
+        let lacks = summary.is_some_and(|s| s.expected.is_some() && !s.is_as_expected());
+        let outcome = if lacks { outcome.worst(Outcome::ReceiversIncomplete) } else { outcome };
         let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
         let (solved_bytes, scratch_bytes) =
             (self.solved.solved_bytes(), self.solved.scratch_bytes());
-        SendReport { outcome, elapsed, stats, lost, failures, solved_bytes, scratch_bytes }
+        let crowd = self.crowd;
+        SendReport { outcome, elapsed, stats, lost, failures, solved_bytes, scratch_bytes, crowd }
     }
 }

@@ -9,6 +9,7 @@ use super::egress::Egress;
 use super::number::HeldNumber;
 use super::options::SendOptions;
 use super::order::Layout;
+use super::reports::ReportThread;
 use super::runner::EncoderPool;
 use super::sealing::Sealing;
 use crate::cancellation::CancellationToken;
@@ -118,6 +119,8 @@ impl PreparedSender {
         });
         let local = socket.local_address().ip();
         let ticket = ticket(&options, local, tsi, manifest_hash);
+        let reports =
+            ReportThread::prepare(&options, instance, &ticket, manifest_hash, local, symbol_size)?;
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) =
             plan(&options, &content, symbol_size, congestion_control.channel_count(), &shares)?;
@@ -165,6 +168,7 @@ impl PreparedSender {
             encoders,
             instances,
             renewal,
+            reports,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
             spare_bytes: layout.round_bytes,

@@ -376,6 +376,7 @@ impl PacingThread {
             failures: self.failures,
             solved_bytes: 0,
             scratch_bytes: 0,
+            crowd: None,
         }
     }
 }

@@ -1,0 +1,357 @@
+//! `fontana send --reports`: which receivers are expected, and what they report.
+
+use super::ticket_file;
+use crate::args::{ExpectArgument, SendArguments, SessionFormat};
+use crate::console::Console;
+use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile, rounded};
+use crate::failure::Failure;
+use crate::units::Count;
+use fontana::reports::{
+    CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
+};
+use fontana::wire::{PublicKey, ReceiverLabel, ReceiverState};
+use fontana::{Crowd, Outcome, ReportCollection};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Largest file of `--expect`: 65 536 lines of a label and a key.
+const MAX_EXPECT_BYTES: u64 = 16 << 20;
+/// Receivers that a file of `--expect` names, at most: as many as a sender remembers.
+const MAX_EXPECTED: usize = 1 << 16;
+/// Names that are listed at the end on a terminal.
+const MAX_LISTED: usize = 100;
+
+/// The options of `--reports`; `None` without it.
+pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
+    let Some(address) = arguments.reports.reports else { return Ok(None) };
+    if arguments.format() != SessionFormat::Fontana {
+        let message = "--reports with plain FLUTE or FCAST, whose receivers know no roll calls";
+        return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+    }
+    let mut collection = ReportCollection::default();
+    collection.address = address;
+    collection.expected = match &arguments.reports.expect {
+        None => Expected::Anyone,
+        Some(ExpectArgument::Count(count)) => Expected::Count(*count),
+        Some(ExpectArgument::File(path)) => Expected::Named(read(path)?),
+    };
+    collection.until_complete = arguments.reports.until_complete;
+    collection.deadline = arguments.reports.deadline;
+    collection.trust_unauthenticated = arguments.reports.trust_unauthenticated_reports;
+    let is_signed = matches!(&collection.expected, Expected::Named(list)
+        if list.iter().all(|receiver| receiver.key.is_some()));
+    if arguments.reports.expect.is_some()
+        && arguments.group_key.is_none()
+        && !is_signed
+        && !collection.trust_unauthenticated
+    {
+        let message = "--expect, and nothing authenticates the reports: any host could send them";
+        let hint = "give all a group key: --group-key\nor a key to each receiver (recv --identity) \
+                    and its line of the file: LABEL ed25519:KEY\nor accept that: \
+                    --trust-unauthenticated-reports";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
+    Ok(Some(collection))
+}
+
+/// Reads the file of `--expect`.
+fn read(path: &Path) -> Result<Vec<ExpectedReceiver>, Failure> {
+    let refused = |message: String| {
+        let hint = "a line for each receiver: LABEL, or LABEL ed25519:KEY; # begins a comment";
+        Failure::new(Outcome::Usage, format!("--expect {path:?}: {message}"), hint)
+    };
+    let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+    if size > MAX_EXPECT_BYTES {
+        return Err(refused(format!("{size} bytes are too many")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    parse(&text).map_err(refused)
+}
+
+fn parse(text: &str) -> Result<Vec<ExpectedReceiver>, String> {
+    let (mut receivers, mut seen) = (Vec::new(), BTreeSet::new());
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let at = |error: &dyn std::fmt::Display| format!("line {}: {error}", number + 1);
+        let mut words = line.split_whitespace();
+        let Some(label) = words.next() else { continue };
+        let label: ReceiverLabel = label.parse().map_err(|error| at(&error))?;
+        let key = words.next().map(|word| {
+            let hex = word.strip_prefix("ed25519:").ok_or_else(|| at(&"a key is ed25519:KEY"))?;
+            hex.parse::<PublicKey>().map_err(|error| at(&error))
+        });
+        if words.next().is_some() {
+            return Err(at(&"more than a label and a key"));
+        }
+        if !seen.insert(label.clone()) {
+            return Err(at(&format!("{label} appears twice")));
+        }
+        receivers.push(ExpectedReceiver { label, key: key.transpose()? });
+        if receivers.len() > MAX_EXPECTED {
+            return Err(format!("more than {MAX_EXPECTED} receivers"));
+        }
+    }
+    if receivers.is_empty() {
+        return Err("it names no receiver".to_owned());
+    }
+    Ok(receivers)
+}
+
+/// Shows what receivers report.
+pub(super) struct ReportWatch<'a> {
+    arguments: &'a SendArguments,
+    /// The program of `--exec-complete`, while it runs.
+    program: Option<Child>,
+    has_run: bool,
+    outcome: Outcome,
+    /// The status file could not be written, and the user knows.
+    has_warned: bool,
+}
+
+impl<'a> ReportWatch<'a> {
+    pub(super) fn new(arguments: &'a SendArguments) -> Self {
+        let outcome = Outcome::Complete;
+        Self { arguments, program: None, has_run: false, outcome, has_warned: false }
+    }
+
+    /// Shows a receiver's new state.
+    pub(super) fn show_report(status: &ReceiverStatus, console: &Console) {
+        console.event(&SendEvent::Report(ReportedReceiver::new(status)));
+        let name = name_of(status);
+        match status.report.state {
+            ReceiverState::Receiving => console.note(format_args!("{name} receives")),
+            ReceiverState::Complete { .. } => console.note(format_args!("{name} is complete")),
+            ReceiverState::Failed { exit_code } => {
+                console.say(format_args!("{name} has failed with exit code {exit_code}"));
+            }
+        }
+        if status.is_contradictory {
+            console.say(format_args!("{name} contradicts itself, and does not count as complete"));
+        }
+    }
+
+    /// Shows all receivers together, once a second.
+    pub(super) fn show_crowd(&mut self, crowd: &Crowd, console: &Console) {
+        console.event(&SendEvent::RollCall(RollCallCounts::new(crowd)));
+        if let Some(path) = &self.arguments.reports.status_file {
+            let written = ticket_file::replace(path, StatusFile::new(crowd).to_text().as_bytes());
+            if let Err(error) = written
+                && !std::mem::replace(&mut self.has_warned, true)
+            {
+                let message = format!("cannot write the status to {path:?}: {error}");
+                console.warning(&message, "the session goes on");
+            }
+        }
+        if crowd.summary.is_as_expected() && !std::mem::replace(&mut self.has_run, true) {
+            self.start_program(console);
+        }
+    }
+
+    fn start_program(&mut self, console: &Console) {
+        let Some((program, words)) = self.arguments.reports.exec_complete.split_first() else {
+            return;
+        };
+        let started = Command::new(program)
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(io::stderr()))
+            .spawn();
+        match started {
+            Ok(child) => self.program = Some(child),
+            Err(error) => self.fail(program, &format!("cannot be started: {error}"), console),
+        }
+    }
+
+    fn fail(&mut self, program: &OsString, how: &str, console: &Console) {
+        let message = format!("--exec-complete {program:?} {how}");
+        let hint = "all expected receivers are complete";
+        console.failure(&Failure::new(Outcome::Io, message, hint));
+        self.outcome = Outcome::Io;
+    }
+
+    /// Shows the end, and waits for the program. Returns its outcome.
+    pub(super) fn conclude(mut self, crowd: &Crowd, console: &Console) -> Outcome {
+        // The last state may not have been shown.
+        self.show_crowd(crowd, console);
+        let summary = &crowd.summary;
+        for missing in &summary.missing {
+            console.event(&SendEvent::Missing {
+                label: missing.label.to_string(),
+                state: state_word(missing.state).into(),
+                code: failed_code(missing.state),
+            });
+        }
+        console.say(sentence(summary));
+        for missing in summary.missing.iter().take(MAX_LISTED) {
+            console.say(format_args!("  {}: {}", missing.label, explain(missing)));
+        }
+        if let Some(more) = summary.missing.len().checked_sub(MAX_LISTED).filter(|&more| more > 0) {
+            console.say(format_args!("  and {more} more; all of them: --json"));
+        }
+        if !crowd.is_authenticated && summary.known > 0 {
+            console.say("nothing authenticates these reports: any host could have sent them");
+        }
+        if let Some(mut child) = self.program.take() {
+            let program = self.arguments.reports.exec_complete.first().cloned().unwrap_or_default();
+            match child.wait() {
+                Ok(status) if status.success() => {}
+                Ok(status) => {
+                    let how = match (status.code(), status.signal()) {
+                        (Some(code), _) => format!("failed: exit code {code}"),
+                        (None, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
+                    };
+                    self.fail(&program, &how, console);
+                }
+                Err(error) => self.fail(&program, &error.to_string(), console),
+            }
+        }
+        self.outcome
+    }
+}
+
+/// `12 of 50 expected receivers are complete, 2 have failed, 3 never reported`.
+fn sentence(summary: &CrowdSummary) -> String {
+    let complete = summary.complete;
+    let start = match summary.expected {
+        Some(expected) => {
+            format!("{complete} of {} complete", Count(expected, "expected receiver"))
+        }
+        None => format!("{complete} of {} complete", Count(summary.known, "receiver")),
+    };
+    let never = match summary.expected {
+        Some(_) if !summary.missing.is_empty() => {
+            let never = |missing: &&MissingReceiver| missing.state == ExpectedState::NeverHeard;
+            summary.missing.iter().filter(never).count() as u64
+        }
+        _ => summary.never_heard(),
+    };
+    let mut text = format!("{start}, {} failed", summary.failed);
+    if summary.expected.is_some() {
+        text.push_str(&format!(", {never} never heard of"));
+    }
+    text
+}
+
+fn name_of(status: &ReceiverStatus) -> String {
+    match status.report.label.is_empty() {
+        true => format!("receiver {}", status.report.receiver),
+        false => status.report.label.to_string(),
+    }
+}
+
+fn explain(missing: &MissingReceiver) -> String {
+    match missing.state {
+        ExpectedState::NeverHeard => "has never reported".to_owned(),
+        ExpectedState::Reported(ReceiverState::Receiving) => {
+            "received when it reported last".to_owned()
+        }
+        ExpectedState::Reported(ReceiverState::Failed { exit_code }) => {
+            format!("has failed with exit code {exit_code}")
+        }
+        ExpectedState::Reported(ReceiverState::Complete { .. }) => "is complete".to_owned(),
+        ExpectedState::OtherContent => "is complete, with other content".to_owned(),
+        ExpectedState::Contradictory => {
+            "several receivers report under this name, or one contradicts itself".to_owned()
+        }
+    }
+}
+
+fn state_word(state: ExpectedState) -> &'static str {
+    match state {
+        ExpectedState::NeverHeard => "never_heard",
+        ExpectedState::Reported(state) => reported_word(state),
+        ExpectedState::OtherContent => "other_content",
+        ExpectedState::Contradictory => "contradictory",
+    }
+}
+
+fn reported_word(state: ReceiverState) -> &'static str {
+    match state {
+        ReceiverState::Receiving => "receiving",
+        ReceiverState::Complete { .. } => "complete",
+        ReceiverState::Failed { .. } => "failed",
+    }
+}
+
+fn failed_code(state: ExpectedState) -> Option<u8> {
+    match state {
+        ExpectedState::Reported(ReceiverState::Failed { exit_code }) => Some(exit_code),
+        _ => None,
+    }
+}
+
+impl ReportedReceiver {
+    fn new(status: &ReceiverStatus) -> Self {
+        let report = &status.report;
+        Self {
+            receiver: report.receiver.to_string(),
+            label: report.label.to_string(),
+            state: reported_word(report.state).into(),
+            code: failed_code(ExpectedState::Reported(report.state)),
+            percent: f64::from(report.permille) / 10.0,
+            symbols_wanted: report.symbols_lacking,
+            loss: rounded(f64::from(report.loss_ppm) / 1e6),
+            kernel_drops: report.kernel_drops,
+            channels: report.channels,
+            seconds: f64::from(report.seconds),
+            signed: status.is_signed,
+            contradictory: status.is_contradictory,
+        }
+    }
+}
+
+impl RollCallCounts {
+    fn new(crowd: &Crowd) -> Self {
+        let summary = &crowd.summary;
+        Self {
+            known: summary.known,
+            complete: summary.complete,
+            failed: summary.failed,
+            estimate: summary.estimate,
+            expected: summary.expected,
+            ignored: summary.ignored,
+            authenticated: crowd.is_authenticated,
+        }
+    }
+}
+
+impl StatusFile {
+    fn new(crowd: &Crowd) -> Self {
+        Self {
+            counts: RollCallCounts::new(crowd),
+            missing: crowd.summary.missing.iter().map(|it| it.label.to_string()).collect(),
+            receivers: crowd.receivers.iter().map(ReportedReceiver::new).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_expected_receivers_has_labels_keys_and_comments() {
+        let key = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+        let text = format!("# racks\n\nrack-1.example\nrack-2 ed25519:{key} # with a key\n");
+        let receivers = parse(&text).unwrap();
+        assert_eq!(receivers[0].label.as_str(), "rack-1.example");
+        assert_eq!(receivers[0].key, None);
+        assert_eq!(receivers[1].key, Some(key.parse().unwrap()));
+        for (bad, why) in [
+            ("", "names no receiver"),
+            ("# only a comment", "names no receiver"),
+            ("a\nb\na\n", "line 3: a appears twice"),
+            ("a ed25519:12\n", "line 1: not a key"),
+            ("a 12\n", "line 1: a key is ed25519:KEY"),
+            ("ok\nn\u{e4}me\n", "line 2: a label has at most 63"),
+            (&format!("a ed25519:{key} b"), "more than a label and a key"),
+        ] {
+            let error = parse(bad).unwrap_err();
+            assert!(error.contains(why), "{bad:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The reports of a receiver: roll calls among the received datagrams are checked, and answered
+//! when it is this receiver's turn.
+
+use super::options::ReceiveOptions;
+use crate::error::{Error, SetupError};
+use crate::event::ReceiveProgress;
+use crate::reporting::Reporting;
+use crate::seal::{GroupKey, ReportCipher};
+use crate::system;
+use fontana_fec::EncodingId;
+use fontana_proto::report::{DueReport, Reporter, RollCallGate, RollCallRefusal};
+use fontana_proto::{DatagramBatch, Instant};
+use fontana_wire::{Packet, ReceiverId, ReceiverReport, ReceiverState, RollCall, Toi};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Longest wait of a receiver that has ended for its first roll call: six of them.
+const FIRST_CALL: Duration = Duration::from_secs(3);
+/// Longest wait for another roll call after the last one: the sender has ended.
+const NEXT_CALL: Duration = Duration::from_secs(5);
+/// Longest wait until the collector knows the final state: 100 000 receivers take eight minutes.
+const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+
+/// What a receiver reports, and when.
+pub(super) struct ReportStage {
+    options: Reporting,
+    group_key: Option<GroupKey>,
+    gate: RollCallGate,
+    reporter: Reporter,
+    receiver: ReceiverId,
+    started_unix_ms: u64,
+    state: ReceiverState,
+    /// When the final state was set.
+    ended_at: Option<Duration>,
+    /// When the last roll call arrived that was obeyed.
+    called_at: Option<Duration>,
+    /// The collector that was reported to last.
+    told: Option<SocketAddr>,
+    sent: u64,
+}
+
+impl ReportStage {
+    /// `None` if the options do not allow reports.
+    pub(super) fn new(options: &ReceiveOptions) -> Result<Option<Self>, Error> {
+        let Some(reporting) = &options.reporting else { return Ok(None) };
+        let needs = |needs| SetupError::Reports { needs };
+        let publisher = options
+            .expectation
+            .publisher
+            .ok_or_else(|| needs("the publisher's key, which signs what asks for them"))?;
+        let tsi = options.expectation.tsi.ok_or_else(|| needs("a session number"))?;
+        let receiver = ReceiverId(system::random_bytes()?);
+        let reporter = Reporter::new(
+            receiver,
+            reporting.label.clone(),
+            reporting.max_per_second,
+            system::random_u64()?,
+        );
+        Ok(Some(Self {
+            options: reporting.clone(),
+            group_key: options.group_key.clone(),
+            gate: RollCallGate::new(publisher, tsi),
+            reporter,
+            receiver,
+            started_unix_ms: system::unix_ms(),
+            state: ReceiverState::Receiving,
+            ended_at: None,
+            called_at: None,
+            told: None,
+            sent: 0,
+        }))
+    }
+
+    /// Looks for roll calls among the datagrams of a batch. With a group key, these were opened.
+    pub(super) fn take(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        for (_, payload) in batch.iter().filter(|(_, payload)| RollCall::may_be(payload)) {
+            let Some(symbol) = symbol_of(payload) else { continue };
+            match self.gate.check(now, system::unix_ms(), symbol) {
+                Ok(call) => {
+                    self.called_at = Some(Duration::from_nanos(now.as_nanos()));
+                    self.reporter.handle_roll_call(now, &call);
+                }
+                // Each roll call may arrive twice, from a mirror of the network.
+                Err(RollCallRefusal::Replayed) => {}
+                Err(refusal) => tracing::debug!(%refusal, "a roll call asks for nothing"),
+            }
+        }
+    }
+
+    /// Sets the state that the receiver ends with.
+    pub(super) fn set_final(&mut self, state: ReceiverState, elapsed: Duration) {
+        if self.ended_at.is_none() {
+            (self.state, self.ended_at) = (state, Some(elapsed));
+            self.reporter.set_final();
+        }
+    }
+
+    /// True while the collector should still be told of the final state.
+    pub(super) fn waits(&self, elapsed: Duration) -> bool {
+        let Some(ended_at) = self.ended_at else { return false };
+        let until = match self.called_at {
+            None => ended_at + FIRST_CALL,
+            Some(called_at) => called_at.max(ended_at) + NEXT_CALL,
+        };
+        !self.reporter.is_known() && elapsed < until.min(ended_at + LONGEST_WAIT)
+    }
+
+    /// When a report is due; `None` if none is.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.reporter.poll_timeout()
+    }
+
+    /// Sends the report that is due, if one is. Returns the collector, if it was not reported to
+    /// before.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        progress: impl FnOnce() -> ReceiveProgress,
+    ) -> Option<SocketAddr> {
+        let due = self.reporter.poll(now)?;
+        let datagram = self.datagram(due, &progress());
+        match self.options.socket.send(&datagram, due.to) {
+            Ok(()) => self.sent += 1,
+            // The next round repeats it.
+            Err(error) => tracing::debug!(%error, to = %due.to, "a report was not sent"),
+        }
+        (self.told.replace(due.to) != Some(due.to)).then_some(due.to)
+    }
+
+    fn datagram(&self, due: DueReport, progress: &ReceiveProgress) -> Vec<u8> {
+        let (wanted, lacking) = (progress.source_symbols, progress.symbols_wanted);
+        let permille = match self.state {
+            ReceiverState::Complete { .. } => 1000,
+            _ if wanted == 0 => 0,
+            _ => wanted.saturating_sub(lacking) * 1000 / wanted,
+        };
+        let loss = progress.loss().unwrap_or(0.0).clamp(0.0, 1.0);
+        let report = ReceiverReport {
+            receiver: self.receiver,
+            label: self.options.label.clone(),
+            started_unix_ms: self.started_unix_ms,
+            round: due.round,
+            state: self.state,
+            permille: permille.min(1000) as u16,
+            symbols_lacking: lacking,
+            loss_ppm: (loss * 1e6) as u32,
+            kernel_drops: progress.kernel_drops,
+            channels: progress.channels,
+            seconds: u32::try_from(progress.elapsed.as_secs()).unwrap_or(u32::MAX),
+        };
+        let key = self.group_key.as_ref();
+        let cipher = key.map(|key| ReportCipher::derive(key, due.instance, self.receiver));
+        report.emit(due.instance, due.counter, self.options.identity.as_ref(), cipher.as_ref())
+    }
+}
+
+/// The symbol of a packet with a roll call.
+fn symbol_of(datagram: &[u8]) -> Option<&[u8]> {
+    let packet = Packet::parse(datagram).ok()?;
+    if packet.header.toi != Some(Toi::ROLL_CALL) {
+        return None;
+    }
+    Some(packet.payload(EncodingId::NO_CODE).ok()??.symbol)
+}

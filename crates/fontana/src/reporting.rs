@@ -1,0 +1,98 @@
+//! Reports of receivers: the options of a sender that collects them, and of a receiver that sends
+//! them. `docs/reports.md` has the conditions under which a receiver sends.
+
+use crate::outcome::Outcome;
+use fontana_net::FeedbackSocket;
+use fontana_proto::report::{CrowdSummary, Expected, ReceiverStatus, Reporter};
+use fontana_wire::{ReceiverLabel, SecretKey};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a sender collects reports. Its session must be signed, have no end of its own
+/// ([`SendMode::OnDemand`](crate::SendMode)), and be sent from a known address.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReportCollection {
+    /// Address and port of this host to collect reports on. `None`: the address that packets are
+    /// sent from, and a port of the system's choice.
+    pub address: Option<SocketAddr>,
+    /// The receivers that are expected.
+    pub expected: Expected,
+    /// Reports that all receivers together send per second, at most: 1 to 200.
+    pub budget_per_second: u32,
+    /// End when all expected receivers are complete.
+    pub until_complete: bool,
+    /// End after this time in any case. `None`: never.
+    pub deadline: Option<Duration>,
+    /// Count expected receivers as complete although neither a group key nor signatures
+    /// authenticate their reports.
+    pub trust_unauthenticated: bool,
+}
+
+impl Default for ReportCollection {
+    fn default() -> Self {
+        Self {
+            address: None,
+            expected: Expected::Anyone,
+            budget_per_second: Self::MAX_BUDGET,
+            until_complete: false,
+            deadline: None,
+            trust_unauthenticated: false,
+        }
+    }
+}
+
+impl ReportCollection {
+    /// Largest [`budget_per_second`](Self::budget_per_second): as many receivers are acknowledged
+    /// twice in two roll calls a second of one packet.
+    pub const MAX_BUDGET: u32 = 200;
+
+    /// True if signatures authenticate the reports of all expected receivers.
+    pub(crate) fn is_signed(&self) -> bool {
+        matches!(&self.expected, Expected::Named(list)
+            if list.iter().all(|receiver| receiver.key.is_some()))
+    }
+}
+
+/// How a receiver reports. It sends only to the address in a roll call that the publisher of its
+/// ticket has signed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Reporting {
+    /// The socket to send from. The application opens it, so that it can confine itself to it.
+    pub socket: Arc<FeedbackSocket>,
+    /// The name of this receiver; may be empty.
+    pub label: ReceiverLabel,
+    /// The key that signs reports.
+    pub identity: Option<SecretKey>,
+    /// Reports per second, at most.
+    pub max_per_second: u32,
+    /// The exit code of the application for an outcome, which a failed receiver reports.
+    pub exit_code: fn(Outcome) -> u8,
+}
+
+impl Reporting {
+    /// Reporting from `socket`, without a name and a key.
+    pub fn new(socket: FeedbackSocket, exit_code: fn(Outcome) -> u8) -> Self {
+        Self {
+            socket: Arc::new(socket),
+            label: ReceiverLabel::default(),
+            identity: None,
+            max_per_second: Reporter::DEFAULT_MAX_PER_SECOND,
+            exit_code,
+        }
+    }
+}
+
+/// What a sender knows of its receivers.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Crowd {
+    /// The numbers.
+    pub summary: CrowdSummary,
+    /// The receivers that have reported.
+    pub receivers: Vec<ReceiverStatus>,
+    /// A group key or signatures authenticate the reports.
+    pub is_authenticated: bool,
+}
