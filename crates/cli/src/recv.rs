@@ -288,7 +288,7 @@ fn reporting(
     arguments: &ReceiveArguments,
     ticket: Option<&Ticket>,
     socket: FeedbackSocket,
-) -> Result<Reporting, Failure> {
+) -> Result<Box<Reporting>, Failure> {
     if ticket.is_none_or(|ticket| ticket.key.is_none()) {
         let message = "--report with a ticket that names no key: any host could ask for reports";
         let hint = "have the sender sign the session: fontana send --sign KEYFILE --reports";
@@ -300,7 +300,7 @@ fn reporting(
     if let Some(path) = &arguments.identity {
         reporting.identity = Some(key_file::read(path, key_file::KEYGEN)?);
     }
-    Ok(reporting)
+    Ok(Box::new(reporting))
 }
 
 /// Largest number of offers that are shown: an attacker can forge any number of manifests.

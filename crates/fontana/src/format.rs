@@ -173,7 +173,7 @@ pub struct FontanaReception {
     pub group_key: Option<GroupKey>,
     /// Reports to the sender, if it asks in a roll call that the publisher has signed. `None`:
     /// sends nothing.
-    pub reporting: Option<Reporting>,
+    pub reporting: Option<Box<Reporting>>,
 }
 
 impl Default for FontanaReception {

@@ -75,7 +75,7 @@ fn receiver(
     reporting.identity = identity.cloned();
     let mut reception = FontanaReception::from_ticket(ticket);
     reception.group_key = group_key.cloned();
-    reception.reporting = Some(reporting);
+    reception.reporting = Some(Box::new(reporting));
     Receiver::from_ticket(ticket)
         .addressing(addressing(test))
         .format(ReceiveFormat::Fontana(reception))

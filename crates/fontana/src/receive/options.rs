@@ -84,7 +84,7 @@ pub(crate) struct ReceiveOptions {
     /// The key of the group: other packets are dropped.
     pub(crate) group_key: Option<GroupKey>,
     /// Report to the sender, if it asks.
-    pub(crate) reporting: Option<Reporting>,
+    pub(crate) reporting: Option<Box<Reporting>>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Web servers that have the files.

@@ -57,7 +57,7 @@ impl ReportStage {
             system::random_u64()?,
         );
         Ok(Some(Self {
-            options: reporting.clone(),
+            options: Reporting::clone(reporting),
             group_key: options.group_key.clone(),
             gate: RollCallGate::new(publisher, tsi),
             reporter,

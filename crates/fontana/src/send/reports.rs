@@ -1,10 +1,10 @@
 //! The thread of a sender that collects the reports of receivers, and issues the roll calls that
 //! ask for them.
 
-use super::egress::FTI_BYTES;
 use super::options::SendOptions;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
+use crate::geometry::FTI_BYTES;
 use crate::reporting::{Crowd, ReportCollection};
 use crate::seal::{GroupKey, ReportCipher};
 use crate::system;

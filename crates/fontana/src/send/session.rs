@@ -112,11 +112,7 @@ impl PreparedSender {
         let announced = Announced { instance, congestion_control: &congestion_control, records };
         let control = control_objects(&options, announced, &content, symbol_size)?;
         let ControlObjects { objects: control, renewal, manifest_hash } = control;
-        let tsi = options.tsi.unwrap_or_else(|| match &manifest_hash {
-            // 0 is not a TSI in ALC (RFC 5775, section 2.1).
-            None => Tsi(u64::from(seed as u32).max(1)),
-            Some(hash) => Tsi::of_manifest(hash),
-        });
+        let tsi = options.tsi.unwrap_or_else(|| draw_tsi(manifest_hash.as_ref(), seed));
         let local = socket.local_address().ip();
         let ticket = ticket(&options, local, tsi, manifest_hash);
         let reports =
@@ -218,6 +214,15 @@ impl PreparedSender {
             emit(SendEvent::NumberInUse { tsi });
         }
         driver::run(self.transmission, token, emit)
+    }
+}
+
+/// The number of a session, if the user gives none.
+fn draw_tsi(manifest_hash: Option<&Hash>, seed: u64) -> Tsi {
+    match manifest_hash {
+        // 0 is not a TSI in ALC (RFC 5775, section 2.1).
+        None => Tsi(u64::from(seed as u32).max(1)),
+        Some(hash) => Tsi::of_manifest(hash),
     }
 }
 
