@@ -40,6 +40,8 @@ struct Asked {
     until: Instant,
     /// When to report; `None`: it has reported in this round.
     due: Option<Instant>,
+    /// The request has ended before the report was sent.
+    is_over: bool,
 }
 
 /// Answers roll calls that were [checked](super::RollCallGate).
@@ -137,6 +139,7 @@ impl Reporter {
             turn,
             until: now + VALID,
             due,
+            is_over: false,
         });
     }
 
@@ -144,8 +147,9 @@ impl Reporter {
     pub fn poll(&mut self, now: Instant) -> Option<DueReport> {
         let is_known = self.is_known;
         let asked = self.asked.as_mut()?;
+        asked.is_over |= now > asked.until;
         let due = asked.due?.max(self.earliest);
-        if is_known || now < due || now > asked.until {
+        if is_known || now < due || asked.is_over {
             return None;
         }
         asked.due = None;
@@ -159,7 +163,7 @@ impl Reporter {
 
     /// When the next report is due; `None` if none is.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let asked = self.asked.filter(|_| !self.is_known)?;
+        let asked = self.asked.filter(|asked| !self.is_known && !asked.is_over)?;
         let due = asked.due?.max(self.earliest);
         (due <= asked.until).then_some(due)
     }
