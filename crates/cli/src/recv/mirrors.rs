@@ -58,14 +58,14 @@ pub(super) fn tell(arguments: &ReceiveArguments, console: &Console) {
     if !used.is_empty() {
         let addresses: Vec<_> = used.iter().map(WebAddress::as_str).collect();
         let count = Count(used.len() as u64, "mirror");
-        console.note(format_args!("receiving from {count}: {}", addresses.join(" ")));
+        console.say(format_args!("receiving from {count}: {}", addresses.join(" ")));
         return;
     }
     if let Some(NamedTicket::Session(ticket)) = &arguments.named
         && !ticket.web.is_empty()
     {
         let count = Count(ticket.web.len() as u64, "mirror");
-        console.note(format_args!("the ticket names {count}: to receive from there too, --web"));
+        console.say(format_args!("the ticket names {count}: to receive from there too, --web"));
     }
 }
 
