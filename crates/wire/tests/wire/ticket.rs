@@ -248,7 +248,7 @@ fn a_ticket_has_at_most_twenty_sources() {
     assert_eq!(parse(&text(20)).unwrap().sources.len(), Ticket::MAX_SOURCES);
     assert_eq!(parse(&text(21)), Err(TicketError::SourceCount { limit: 20 }));
     let endless = format!("fontana://{}", "x".repeat(1 << 20));
-    assert_eq!(parse(&endless), Err(TicketError::Size { limit: 4096 }));
+    assert_eq!(parse(&endless), Err(TicketError::Size { limit: 8192 }));
 }
 
 #[test]
