@@ -63,14 +63,14 @@ const HINTS: &[(ErrorKind, &str)] = &[
     ),
     (ErrorKind::NoSigner, "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE"),
     (
+        ErrorKind::UnsignedDigests,
+        "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE",
+    ),
+    (
         ErrorKind::OtherCertificate,
         "get one from the publisher for this manifest and this key: fontana certify",
     ),
     (ErrorKind::SealedCertificate, "leave out --group-key, or sign with the publisher's key"),
-    (
-        ErrorKind::UnsignedDigests,
-        "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE",
-    ),
     (ErrorKind::Range, ""),
     (
         ErrorKind::Schedule,
