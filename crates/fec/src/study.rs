@@ -5,6 +5,11 @@ pub use crate::bytes::xor_program::XorProgram;
 pub use crate::codes::raptorq::tables::DEGREE_BOUNDS;
 pub use crate::field::binary_field::BinaryField;
 
+/// The field GF(256) of [dispersal](crate::codes::dispersal) and RaptorQ.
+pub mod gf256 {
+    pub use crate::field::gf256::{inverse, mul};
+}
+
 /// The inner parts of [LT](crate::codes::lt).
 pub mod lt {
     pub use crate::codes::lt::degrees::Degrees;

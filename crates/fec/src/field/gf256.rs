@@ -36,7 +36,7 @@ const LOG: [u8; 256] = {
 };
 
 /// `a * b`.
-pub(crate) const fn mul(a: u8, b: u8) -> u8 {
+pub const fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
     }
@@ -44,7 +44,7 @@ pub(crate) const fn mul(a: u8, b: u8) -> u8 {
 }
 
 /// `1 / a`; 0 has no inverse and gives 1.
-pub(crate) const fn inverse(a: u8) -> u8 {
+pub const fn inverse(a: u8) -> u8 {
     EXP[255 - LOG[a as usize] as usize]
 }
 
