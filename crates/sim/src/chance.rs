@@ -1,7 +1,6 @@
 //! Random decisions by integers and comparisons alone, so that all computers draw the same.
 
 use fontana_proto::SplitMix64;
-use std::time::Duration;
 
 /// A probability, as a fraction of 2^63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,30 +33,6 @@ impl Probability {
     }
 }
 
-/// An exponentially distributed time, at most 64 times `mean`, by von Neumann's comparison of
-/// uniform numbers ("Various techniques used in connection with random digits", 1951). It needs no
-/// logarithm, whose last bit depends on the library.
-pub fn exponential(mean: Duration, random: &mut SplitMix64) -> Duration {
-    // Each rejected run adds a whole unit to the result; a run is rejected with probability 1/e.
-    for whole in 0..64_u32 {
-        let first = random.next_u64();
-        let (mut previous, mut length) = (first, 1_u32);
-        loop {
-            let next = random.next_u64();
-            if next >= previous {
-                break;
-            }
-            (previous, length) = (next, length + 1);
-        }
-        if length % 2 == 1 {
-            let units = mean.as_nanos().min(u128::from(u64::MAX));
-            let fraction = (u128::from(first) * units) >> 64;
-            return mean.saturating_mul(whole) + Duration::from_nanos(fraction as u64);
-        }
-    }
-    mean.saturating_mul(64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,18 +54,5 @@ mod tests {
         let third = Probability::new(1.0 / 3.0);
         let count = (0..90_000).filter(|_| third.draw(&mut random)).count();
         assert!((29_500..30_500).contains(&count), "{count}");
-    }
-
-    #[test]
-    fn exponential_times_have_their_mean_and_their_tail() {
-        let mut random = SplitMix64::new(3, 1);
-        let mean = Duration::from_micros(1_000);
-        let times: Vec<_> = (0..100_000).map(|_| exponential(mean, &mut random)).collect();
-        let average = times.iter().sum::<Duration>() / times.len() as u32;
-        assert!((990..1_010).contains(&average.as_micros()), "{average:?}");
-        for (multiple, expected) in [(1, 0.3679), (2, 0.1353), (4, 0.0183)] {
-            let beyond = times.iter().filter(|&&t| t > mean * multiple).count() as f64 / 1e5;
-            assert!((beyond - expected).abs() < 0.005, "{multiple}: {beyond}");
-        }
     }
 }

@@ -58,7 +58,7 @@ mod topology;
 mod trace;
 mod violation;
 
-pub use chance::{Probability, exponential};
+pub use chance::Probability;
 pub use host::{Either, Host, HostConfig, HostEvent};
 pub use link::{
     Arrival, Backlog, DropCause, Fate, Link, LinkConfig, LinkStats, LossPosition, QueueLength,

@@ -23,7 +23,7 @@
 //! assert_eq!([offer(), offer(), offer()], [Some(11), Some(12), None]);
 //! ```
 
-use crate::chance::{Probability, exponential};
+use crate::chance::Probability;
 use crate::loss::{Loss, LossModel};
 use fontana_proto::{Instant, SplitMix64};
 use std::collections::VecDeque;
@@ -299,7 +299,7 @@ impl Link {
         }
         let mut at = sent_at + self.config.delay;
         if !self.config.jitter.is_zero() {
-            at = at + exponential(self.config.jitter, random);
+            at = at + random.exponential(self.config.jitter);
         }
         at = at.max(self.last_arrival);
         let WireFaults { duplicate, reorder, held, corrupt } = self.config.faults;
