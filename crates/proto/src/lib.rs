@@ -62,6 +62,7 @@
 //! | `sender` | [`Sender`], [`StreamSender`], control objects |
 //! | `receiver` | [`Receiver`], its configuration and limits |
 //! | [`pull`] | which ranges to request of which source: mirrors in parallel |
+//! | [`feedback`] | building blocks of feedback: [`feedback::WeightCount`], [`feedback::RequestTimes`] |
 //! | [`report`] | which receivers have finished: [`report::ReportCollector`], [`report::Reporter`] |
 //! | `replay` | packets that are sent again: [`ReplayWindow`] |
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
@@ -77,6 +78,7 @@ mod counter;
 mod datagram;
 mod endpoint;
 mod event;
+pub mod feedback;
 mod job;
 mod pacer;
 mod placed;

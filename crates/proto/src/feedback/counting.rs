@@ -1,0 +1,196 @@
+//! Counting of receivers by their status packets (BMTP, section 3).
+//!
+//! The sender announces a divisor N in each data packet. A receiver of weight w answers with a
+//! status packet with probability w/N. If N is the sum of all weights, one status packet arrives
+//! per data packet. The sender measures how many arrive, and sets N accordingly.
+
+use crate::random::SplitMix64;
+
+/// The weight of a receiver that misses `missing` packets: their number, at least 1 and at most
+/// `most`.
+///
+/// The weight gives those that miss much more status packets, and so more requests. The limit stops
+/// one receiver from taking all of them.
+pub fn status_weight(missing: u64, most: u32) -> u32 {
+    u32::try_from(missing).unwrap_or(u32::MAX).min(most).max(1)
+}
+
+/// Draws whether a receiver of this weight answers a data packet that announces `divisor`. It
+/// always does if its weight is the divisor or more.
+pub fn answers(weight: u32, divisor: u32, random: &mut SplitMix64) -> bool {
+    weight >= divisor || random.below(divisor) < weight
+}
+
+/// The sender's estimate of the sum of all receivers' weights.
+///
+/// It measures over two control intervals: what is measured in the first of them still has the
+/// answers to the divisor before it.
+#[derive(Clone, Debug)]
+pub struct WeightCount {
+    divisor: u32,
+    current: Answers,
+    previous: Answers,
+}
+
+/// What was sent and answered in a control interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answers {
+    statuses: u64,
+    /// The sum of 1/N over the data packets: the status packets that each unit of weight causes.
+    per_weight: f64,
+}
+
+impl WeightCount {
+    /// A count that announces `divisor` until it is first adjusted; 0 counts as 1.
+    pub fn new(divisor: u32) -> Self {
+        let (current, previous) = (Answers::default(), Answers::default());
+        Self { divisor: divisor.max(1), current, previous }
+    }
+
+    /// The divisor, which is at least 1.
+    pub fn divisor(&self) -> u32 {
+        self.divisor
+    }
+
+    /// A data packet is sent. Returns the divisor to announce in it.
+    pub fn announce(&mut self) -> u32 {
+        self.current.per_weight += 1.0 / f64::from(self.divisor);
+        self.divisor
+    }
+
+    /// A status packet has arrived.
+    pub fn status(&mut self) {
+        self.current.statuses = self.current.statuses.saturating_add(1);
+    }
+
+    /// Sets the divisor to what the last two control intervals show, and begins the next interval.
+    ///
+    /// BMTP's text divides N by the ratio of status packets to data packets; N has to be multiplied
+    /// by it (`docs/errata.md`). The sum of 1/N is right also if N has changed between the two
+    /// intervals. Without any status packet, the divisor is halved: a divisor of 1 at once would
+    /// let all receivers of a large group answer together.
+    pub fn adjust(&mut self) {
+        let statuses = self.current.statuses.saturating_add(self.previous.statuses);
+        let per_weight = self.current.per_weight + self.previous.per_weight;
+        if per_weight > 0.0 {
+            let divisor = match statuses {
+                0 => f64::from(self.divisor) / 2.0,
+                statuses => statuses as f64 / per_weight,
+            };
+            // A cast saturates.
+            self.divisor = (divisor.round() as u32).max(1);
+        }
+        self.previous = std::mem::take(&mut self.current);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Status packets that receivers of these weights send for so many data packets.
+    fn statuses(weights: &[u32], packets: u32, count: &mut WeightCount, seed: u64) -> u32 {
+        let mut random = SplitMix64::new(seed, 1);
+        let mut sum = 0;
+        for _ in 0..packets {
+            let divisor = count.announce();
+            for &weight in weights {
+                if answers(weight, divisor, &mut random) {
+                    count.status();
+                    sum += 1;
+                }
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn a_weight_is_what_is_missing_within_its_limits() {
+        let weights = [0, 1, 99, 100, 101, u64::MAX].map(|missing| status_weight(missing, 100));
+        assert_eq!(weights, [1, 1, 99, 100, 100, 100]);
+        assert_eq!(status_weight(7, 0), 1);
+    }
+
+    #[test]
+    fn a_weight_of_the_divisor_always_answers_and_one_less_does_not() {
+        let mut random = SplitMix64::new(1, 0);
+        assert!((0..1_000).all(|_| answers(5, 5, &mut random) && answers(6, 5, &mut random)));
+        assert!((0..1_000).any(|_| !answers(4, 5, &mut random)));
+        assert!(answers(1, 0, &mut random));
+    }
+
+    /// Three receivers that miss 0, 0 and 500 packets, and a fourth that comes later.
+    #[test]
+    fn the_divisor_is_the_sum_of_the_weights_and_follows_a_receiver_that_joins() {
+        let mut weights = [0, 0, 500].map(|missing| status_weight(missing, 100)).to_vec();
+        let mut count = WeightCount::new(102);
+        let sent = statuses(&weights, 20_000, &mut count, 3);
+        assert!((19_400..20_600).contains(&sent), "{sent}");
+        count.adjust();
+        weights.push(100);
+        for seed in 0..2 {
+            statuses(&weights, 20_000, &mut count, seed);
+            count.adjust();
+        }
+        // Of 202, by 40 000 answers.
+        assert!((198..=206).contains(&count.divisor()), "{}", count.divisor());
+    }
+
+    #[test]
+    fn without_an_answer_the_divisor_is_halved_until_it_is_one() {
+        let mut count = WeightCount::new(1_000);
+        let mut halved = || {
+            count.announce();
+            count.adjust();
+            count.divisor()
+        };
+        assert_eq!([halved(), halved(), halved()], [500, 250, 125]);
+        assert_eq!((0..10).map(|_| halved()).last(), Some(1));
+    }
+
+    #[test]
+    fn an_interval_in_which_nothing_is_sent_changes_nothing() {
+        let mut count = WeightCount::new(1_000);
+        count.adjust();
+        assert_eq!(count.divisor(), 1_000);
+        count.status();
+        count.adjust();
+        assert_eq!(count.divisor(), 1_000);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// One status packet per data packet, whatever the weights.
+        #[test]
+        fn all_receivers_together_answer_once(
+            weights in proptest::collection::vec(1_u32..100, 1..40),
+            seed: u64,
+        ) {
+            let mut count = WeightCount::new(weights.iter().sum());
+            let (packets, sent) = (4_000, statuses(&weights, 4_000, &mut count, seed));
+            // A sum of independent draws, whose variance is below its mean.
+            let deviation = f64::from(packets).sqrt();
+            prop_assert!((f64::from(sent) - f64::from(packets)).abs() < 4.0 * deviation, "{sent}");
+        }
+
+        /// After a change of the crowd by ten times, either way.
+        #[test]
+        fn the_divisor_follows_within_two_intervals(grows: bool, seed: u64) {
+            let (few, many) = (vec![1; 100], vec![1; 1_000]);
+            let (before, after) = if grows { (&few, &many) } else { (&many, &few) };
+            let mut count = WeightCount::new(before.len() as u32);
+            for interval in 0..2 {
+                statuses(before, 1_000, &mut count, seed ^ interval);
+                count.adjust();
+            }
+            for interval in 2..4 {
+                statuses(after, 1_000, &mut count, seed ^ interval);
+                count.adjust();
+            }
+            let off = f64::from(count.divisor()) / after.len() as f64 - 1.0;
+            prop_assert!(off.abs() < 0.3, "{} of {}", count.divisor(), after.len());
+        }
+    }
+}
