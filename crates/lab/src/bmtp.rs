@@ -1,0 +1,26 @@
+//! Bulk Multicast Transport Protocol (Morris, INFOCOM 1997): one multicast group. The receivers
+//! report their rate and request lost packets, and the sender hears of about one of them for each
+//! packet that it sends.
+//!
+//! In this folder, a section without further source is a section of this paper. The endpoints are
+//! those of the paper; they are studied, and no part of the product. What the product may share
+//! with them is [`fontana_proto::feedback`].
+
+pub(crate) mod crowds;
+pub(crate) mod equal;
+pub(crate) mod errors;
+mod host;
+mod log;
+mod missing;
+mod packet;
+mod pieces;
+pub(crate) mod protocol;
+mod rate;
+mod receive_rate;
+mod receiver;
+mod resends;
+mod run;
+pub(crate) mod scale;
+mod sender;
+pub(crate) mod skew;
+pub(crate) mod startup;
