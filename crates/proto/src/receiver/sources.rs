@@ -10,7 +10,7 @@
 use crate::counter::Counter;
 use fontana_fec::Esi;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// A source of symbols. The default is a source that is not known: that of an earlier run.
@@ -177,31 +177,28 @@ impl Sources {
         self.update_doubts();
     }
 
-    /// The source from whose symbols alone a block is solved next, after `attempts` at it from the
-    /// symbols of these sources have failed. The best source is first; after all of them, and if
-    /// there is only one, `None`: all together.
+    /// The source from whose symbols alone a block is solved next, given the number of symbols of each
+    /// of its sources, and those that were `tried`. The best of the others is next; after all of them,
+    /// and if there is only one, `None`: all together.
     pub(super) fn next_alone(
         &self,
         counts: &BTreeMap<SourceId, u32>,
-        attempts: u32,
+        tried: &BTreeSet<SourceId>,
     ) -> Option<SourceId> {
         /// An attacker may send each symbol from another port.
         const MOST: usize = 4;
+        if counts.len() < 2 || tried.len() >= MOST {
+            return None;
+        }
         let rank = |(&id, &count): (&SourceId, &u32)| {
             let record = self.record(id);
             let is_doubted = record.is_some_and(Record::is_doubted);
             let wrong = record.map_or(0, |record| record.wrong_permille());
             (is_doubted, wrong, Reverse(count), id)
         };
-        let mut ranked: Vec<_> = counts.iter().map(rank).collect();
-        if ranked.len() < 2 {
-            return None;
-        }
-        ranked.sort_unstable();
-        ranked.truncate(MOST);
-        let turns = ranked.len().saturating_add(1);
-        let turn = (attempts as usize).checked_rem(turns).unwrap_or(0);
-        ranked.get(turn).map(|&(.., id)| id)
+        let is_left = |(id, _): &(&SourceId, &u32)| !tried.contains(id);
+        let best = counts.iter().filter(is_left).map(rank).min();
+        best.map(|(.., id)| id)
     }
 }
 
@@ -235,6 +232,13 @@ impl Origins {
             self.others.insert(esi, source);
         } else if !self.others.is_empty() {
             self.others.remove(&esi);
+        }
+    }
+
+    /// Forgets the sources of symbols that were dropped.
+    pub(super) fn forget(&mut self, esis: &[Esi]) {
+        for esi in esis {
+            self.others.remove(esi);
         }
     }
 
@@ -332,9 +336,18 @@ mod tests {
         sources.on_verified(&counts([(ids[2], 10)]));
         sources.on_wrong([ids[1]]);
         let of = counts([(ids[0], 10), (ids[1], 90), (ids[2], 20)]);
-        let turns: Vec<_> = (0..5).map(|turn| sources.next_alone(&of, turn)).collect();
-        assert_eq!(turns, [Some(ids[2]), Some(ids[0]), Some(ids[1]), None, Some(ids[2])]);
-        assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), 0), None);
+        let next = |sources: &Sources, tried: &[SourceId]| {
+            sources.next_alone(&of, &tried.iter().copied().collect())
+        };
+        assert_eq!(next(&sources, &[]), Some(ids[2]));
+        assert_eq!(next(&sources, &[ids[2]]), Some(ids[0]));
+        assert_eq!(next(&sources, &[ids[2], ids[0]]), Some(ids[1]));
+        assert_eq!(next(&sources, &[ids[2], ids[0], ids[1]]), None);
+        // Another one is the best now, and was not tried.
+        sources.on_verified(&counts([(ids[1], 1_000)]));
+        sources.on_wrong([ids[2]; 20]);
+        assert_eq!(next(&sources, &[ids[2]]), Some(ids[1]));
+        assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), &BTreeSet::new()), None);
     }
 
     #[test]
@@ -347,5 +360,7 @@ mod tests {
         }
         assert_eq!(origins.counts(4), counts([(a, 3), (b, 1)]));
         assert_eq!([0, 1, 3].map(|esi| origins.of(Esi(esi))), [a, a, b]);
+        origins.forget(&[Esi(0), Esi(3)]);
+        assert_eq!(origins.counts(2), counts([(a, 2)]));
     }
 }

@@ -619,8 +619,8 @@ impl Transfer {
             Sequel::LeftOut(count) => self.solve_without(id, count, out),
             Sequel::Unlocated => {
                 let Some(block) = self.block(id) else { return };
-                let (sources, attempts) = (block.sources(), block.restarts());
-                let alone = self.sources.next_alone(&sources, attempts);
+                let (sources, tried) = (block.sources(), block.tried().clone());
+                let alone = self.sources.next_alone(&sources, &tried);
                 self.usable = alone.map(|_| id);
                 if let Some(sequel) = self.change_block(id, |block| block.begin_again(alone)) {
                     self.follow_up(id, sequel, out);

@@ -14,7 +14,7 @@ use fontana_fec::{
     Plan, PlanCache, Progress, Work,
 };
 use fontana_wire::Hash;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,10 +43,16 @@ pub(super) struct Block {
     origins: Origins,
     /// The source from whose symbols alone the block is solved; `None`: from those of all.
     alone: Option<SourceId>,
+    /// The sources from whose symbols alone the block was to be solved, since it was solved from
+    /// those of all. A few.
+    tried: BTreeSet<SourceId>,
     /// Times that the block began again.
     restarts: u32,
     /// Symbols of other sources that wait.
     waiting: BTreeMap<SourceId, u32>,
+    /// Symbols that were dropped: as wrong, or because the block is solved from those of one source.
+    /// If most symbols are those of a forger, and agree, it is the others that seem to be wrong.
+    left_out: BTreeMap<SourceId, u32>,
     /// Whether symbols of doubted sources are used as all others are.
     uses_doubted: bool,
     /// Present from the time when a block without surplus symbols was corrupt.
@@ -235,8 +241,10 @@ impl Block {
             search: SearchRecord::default(),
             origins: Origins::default(),
             alone: None,
+            tried: BTreeSet::new(),
             restarts: 0,
             waiting: BTreeMap::new(),
+            left_out: BTreeMap::new(),
             uses_doubted: false,
             copies: None,
             is_deferred: false,
@@ -373,9 +381,9 @@ impl Block {
         self.origins.counts(self.fresh)
     }
 
-    /// Times that the block began again.
-    pub(super) fn restarts(&self) -> u32 {
-        self.restarts
+    /// The sources from whose symbols alone the block was to be solved.
+    pub(super) fn tried(&self) -> &BTreeSet<SourceId> {
+        &self.tried
     }
 
     /// Counts a symbol that [waits](Self::holds_back).
@@ -749,7 +757,7 @@ impl Block {
         self.repair = Vec::new();
         self.origins = Origins::default();
         self.copies = None;
-        self.waiting = BTreeMap::new();
+        (self.waiting, self.left_out) = (BTreeMap::new(), BTreeMap::new());
         self.in_place = None;
     }
 
@@ -835,7 +843,14 @@ impl Block {
         self.fresh = others.available();
         self.solve_at = 0;
         self.state = State::Collecting(Collecting::new(decoder));
-        Sequel::Dropped(wrong.iter().map(|&esi| self.origins.of(esi)).collect())
+        let sources: Vec<_> = wrong.iter().map(|&esi| self.origins.of(esi)).collect();
+        for &source in &sources {
+            if self.left_out.len() < MAX_WAITING_SOURCES || self.left_out.contains_key(&source) {
+                self.left_out.entry(source).or_default().count(1);
+            }
+        }
+        self.origins.forget(wrong);
+        Sequel::Dropped(sources)
     }
 
     fn search_limits(&self) -> Option<SearchLimits> {
@@ -849,10 +864,10 @@ impl Block {
         Sequel::Unlocated
     }
 
-    /// The number of symbols of each source, those that wait included.
+    /// The number of symbols of each source, those that wait or were dropped included.
     pub(super) fn sources(&self) -> BTreeMap<SourceId, u32> {
         let mut counts = self.symbols_by_source();
-        for (&source, &count) in &self.waiting {
+        for (&source, &count) in self.waiting.iter().chain(&self.left_out) {
             counts.entry(source).or_default().count(count);
         }
         counts
@@ -862,6 +877,10 @@ impl Block {
     pub(super) fn begin_again(&mut self, alone: Option<SourceId>) -> Sequel {
         self.alone = alone;
         self.restarts.count(1);
+        match alone {
+            Some(source) => _ = self.tried.insert(source),
+            None => (self.tried, self.left_out) = (BTreeSet::new(), BTreeMap::new()),
+        }
         self.uses_doubted = false;
         self.waiting.clear();
         self.search.on_restart();
@@ -903,9 +922,9 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_fec::Sbn;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+    use fontana_fec::{Located, Sbn};
     use fontana_wire::Toi;
 
     #[test]
@@ -938,5 +957,54 @@ mod tests {
         });
         assert_eq!(block.repair, [Esi(21), Esi(23), Esi(22)]);
         assert_eq!(block.fresh, 10);
+    }
+
+    const A: SourceId = SourceId::new(1);
+    const B: SourceId = SourceId::new(2);
+
+    fn new_block(scheme: FecScheme, source_symbols: u32) -> Block {
+        let id = BlockId { toi: Toi(1), sbn: Sbn(0) };
+        Block::new(id, scheme, source_symbols, Arc::new(PlanCache::new(1)))
+    }
+
+    fn raptorq(source_symbols: u32) -> Block {
+        let scheme = RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+        new_block(FecScheme::RaptorQ(scheme), source_symbols)
+    }
+
+    /// The symbols of the two sources differ.
+    fn take(block: &mut Block, esi: u32, source: SourceId) -> Taken {
+        let bytes = [esi as u8, u8::from(source == B)];
+        block.take(Esi(esi), source, &bytes, 1 << 20).0
+    }
+
+    /// The decoder of an attempt to solve the block that has begun.
+    fn begin_solving(block: &mut Block) -> Box<dyn IdDecoder> {
+        match block.try_solve(DecodePolicy::Incremental) {
+            Some(ReceiveJob::Solve { decoder, .. }) => decoder,
+            job => panic!("{job:?}"),
+        }
+    }
+
+    /// Solves the block, and begins to recover it.
+    fn recover(block: &mut Block) {
+        let mut decoder = begin_solving(block);
+        let progress = decoder.solve(Work::UNBOUNDED);
+        let plan = block.on_solved(decoder, progress);
+        assert!(matches!(block.work_on_bytes(plan, None), Some(ReceiveJob::Recover { .. })));
+    }
+
+    #[test]
+    fn a_symbol_that_was_dropped_is_of_no_source() {
+        let mut block = raptorq(10);
+        (0..9).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        assert_eq!(take(&mut block, 20, B), Taken::Fresh);
+        recover(&mut block);
+        assert_eq!(block.on_corrupt(), Sequel::Collects);
+        (21..25).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        assert!(matches!(block.work_on_bytes(None, None), Some(ReceiveJob::Locate(_))));
+        let located = Located { wrong: vec![Esi(20)], surplus_left: 3, rank: 1 };
+        assert_eq!(block.on_located(Location::Located(located)), Sequel::Dropped(vec![B]));
+        assert_eq!(block.symbols_by_source(), [(A, 13)].into());
     }
 }
