@@ -722,8 +722,7 @@ impl Block {
         let (Some(chosen), Some(copies)) = (chosen, &mut self.copies) else {
             return Sequel::Collects;
         };
-        let origins = &self.origins;
-        let chosen = copies.on_chosen(chosen, |esi| origins.of(esi));
+        let chosen = copies.on_chosen(chosen, &mut self.origins);
         let Ok(mut decoder) = self.decoder() else { return self.restart() };
         for esi in (0..self.source_symbols).map(Esi) {
             let _ = decoder.push(esi);
@@ -922,6 +921,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::codes::tornado::{Tornado, TornadoCode};
     use fontana_fec::{Located, Sbn};
@@ -1006,5 +1006,21 @@ mod tests {
         let located = Located { wrong: vec![Esi(20)], surplus_left: 3, rank: 1 };
         assert_eq!(block.on_located(Location::Located(located)), Sequel::Dropped(vec![B]));
         assert_eq!(block.symbols_by_source(), [(A, 13)].into());
+    }
+
+    #[test]
+    fn a_symbol_that_was_replaced_is_of_the_source_of_its_copy() {
+        let mut block = new_block(FecScheme::NoCode(NoCode { max_source_block_length: 2 }), 2);
+        for sequel in [Sequel::Restarted, Sequel::Collects] {
+            assert_eq!([0, 1].map(|esi| take(&mut block, esi, A)), [Taken::Fresh; 2]);
+            recover(&mut block);
+            assert_eq!(block.on_corrupt(), Sequel::Unlocated);
+            assert_eq!(block.begin_again(None), sequel);
+        }
+        assert_eq!(take(&mut block, 0, B), Taken::Disputed);
+        let choice = block.work_on_bytes(None, Some(Hash([0; 32])));
+        assert!(matches!(choice, Some(ReceiveJob::Choose(_))));
+        assert!(matches!(block.on_chosen(Some(&[Esi(0)])), Sequel::Replaced(_)));
+        assert_eq!(block.symbols_by_source(), [(A, 1), (B, 1)].into());
     }
 }

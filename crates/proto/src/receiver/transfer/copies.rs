@@ -9,7 +9,7 @@
 
 use crate::counter::Counter;
 use crate::job::{Choice, SymbolCopy};
-use crate::receiver::sources::SourceId;
+use crate::receiver::sources::{Origins, SourceId};
 use fontana_fec::Esi;
 use fontana_wire::BlockHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,12 +149,13 @@ impl ReceivedCopies {
     }
 
     /// The hash has chosen the second copies of `right` among the source symbols that were disputed
-    /// then, and the first ones of all others.
-    pub(super) fn on_chosen(&mut self, right: &[Esi], first: impl Fn(Esi) -> SourceId) -> Chosen {
+    /// then, and the first ones of all others. `origins`: of the copies in place, before and after.
+    pub(super) fn on_chosen(&mut self, right: &[Esi], origins: &mut Origins) -> Chosen {
         let (mut copies, mut wrong) = (Vec::new(), Vec::new());
         for (esi, SecondCopy { bytes, source }) in std::mem::take(&mut self.seconds) {
             if right.contains(&esi) {
-                wrong.push(first(esi));
+                wrong.push(origins.of(esi));
+                origins.note(esi, source);
                 copies.push(SymbolCopy { esi, bytes });
             } else {
                 wrong.push(source);
@@ -189,8 +190,11 @@ mod tests {
         assert!(!copies.may_choose(), "it was tried");
         assert_eq!(copies.compare(Esi(1), A, b"y", 1), Comparison::Disputed);
         assert!(copies.may_choose());
-        let chosen = copies.on_chosen(&[Esi(0)], |_| A);
+        let mut origins = Origins::default();
+        [0, 1].into_iter().for_each(|esi| origins.note(Esi(esi), A));
+        let chosen = copies.on_chosen(&[Esi(0)], &mut origins);
         assert_eq!(chosen, Chosen { copies: vec![second], wrong: vec![A, A] });
+        assert_eq!([0, 1].map(|esi| origins.of(Esi(esi))), [B, A]);
     }
 
     #[test]
