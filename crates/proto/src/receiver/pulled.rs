@@ -99,7 +99,7 @@ impl Receiver {
 
     /// Drops all symbols of a block, and reserves it for pulled ones: symbols of packets are of no
     /// use until it is verified or [released](Self::release). False if that is not possible now: it
-    /// is verified, or its bytes are being worked on.
+    /// is verified, or a job on it is under way.
     pub fn refetch(&mut self, block: BlockId) -> bool {
         let is_dropped = self.reception.refetch(block);
         if is_dropped {

@@ -276,9 +276,21 @@ impl Block {
         (start < end).then_some(start as u32..end as u32)
     }
 
-    /// Drops all symbols. False if it is verified, or its bytes are being computed.
+    /// Drops all symbols. False if it is verified, or a job on it is under way: its answer would
+    /// belong to symbols that were dropped.
     pub(super) fn refetch(&mut self) -> bool {
-        let is_free = !matches!(self.state, State::Recovering { .. } | State::Verified);
+        let is_free = match self.state {
+            State::Untouched
+            | State::Collecting(_)
+            | State::Solved { .. }
+            | State::Suspect(_)
+            | State::Disputed { .. } => true,
+            State::Solving { .. }
+            | State::Recovering { .. }
+            | State::Locating(_)
+            | State::Choosing { .. }
+            | State::Verified => false,
+        };
         if is_free {
             self.restart();
         }
@@ -1022,5 +1034,21 @@ mod tests {
         assert!(matches!(choice, Some(ReceiveJob::Choose(_))));
         assert!(matches!(block.on_chosen(Some(&[Esi(0)])), Sequel::Replaced(_)));
         assert_eq!(block.symbols_by_source(), [(A, 1), (B, 1)].into());
+    }
+
+    #[test]
+    fn a_block_is_not_fetched_again_while_a_worker_has_its_decoder_or_its_symbols() {
+        let mut block = raptorq(10);
+        (0..10).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        let mut decoder = begin_solving(&mut block);
+        assert!(!block.refetch(), "the solution would be that of other symbols");
+        let progress = decoder.solve(Work::UNBOUNDED);
+        let plan = block.on_solved(decoder, progress);
+        assert!(block.work_on_bytes(plan, None).is_some() && !block.refetch());
+        assert_eq!(block.on_corrupt(), Sequel::Collects);
+        (20..24).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        assert!(block.work_on_bytes(None, None).is_some() && !block.refetch());
+        assert_eq!(block.on_located(Location::Wanting(4)), Sequel::Collects);
+        assert!(block.refetch() && block.symbols_wanted() == 10);
     }
 }
