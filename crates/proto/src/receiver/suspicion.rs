@@ -221,29 +221,28 @@ pub(super) struct Suspects {
     repair: BTreeSet<Esi>,
     /// Number of all.
     available: u32,
-    /// Slots without a symbol.
-    free_slots: Vec<u32>,
     /// Symbols that are missing for the next search.
     pub(super) wanted: u32,
 }
 
 impl Suspects {
     /// The symbols of a block of `source_symbols` that has received all source symbols but `lost`
-    /// ones, and `repair` symbols, of which `empty` is none.
-    pub(super) fn new(source_symbols: u32, lost: &[Esi], repair: &[Esi], empty: Esi) -> Self {
+    /// ones, and `repair` symbols.
+    pub(super) fn new(
+        source_symbols: u32,
+        lost: &[Esi],
+        repair: impl IntoIterator<Item = Esi>,
+    ) -> Self {
         let mut source = vec![true; source_symbols as usize];
         for esi in lost {
             if let Some(is_here) = source.get_mut(esi.0 as usize) {
                 *is_here = false;
             }
         }
-        let is_empty = |&&esi: &&Esi| esi == empty;
-        let free_slots = (0..).zip(repair).filter(|(_, esi)| is_empty(esi)).map(|(slot, _)| slot);
-        let free_slots = free_slots.collect();
-        let repair: BTreeSet<Esi> = repair.iter().filter(|esi| !is_empty(esi)).copied().collect();
+        let repair: BTreeSet<Esi> = repair.into_iter().collect();
         let in_place = source.iter().filter(|&&is_here| is_here).count();
         let available = in_place.saturating_add(repair.len()) as u32;
-        Self { source, repair, available, free_slots, wanted: 0 }
+        Self { source, repair, available, wanted: 0 }
     }
 
     /// Number of symbols.
@@ -280,11 +279,6 @@ impl Suspects {
             self.available.discount(was_here.into());
         }
     }
-
-    /// A slot that no symbol is in, if one was freed.
-    pub(super) fn take_free_slot(&mut self) -> Option<u32> {
-        self.free_slots.pop()
-    }
 }
 
 #[cfg(test)]
@@ -297,7 +291,6 @@ mod tests {
 
     const RAPTORQ: FecScheme =
         FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
-    const EMPTY: Esi = Esi(u32::MAX);
 
     fn limits(scheme: FecScheme, source_symbols: u32) -> SearchLimits {
         SearchLimits::of(scheme, source_symbols).unwrap()
@@ -391,16 +384,14 @@ mod tests {
     }
 
     #[test]
-    fn dropped_symbols_leave_their_slots() {
-        let repair = [Esi(12), EMPTY, Esi(11)];
-        let mut suspects = Suspects::new(4, &[Esi(1)], &repair, EMPTY);
+    fn symbols_are_added_and_removed() {
+        let mut suspects = Suspects::new(4, &[Esi(1)], [Esi(12), Esi(11)]);
         suspects.wanted = 2;
         let esis = |suspects: &Suspects| suspects.esis().map(|esi| esi.0).collect::<Vec<_>>();
         assert_eq!(esis(&suspects), [0, 2, 3, 11, 12]);
         assert!(!suspects.insert(Esi(11)) && !suspects.insert(Esi(0)));
         assert!(suspects.insert(Esi(1)) && suspects.insert(Esi(20)));
         assert_eq!((suspects.available(), suspects.wanted), (7, 0));
-        assert_eq!((suspects.take_free_slot(), suspects.take_free_slot()), (Some(1), None));
         suspects.remove(&[Esi(2), Esi(12), Esi(99)]);
         assert_eq!(esis(&suspects), [0, 1, 3, 11, 20]);
         assert_eq!(suspects.available(), 5);

@@ -22,10 +22,11 @@ mod block;
 mod copies;
 mod object;
 mod pulled;
+mod slots;
 
 pub(super) use block::Taken;
-pub use block::repair_slots;
 pub use object::ObjectProgress;
+pub use slots::repair_slots;
 
 /// The accepted objects of a receiver.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! One source block: collecting, solving, recovering, verified; or searched for wrong symbols.
 
 use super::copies::{Chosen, Comparison, ReceivedCopies};
+use super::slots::{MEANWHILE_SYMBOLS, RepairSlots, repair_slots};
 use crate::counter::Counter;
 use crate::endpoint::BlockId;
 use crate::job::{Choice, ReceiveJob, Recipe, SavedBlock, Search};
@@ -10,7 +11,7 @@ use crate::receiver::config::DecodePolicy;
 use crate::receiver::sources::{Origins, SourceId, Sources};
 use crate::receiver::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
 use fontana_fec::{
-    BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Location, Locator, Novelty,
+    BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Location, Novelty,
     Plan, PlanCache, Progress, Work,
 };
 use fontana_wire::Hash;
@@ -28,8 +29,8 @@ pub(super) struct Block {
     /// Plans that blocks share.
     plans: Arc<PlanCache>,
     state: State,
-    /// Repair symbols that were placed, in the order of their slots.
-    repair: Vec<Esi>,
+    /// Repair symbols that were placed.
+    repair: RepairSlots,
     /// Fresh symbols so far.
     fresh: u32,
     /// Symbols received so far, useless ones included.
@@ -81,7 +82,7 @@ enum State {
     Collecting(Collecting),
     /// A worker has the decoder. Symbols that arrive in the meantime are placed, and pushed later.
     Solving {
-        meanwhile: Vec<Esi>,
+        meanwhile: Vec<Meanwhile>,
     },
     /// Enough symbols have arrived; the block waits to be recovered.
     Solved {
@@ -108,6 +109,14 @@ enum State {
         until: u64,
     },
     Verified,
+}
+
+/// A symbol that was placed while a worker had the decoder.
+#[derive(Clone, Copy, Debug)]
+struct Meanwhile {
+    esi: Esi,
+    source: SourceId,
+    to: SymbolPlace,
 }
 
 /// What follows a wrong hash, or a search for wrong symbols.
@@ -177,13 +186,6 @@ impl Taken {
     }
 }
 
-/// A slot without a symbol: a run of the receiver ended while it was being written. No code has so
-/// many symbols.
-const EMPTY_SLOT: Esi = Esi(u32::MAX);
-
-/// Symbols stored for a block while a worker has its decoder, which takes milliseconds.
-const MEANWHILE_SYMBOLS: usize = 1024;
-
 /// Sources whose waiting symbols are counted one by one.
 const MAX_WAITING_SOURCES: usize = 64;
 
@@ -197,17 +199,6 @@ fn max_margin(code: &CodeProfile, source_symbols: u32) -> u32 {
         // Tornado: a block of 16 000 symbols never took 1.1 `k` in 10 000 trials (`df.fig2`).
         _ => source_symbols / 8,
     }
-}
-
-/// Slots for the repair symbols of a block of `source_symbols`: as many as its decoder can use, a
-/// few in excess, some that arrive twice while a worker has the decoder, and those by which wrong
-/// symbols are found.
-pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
-    scheme
-        .block_profile(source_symbols)
-        .max_repair_symbols
-        .saturating_add((2 * MEANWHILE_SYMBOLS) as u32)
-        .saturating_add(Locator::MAX_SURPLUS as u32)
 }
 
 impl Block {
@@ -232,7 +223,7 @@ impl Block {
             facts,
             plans,
             state: State::Untouched,
-            repair: Vec::new(),
+            repair: RepairSlots::new(repair_slots(scheme, source_symbols)),
             fresh: 0,
             received: 0,
             solve_at: 0,
@@ -347,7 +338,7 @@ impl Block {
         if !matches!(self.state, State::Untouched) {
             return;
         }
-        let slots = repair_slots(self.scheme, self.source_symbols);
+        let slots = self.repair.count();
         let k = self.source_symbols;
         let all = (0..k).map(Esi).filter(|_| saved.is_complete);
         let in_place = saved.in_place.iter().copied().filter(|esi| esi.0 < k);
@@ -362,14 +353,8 @@ impl Block {
         for (slot, esi) in in_slots.into_iter().filter(|(slot, esi)| slot_of.get(esi) == Some(slot))
         {
             if esi.0 >= self.source_symbols && decoder.push(esi) == Ok(Novelty::Fresh) {
-                let index = slot as usize;
-                if self.repair.len() <= index {
-                    self.repair.resize(index.saturating_add(1), EMPTY_SLOT);
-                }
-                if let Some(entry) = self.repair.get_mut(index) {
-                    *entry = esi;
-                    self.fresh.count(1);
-                }
+                self.repair.restore(slot, esi);
+                self.fresh.count(1);
             }
         }
         self.state = State::Collecting(Collecting::new(decoder));
@@ -438,8 +423,7 @@ impl Block {
             }
         }
         let is_repair = esi.0 >= self.source_symbols;
-        if is_repair && self.repair.len() >= repair_slots(self.scheme, self.source_symbols) as usize
-        {
+        if is_repair && self.repair.are_full() {
             if let State::Suspect(suspects) = &mut self.state {
                 // The search has to do with those that there are.
                 suspects.wanted = 0;
@@ -448,6 +432,12 @@ impl Block {
         }
         self.received.count(1);
         let has_enough = self.has_enough();
+        if let State::Solving { meanwhile } = &self.state
+            && meanwhile.len() >= MEANWHILE_SYMBOLS
+            && !has_enough
+        {
+            return (Taken::Late, None);
+        }
         let is_compared = self.copies.is_some() && !has_enough && esi.0 < self.encoding_symbols();
         if let Some(copies) = self.copies.as_mut().filter(|_| is_compared) {
             match copies.compare(esi, source, bytes, room) {
@@ -468,11 +458,10 @@ impl Block {
                 Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
                 Err(_) => return (Taken::Invalid, None),
             },
-            State::Solving { meanwhile } if meanwhile.contains(&esi) => {
-                return (Taken::Duplicate, None);
-            }
-            State::Solving { meanwhile } if meanwhile.len() < MEANWHILE_SYMBOLS => {
-                meanwhile.push(esi);
+            State::Solving { meanwhile } => {
+                if meanwhile.iter().any(|symbol| symbol.esi == esi) {
+                    return (Taken::Duplicate, None);
+                }
             }
             State::Suspect(suspects) => {
                 if !suspects.insert(esi) {
@@ -484,13 +473,16 @@ impl Block {
             _ => return (Taken::Late, None),
         }
         self.fresh.count(1);
-        self.origins.note(esi, source);
         let to = if is_repair {
-            SymbolPlace::RepairSlot(self.slot_for(esi))
+            SymbolPlace::RepairSlot(self.repair.place(esi))
         } else {
             self.note_in_place(esi);
             SymbolPlace::InPlace
         };
+        match &mut self.state {
+            State::Solving { meanwhile } => meanwhile.push(Meanwhile { esi, source, to }),
+            _ => self.origins.note(esi, source),
+        }
         self.choose_if_incomplete();
         (Taken::Fresh, Some(to))
     }
@@ -505,20 +497,6 @@ impl Block {
         }
     }
 
-    /// A slot for a repair symbol.
-    fn slot_for(&mut self, esi: Esi) -> u32 {
-        if let State::Suspect(suspects) = &mut self.state
-            && let Some(slot) = suspects.take_free_slot()
-            && let Some(entry) = self.repair.get_mut(slot as usize)
-        {
-            *entry = esi;
-            return slot;
-        }
-        let slot = self.repair.len() as u32;
-        self.repair.push(esi);
-        slot
-    }
-
     /// The job of solving the block, if it is worth trying now.
     pub(super) fn try_solve(&mut self, policy: DecodePolicy) -> Option<ReceiveJob> {
         let State::Collecting(collecting) = &self.state else { return None };
@@ -529,7 +507,7 @@ impl Block {
         };
         let patient = self.fresh < self.source_symbols.saturating_add(patience);
         // All source symbols are enough whatever the policy; a decoder says when it wants none.
-        let waits = (patient || self.received < self.solve_at) && !self.repair.is_empty();
+        let waits = (patient || self.received < self.solve_at) && !self.repair.are_unused();
         if collecting.symbols_wanted > 0 || waits {
             return None;
         }
@@ -560,6 +538,7 @@ impl Block {
         self.is_deferred = false;
         match progress {
             Progress::Solved(plan) => {
+                self.settle_meanwhile(&meanwhile, &plan);
                 self.state = State::Solved { decoder, lost: plan.lost().to_vec() };
                 return Some(plan);
             }
@@ -572,13 +551,43 @@ impl Block {
                 self.solve_at = self.received.saturating_add(spare.max(8));
             }
         }
-        for esi in meanwhile {
-            if decoder.push(esi) != Ok(Novelty::Fresh) {
-                self.fresh.discount(1);
+        for Meanwhile { esi, source, to } in meanwhile {
+            let is_fresh = decoder.push(esi) == Ok(Novelty::Fresh);
+            self.fresh.discount(u32::from(!is_fresh));
+            match to {
+                // The decoder has it from another slot, or has no use for it.
+                SymbolPlace::RepairSlot(slot) if !is_fresh => self.repair.free(slot),
+                SymbolPlace::RepairSlot(_) | SymbolPlace::InPlace => self.origins.note(esi, source),
             }
         }
         self.state = State::Collecting(Collecting::new(decoder));
         None
+    }
+
+    /// The block was solved without the symbols that arrived meanwhile.
+    fn settle_meanwhile(&mut self, meanwhile: &[Meanwhile], plan: &Plan) {
+        let slot = |symbol: &Meanwhile| match symbol.to {
+            SymbolPlace::RepairSlot(slot) => Some(slot),
+            SymbolPlace::InPlace => None,
+        };
+        // Some may have arrived before the attempt as well.
+        let mut before = BTreeSet::new();
+        let slots: BTreeSet<u32> = meanwhile.iter().filter_map(slot).collect();
+        if !slots.is_empty() {
+            let list = (0..).zip(self.repair.list());
+            before.extend(list.filter(|(slot, _)| !slots.contains(slot)).map(|(_, esi)| esi));
+        }
+        for symbol in meanwhile {
+            let is_repeated = match symbol.to {
+                SymbolPlace::RepairSlot(_) => before.contains(&symbol.esi),
+                SymbolPlace::InPlace => plan.lost().binary_search(&symbol.esi).is_err(),
+            };
+            self.fresh.discount(u32::from(is_repeated));
+            match slot(symbol) {
+                Some(slot) if is_repeated => self.repair.free(slot),
+                _ => self.origins.note(symbol.esi, symbol.source),
+            }
+        }
     }
 
     /// The job on the block's bytes that it waits for: it is recovered, with its plan if that was
@@ -592,7 +601,7 @@ impl Block {
             State::Solved { decoder, lost } => {
                 self.state = State::Recovering { lost };
                 let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
-                Some(ReceiveJob::Recover { block: self.id, recipe, repair: self.repair.clone() })
+                Some(ReceiveJob::Recover { block: self.id, recipe, repair: self.repair.list() })
             }
             State::Suspect(suspects) if suspects.wanted == 0 => {
                 let Ok(decoder) = self.decoder() else { return None };
@@ -602,7 +611,7 @@ impl Block {
                     profile: self.scheme.profile(),
                     decoder,
                     available: suspects.esis().collect(),
-                    repair: self.repair.clone(),
+                    repair: self.repair.list(),
                     solving: self.budget,
                     locating: SEARCH_WORK,
                 };
@@ -649,7 +658,7 @@ impl Block {
     /// Whether the symbols that have arrived will hardly fail to solve the block.
     fn is_sure(&self) -> bool {
         let sure = self.facts.sure_surplus.map(|s| self.source_symbols.saturating_add(s));
-        self.repair.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
+        self.repair.are_unused() || sure.is_some_and(|sure| self.fresh >= sure)
     }
 
     /// Whether the block needs more symbols, and no attempt to solve it is under way.
@@ -765,7 +774,7 @@ impl Block {
 
     pub(super) fn on_verified(&mut self) {
         self.state = State::Verified;
-        self.repair = Vec::new();
+        self.repair.clear();
         self.origins = Origins::default();
         self.copies = None;
         (self.waiting, self.left_out) = (BTreeMap::new(), BTreeMap::new());
@@ -778,7 +787,7 @@ impl Block {
             matches!(self.state, State::Collecting(_) | State::Suspect(_) | State::Disputed { .. });
         if has_decoder {
             self.state = State::Untouched;
-            self.repair = Vec::new();
+            self.repair.clear();
         }
     }
 
@@ -792,7 +801,7 @@ impl Block {
         self.corruptions.count(1);
         self.is_deferred = false;
         let State::Recovering { lost } = &self.state else { return Sequel::Collects };
-        let mut suspects = Suspects::new(self.source_symbols, lost, &self.repair, EMPTY_SLOT);
+        let mut suspects = Suspects::new(self.source_symbols, lost, self.repair.symbols());
         let limits = self.search_limits();
         let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
             return self.give_up_search(Box::new(suspects));
@@ -839,11 +848,7 @@ impl Block {
         if let Some(copies) = &mut self.copies {
             copies.forget(wrong);
         }
-        for slot in &mut self.repair {
-            if wrong.binary_search(slot).is_ok() {
-                *slot = EMPTY_SLOT;
-            }
-        }
+        self.repair.remove(wrong);
         if let Some(in_place) = &mut self.in_place {
             wrong.iter().for_each(|esi| in_place.remove(esi.0.into()..u64::from(esi.0) + 1));
         }
@@ -967,7 +972,7 @@ mod tests {
             // Symbol 20 was wrong, and so was 22 in slot 1.
             repair: [(20, 0), (22, 1), (21, 0), (23, 1), (22, 2)].map(|(e, s)| (Esi(e), s)).into(),
         });
-        assert_eq!(block.repair, [Esi(21), Esi(23), Esi(22)]);
+        assert_eq!(block.repair.list(), [Esi(21), Esi(23), Esi(22)]);
         assert_eq!(block.fresh, 10);
     }
 
@@ -1050,5 +1055,33 @@ mod tests {
         assert!(block.work_on_bytes(None, None).is_some() && !block.refetch());
         assert_eq!(block.on_located(Location::Wanting(4)), Sequel::Collects);
         assert!(block.refetch() && block.symbols_wanted() == 10);
+    }
+
+    #[test]
+    fn symbols_that_arrive_twice_do_not_take_all_slots() {
+        let mut block = raptorq(10);
+        (20..30).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        for _ in 0..2_000 {
+            let decoder = begin_solving(&mut block);
+            (20..22).for_each(|esi| _ = take(&mut block, esi, B));
+            assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
+        }
+        assert_eq!(take(&mut block, 40, A), Taken::Fresh);
+        assert_eq!(block.symbols_by_source(), [(A, 11)].into(), "the first ones are in their slots");
+    }
+
+    #[test]
+    fn a_symbol_that_was_not_placed_is_taken_when_it_arrives_again() {
+        const K: u32 = 2_000;
+        let tornado = Tornado { max_source_block_length: K, code: TornadoCode::Z };
+        let mut block = new_block(FecScheme::Tornado(tornado), K);
+        assert_eq!(block.begin_again(None), Sequel::Restarted, "symbols are compared now");
+        let (first, others) = (K / 2..3 * K / 2, (0..K / 2).chain(3 * K / 2..2 * K));
+        first.for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        let decoder = begin_solving(&mut block);
+        let late = others.clone().find(|&esi| take(&mut block, esi, A) == Taken::Late);
+        assert_eq!(late, others.clone().nth(MEANWHILE_SYMBOLS));
+        assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
+        assert_eq!(take(&mut block, late.unwrap(), A), Taken::Fresh);
     }
 }
