@@ -143,7 +143,8 @@ pub enum ReceiveJob {
         /// The budget of the attempt.
         budget: Work,
     },
-    /// Compute the lost source symbols, write them to their places and hash the whole block.
+    /// Compute the lost source symbols, write them to their places, except for those in `arrived`,
+    /// and hash the whole block.
     /// Answered by [`ReceiveDone::Recovered`] or [`ReceiveDone::Failed`].
     Recover {
         /// The block.
@@ -153,6 +154,10 @@ pub enum ReceiveJob {
         /// The placed repair symbols; the index of each is its
         /// [`SymbolPlace::RepairSlot`](crate::SymbolPlace::RepairSlot).
         repair: Vec<Esi>,
+        /// Source symbols, ascending, that were placed when the block was being solved. The plan
+        /// computes them, but what was received stays in its place: if the plan has a wrong symbol,
+        /// so has what it computes.
+        arrived: Vec<Esi>,
     },
     /// Find the wrong symbols of a block whose hash was wrong. Answered by
     /// [`ReceiveDone::Located`] or [`ReceiveDone::Failed`].

@@ -290,6 +290,7 @@ mod tests {
                     block: BLOCK,
                     recipe,
                     repair,
+                    arrived: Vec::new(),
                 }));
             }
         }

@@ -189,6 +189,7 @@ impl IdRunner {
         block: BlockId,
         recipe: Recipe,
         repair: &[Esi],
+        arrived: &[Esi],
     ) -> Result<ReceiveDone, &'static str> {
         const UNSOLVED: &str = "a block that was solved before and is not now";
         let hash = self.content.hash(block).ok_or("a block of an unknown object")?;
@@ -200,7 +201,8 @@ impl IdRunner {
         let is_in_block = |esi: &Esi| {
             // Source symbols that are available are in the block even if the plan reads others.
             let is_source = esi.0 < plan.source_symbols();
-            if is_source { !plan.lost().contains(esi) } else { plan.inputs().contains(esi) }
+            let is_lost = plan.lost().contains(esi) && !arrived.contains(esi);
+            if is_source { !is_lost } else { plan.inputs().contains(esi) }
         };
         let is_damaged = damaged.is_some_and(|damaged| damaged.iter().any(is_in_block));
         if let Some(staging) = &self.staging {
@@ -332,8 +334,8 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 let progress = decoder.solve(budget);
                 ReceiveDone::Solved { block, decoder, progress }
             }
-            ReceiveJob::Recover { block, recipe, repair } => {
-                self.recover(block, recipe, &repair)?
+            ReceiveJob::Recover { block, recipe, repair, arrived } => {
+                self.recover(block, recipe, &repair, &arrived)?
             }
             ReceiveJob::Locate(search) => self.locate(*search)?,
             // Ids have no copies that differ.

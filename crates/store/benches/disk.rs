@@ -14,8 +14,8 @@ use fontana_fec::{
 };
 use fontana_proto::SymbolPlace;
 use fontana_store::{
-    Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, RecoveryMemory, SolvedStore,
-    SourceFiles, StagedObject, Staging, StagingOptions, TargetDirectory, TargetName,
+    Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, RecoveryMemory, RecoverySteps,
+    SolvedStore, SourceFiles, StagedObject, Staging, StagingOptions, TargetDirectory, TargetName,
 };
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -232,7 +232,8 @@ impl Block {
         for (budget, what) in [(LARGE, "1 pass"), (plan.memory(256), "5 passes")] {
             let mut used = RecoveryMemory::new(budget);
             let time = milliseconds(|| {
-                object.recover_block(BLOCK, &plan, &mut used, place, 0, |_| ()).unwrap()
+                let steps = RecoverySteps::all_of(&plan);
+                object.recover_block(BLOCK, steps, &mut used, place, 0, |_| ()).unwrap()
             });
             report(&format!("recover K = {k}, {percent} % lost, {what}"), time, memory);
         }

@@ -71,7 +71,7 @@
 //! let mut received = Vec::new();
 //! let show = |bytes: &[u8]| received.extend_from_slice(bytes);
 //! let memory = &mut RecoveryMemory::new(1 << 20);
-//! object.recover_block(Sbn(0), &plan, memory, place, 0, show)?;
+//! object.recover_block(Sbn(0), RecoverySteps::all_of(&plan), memory, place, 0, show)?;
 //! assert_eq!(received, b"fair water flows to everyone"); // really: compare hashes
 //! staging.commit(&[file])?;
 //! staging.remove()?;
@@ -176,7 +176,7 @@ pub use ids::FileIndex;
 pub use journal::{Kept, KeptBlock, Note};
 pub use leftover::Leftover;
 pub use object_source::ObjectSource;
-pub use recover::RecoveryMemory;
+pub use recover::{RecoveryMemory, RecoverySteps};
 pub use rustix::io::Errno;
 pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
 pub use selection::Selection;

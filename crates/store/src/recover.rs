@@ -42,8 +42,31 @@ impl RecoveryMemory {
     }
 }
 
+/// How a block is recovered.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoverySteps<'p> {
+    /// The plan.
+    pub plan: &'p Arc<Plan>,
+    /// Source symbols that the plan recovers and that are in their places nevertheless, ascending:
+    /// they were received when the plan was made already. They stay as they are.
+    pub arrived: &'p [Esi],
+}
+
+impl<'p> RecoverySteps<'p> {
+    /// All that the plan recovers.
+    pub fn all_of(plan: &'p Arc<Plan>) -> Self {
+        Self { plan, arrived: &[] }
+    }
+
+    /// The symbols to be written, and the index of each among those that the plan recovers.
+    pub fn lost(self) -> impl Iterator<Item = (usize, Esi)> {
+        let all = self.plan.lost().iter().copied().enumerate();
+        all.filter(move |(_, esi)| self.arrived.binary_search(esi).is_err())
+    }
+}
+
 impl StagedObject {
-    /// Executes `plan` and writes the lost source symbols to their places. `where_is` returns the
+    /// Executes a plan and writes the lost source symbols to their places. `where_is` returns the
     /// place of each of the plan's inputs. Then passes on the bytes of the block from its byte
     /// `from` on, without padding, to be hashed: the result is not verified.
     ///
@@ -58,25 +81,26 @@ impl StagedObject {
     pub fn recover_block(
         &self,
         sbn: Sbn,
-        plan: &Arc<Plan>,
+        steps: RecoverySteps<'_>,
         memory: &mut RecoveryMemory,
         where_is: impl Fn(Esi) -> SymbolPlace,
         from: u64,
         mut show: impl FnMut(&[u8]),
     ) -> Result<(), StagingError> {
+        let plan = steps.plan;
         let (expected, actual) = (self.placement().source_symbols(sbn)?, plan.source_symbols());
         if expected != actual {
             return Err(GeometryError::Plan { expected, actual }.into());
         }
         let range = self.placement().block_range(sbn)?;
         let shown = range.end.min(range.start.saturating_add(from))..range.end;
-        if !plan.lost().is_empty() {
+        if steps.lost().next().is_some() {
             let width = self.placement().symbol_size();
             let length = (range.end - range.start) as usize;
             let symbols = plan.recovery_memory(width);
             if length.saturating_add(symbols) <= memory.budget {
                 memory.make_room(length, symbols);
-                self.recover_in_memory(sbn, plan, memory, &where_is)?;
+                self.recover_in_memory(sbn, steps, memory, &where_is)?;
                 show(memory.block.get((shown.start - range.start) as usize..).unwrap_or_default());
                 memory.make_room(0, 0);
                 return Ok(());
@@ -84,7 +108,7 @@ impl StagedObject {
             memory.block = Vec::new();
             for columns in column_passes(width, memory.budget, |width| plan.recovery_memory(width))
             {
-                self.recover_columns(sbn, plan, columns, &where_is, &mut memory.scratch)?;
+                self.recover_columns(sbn, steps, columns, &where_is, &mut memory.scratch)?;
             }
             memory.make_room(0, 0);
         }
@@ -151,7 +175,7 @@ impl StagedObject {
     fn recover_in_memory(
         &self,
         sbn: Sbn,
-        plan: &Arc<Plan>,
+        steps: RecoverySteps<'_>,
         memory: &mut RecoveryMemory,
         where_is: impl Fn(Esi) -> SymbolPlace,
     ) -> Result<(), StagingError> {
@@ -172,9 +196,10 @@ impl StagedObject {
         };
         let columns = 0..self.placement().symbol_size();
         let used = std::mem::take(scratch);
-        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, held, used)?;
+        let recovered =
+            self.recovered_columns(sbn, steps.plan, columns.clone(), where_is, held, used)?;
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
-        self.for_each_lost_piece(sbn, plan, columns, &recovered, |offset, part| {
+        self.for_each_lost_piece(sbn, steps, columns, &recovered, |offset, part| {
             let start = (offset - range.start) as usize;
             if let Some(hole) = block.get_mut(start..start + part.len()) {
                 hole.copy_from_slice(part);
@@ -189,7 +214,7 @@ impl StagedObject {
     fn recover_columns(
         &self,
         sbn: Sbn,
-        plan: &Arc<Plan>,
+        steps: RecoverySteps<'_>,
         columns: Range<usize>,
         where_is: impl Fn(Esi) -> SymbolPlace,
         scratch: &mut Scratch,
@@ -198,9 +223,10 @@ impl StagedObject {
         let mut object = ReadAhead::new(range, |offset, out| self.read_at(offset, out));
         let read = |offset, out: &mut [u8]| object.read_exact_at(offset, out);
         let used = std::mem::take(scratch);
-        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, read, used)?;
+        let recovered =
+            self.recovered_columns(sbn, steps.plan, columns.clone(), where_is, read, used)?;
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
-        self.for_each_lost_piece(sbn, plan, columns, &recovered, |offset, part| {
+        self.for_each_lost_piece(sbn, steps, columns, &recovered, |offset, part| {
             writer.write_all_at(offset, part)
         })?;
         writer.flush()?;
@@ -256,18 +282,21 @@ impl StagedObject {
     fn for_each_lost_piece(
         &self,
         sbn: Sbn,
-        plan: &Plan,
+        steps: RecoverySteps<'_>,
         columns: Range<usize>,
         recovered: &Recovered,
         mut write: impl FnMut(u64, &[u8]) -> Result<(), StagingError>,
     ) -> Result<(), StagingError> {
         let width = columns.len();
         let at_once = (CHUNK / width.max(1)).max(1);
-        let mut symbols = vec![0; at_once.min(plan.lost().len()) * width];
-        for (lost, first) in plan.lost().chunks(at_once).zip((0..).step_by(at_once)) {
+        let lost: Vec<(usize, Esi)> = steps.lost().collect();
+        let mut symbols = vec![0; at_once.min(lost.len()) * width];
+        let follow = |(a, _): &(usize, Esi), (b, _): &(usize, Esi)| a + 1 == *b;
+        for lost in lost.chunk_by(follow).flat_map(|run| run.chunks(at_once)) {
+            let Some(&(first, _)) = lost.first() else { continue };
             let symbols = symbols.get_mut(..lost.len() * width).unwrap_or_default();
             recovered.write_symbols(first..first + lost.len(), symbols);
-            for (&esi, symbol) in lost.iter().zip(symbols.chunks_exact(width)) {
+            for (&(_, esi), symbol) in lost.iter().zip(symbols.chunks_exact(width)) {
                 for piece in self.placement().column_pieces(sbn, esi, columns.clone())? {
                     let part = symbol.get(piece.in_columns).unwrap_or_default();
                     write(piece.in_object, part)?;

@@ -7,8 +7,8 @@ use super::stage::Stage;
 use fontana_fec::{Esi, Plan, Progress, Sbn, Work};
 use fontana_proto::SymbolPlace;
 use fontana_store::{
-    FileAttributes, RecoveryMemory, StagedObject, Staging, StagingOptions, TargetDirectory,
-    TargetName,
+    FileAttributes, RecoveryMemory, RecoverySteps, StagedObject, Staging, StagingOptions,
+    TargetDirectory, TargetName,
 };
 use fontana_wire::BlockHasher;
 use std::sync::Arc;
@@ -91,6 +91,7 @@ fn recover_block(object: &StagedObject, sbn: Sbn, plan: &Arc<Plan>, memory: &mut
         None => SymbolPlace::InPlace,
     };
     let mut hasher = BlockHasher::new();
-    object.recover_block(sbn, plan, memory, place, 0, |bytes| hasher.update(bytes)).unwrap();
+    let steps = RecoverySteps::all_of(plan);
+    object.recover_block(sbn, steps, memory, place, 0, |bytes| hasher.update(bytes)).unwrap();
     std::hint::black_box(hasher.finalize());
 }

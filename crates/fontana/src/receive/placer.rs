@@ -360,13 +360,18 @@ mod tests {
     }
 
     fn recovering(object: &Arc<OpenObject>, esis: &[Esi]) -> BlockJob {
+        recovering_but(object, esis, &[])
+    }
+
+    /// Recovers a block from these symbols, but no symbol that has `arrived` since.
+    fn recovering_but(object: &Arc<OpenObject>, esis: &[Esi], arrived: &[Esi]) -> BlockJob {
         let mut decoder = layout().oti().scheme.decoder(SOURCE_SYMBOLS).unwrap();
         esis.iter().for_each(|&esi| _ = decoder.push(esi).unwrap());
         let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("unsolved") };
         let repair = esis.iter().copied().filter(|esi| esi.0 >= SOURCE_SYMBOLS).collect();
         let recipe = Recipe::Plan(plan);
-        let (object, prefix) = (Arc::clone(object), Box::default());
-        BlockJob::Recover(Recovery { object, block: BLOCK, recipe, repair, prefix })
+        let (object, arrived, prefix) = (Arc::clone(object), arrived.to_vec(), Box::default());
+        BlockJob::Recover(Recovery { object, block: BLOCK, recipe, repair, arrived, prefix })
     }
 
     fn recovered(reports: &[WorkerReport]) -> Hash {
@@ -413,13 +418,37 @@ mod tests {
         assert_ne!(recovered(&work_on(list)), hash(&content));
     }
 
+    /// The decoder does not know of symbol 3, which arrived while it solved the block.
+    #[test]
+    fn a_symbol_that_arrives_while_its_block_is_solved_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let content = fontana_testing::noise(SOURCE_SYMBOLS as usize * SYMBOL_SIZE, 8);
+        let object = open(&directory.path().join("into"), &content);
+        let file = || std::fs::read(object.journal().unwrap().path().join("0")).unwrap();
+        let esis: Vec<Esi> = (0..3).chain(5..SOURCE_SYMBOLS).chain(20..23).map(Esi).collect();
+        let mut repair = symbols(directory.path(), &content, &esis[14..]);
+        repair.iter_mut().for_each(|byte| *byte ^= 1);
+        // Symbol 4 is lost. Its recovered bytes are wrong, because repair symbols are.
+        let mut list = placing(&object, &[Esi(0), Esi(1), Esi(2), Esi(3)], &content[..256]);
+        list.extend(placing(&object, &esis[3..14], &content[5 * SYMBOL_SIZE..]));
+        list.extend(placing(&object, &esis[14..], &repair));
+        list.push(recovering_but(&object, &esis, &[Esi(3)]));
+        assert_ne!(recovered(&work_on(list)), hash(&content));
+        assert_eq!(file()[..4 * SYMBOL_SIZE], content[..4 * SYMBOL_SIZE]);
+        assert_ne!(file()[4 * SYMBOL_SIZE..5 * SYMBOL_SIZE], content[256..320]);
+        // Symbol 4 arrives as well: nothing is recovered, or read again.
+        let list =
+            vec![placing_all(&object, &content), recovering_but(&object, &esis, &[Esi(3), Esi(4)])];
+        assert_eq!(recovered(&work_on(list)), hash(&content));
+        assert_eq!(file(), content);
+    }
+
+    /// Symbol 3 was found to be wrong, and was dropped.
     #[test]
     fn a_symbol_that_is_recovered_after_it_was_hashed_is_hashed_again() {
         let directory = tempfile::tempdir().unwrap();
         let content = fontana_testing::noise(SOURCE_SYMBOLS as usize * SYMBOL_SIZE, 8);
         let object = open(&directory.path().join("into"), &content);
-        // The decoder does not know of symbol 3, which arrived while it solved the block; a forged
-        // repair symbol makes its recovered bytes wrong.
         let esis: Vec<Esi> = (0..3).chain(4..SOURCE_SYMBOLS).chain(20..23).map(Esi).collect();
         let mut repair = symbols(directory.path(), &content, &esis[15..]);
         repair.iter_mut().for_each(|byte| *byte ^= 1);

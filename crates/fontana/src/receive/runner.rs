@@ -46,10 +46,10 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
             ReceiveJob::Solve { block, decoder, budget } => {
                 self.threads.solve(Attempt { block, decoder, budget });
             }
-            ReceiveJob::Recover { block, recipe, repair } => {
+            ReceiveJob::Recover { block, recipe, repair, arrived } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    let recovery =
-                        Recovery { object, block, recipe, repair, prefix: Box::default() };
+                    let prefix = Box::default();
+                    let recovery = Recovery { object, block, recipe, repair, arrived, prefix };
                     self.hand_to_placer(BlockJob::Recover(recovery));
                 }
             }

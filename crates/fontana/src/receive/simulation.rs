@@ -218,6 +218,13 @@ fn seeds_find_no_wrong_file_and_no_reception_that_cannot_be_resumed() {
     }
 }
 
+/// A symbol arrives while its block is solved from a wrong one, the wrong recovery takes its place,
+/// and the receiver crashes: the journal lists it.
+#[test]
+fn what_arrives_while_its_block_is_solved_is_right_after_a_crash() {
+    assert_eq!(play(7776).map(|_| ()), Ok(()));
+}
+
 #[test]
 fn a_seed_plays_the_same_runs_again() {
     for seed in [1, 2, 3, 4] {

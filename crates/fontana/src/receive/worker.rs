@@ -8,7 +8,7 @@ use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Esi, IdDecoder, Location, Progress, Work};
 use fontana_proto::{BlockId, Choice, Recipe, Scope, Search, SymbolPlace};
-use fontana_store::RecoveryMemory;
+use fontana_store::{RecoveryMemory, RecoverySteps};
 use fontana_wire::Hash;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub(super) struct Recovery {
     pub(super) recipe: Recipe,
     /// The placed repair symbols, in the order of their slots.
     pub(super) repair: Vec<Esi>,
+    /// Source symbols that were placed while the block was solved.
+    pub(super) arrived: Vec<Esi>,
     /// What was hashed of the block while it arrived.
     pub(super) prefix: Box<HashedPrefix>,
 }
@@ -49,7 +51,8 @@ pub(super) struct Recovery {
 impl Recovery {
     /// Whether no symbol of the block was lost, and all of it is hashed.
     pub(super) fn is_hashed(&self) -> bool {
-        let is_complete = matches!(&self.recipe, Recipe::Plan(plan) if plan.lost().is_empty());
+        let is_complete =
+            matches!(&self.recipe, Recipe::Plan(plan) if plan.lost().len() == self.arrived.len());
         is_complete && self.object.staged.block_length(self.block.sbn) == Some(self.prefix.length())
     }
 }
@@ -159,19 +162,19 @@ fn choose(
 }
 
 fn recover(recovery: Recovery, memory: &mut RecoveryMemory) -> Result<Hash, Error> {
-    let Recovery { object, block, recipe, repair, mut prefix } = recovery;
+    let Recovery { object, block, recipe, repair, arrived, mut prefix } = recovery;
     let plan = recipe.into_plan().ok_or_else(|| {
         let error = std::io::Error::other("a solved block has no solution any more");
         Error::system("recover a block")(error)
     })?;
-    // A symbol that arrived when the plan was made already is recovered nevertheless: what is
-    // written then is not what was hashed.
-    let first_lost =
-        plan.lost().first().map(|&esi| object.staged.bytes_in_block(block.sbn, esi, 1));
+    let steps = RecoverySteps { plan: &plan, arrived: &arrived };
+    // A symbol that was dropped as wrong, and is recovered: what is written is not what was hashed.
+    let first_lost = steps.lost().next().map(|(_, esi)| esi);
+    let first_lost = first_lost.map(|esi| object.staged.bytes_in_block(block.sbn, esi, 1));
     if first_lost.is_some_and(|lost| lost.is_none_or(|lost| lost.start < prefix.length())) {
         *prefix = HashedPrefix::default();
     }
     let (from, show) = (prefix.length(), |bytes: &[u8]| prefix.update(bytes));
-    object.staged.recover_block(block.sbn, &plan, memory, places(&repair), from, show)?;
+    object.staged.recover_block(block.sbn, steps, memory, places(&repair), from, show)?;
     Ok(prefix.finalize())
 }

@@ -308,12 +308,22 @@ impl MemoryReceiveRunner {
         Ok(Saved::default())
     }
 
-    fn recover(&mut self, block: BlockId, recipe: Recipe) -> Result<ReceiveDone, &'static str> {
+    fn recover(
+        &mut self,
+        block: BlockId,
+        recipe: Recipe,
+        arrived: &[Esi],
+    ) -> Result<ReceiveDone, &'static str> {
         let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
         let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
         let size = usize::from(layout.oti().symbol_size);
         let mut bytes = decode_block(&plan, size, |esi| self.symbol(block, size, esi))
             .map_err(|_| "a plan that uses what was not placed")?;
+        for &esi in arrived {
+            let symbol = self.symbol(block, size, esi).ok_or("a symbol that was not placed")?;
+            let out = bytes.get_mut(esi.0 as usize * size..).unwrap_or_default();
+            out.iter_mut().zip(symbol).for_each(|(out, &byte)| *out = byte);
+        }
         let range = layout.block_range(block.sbn).ok_or("a block that the object does not have")?;
         bytes.truncate((range.end - range.start) as usize);
         let hash = hash(&bytes);
@@ -406,7 +416,9 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
                 let progress = decoder.solve(budget);
                 ReceiveDone::Solved { block, decoder, progress }
             }
-            ReceiveJob::Recover { block, recipe, .. } => self.recover(block, recipe)?,
+            ReceiveJob::Recover { block, recipe, arrived, .. } => {
+                self.recover(block, recipe, &arrived)?
+            }
             ReceiveJob::Locate(search) => self.locate(*search)?,
             ReceiveJob::Choose(choice) => self.choose(&choice)?,
             ReceiveJob::Settle { block, outcome } => {

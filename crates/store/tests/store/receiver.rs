@@ -7,8 +7,8 @@ use fontana_fec::{Esi, FecScheme, Sbn};
 use fontana_proto::{Category, SymbolPlace};
 use fontana_store::{
     Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock, NameError,
-    Note, RecoveryMemory, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory,
-    Timestamp,
+    Note, RecoveryMemory, RecoverySteps, StagedObject, Staging, StagingError, StagingOptions,
+    TargetDirectory, Timestamp,
 };
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -408,7 +408,8 @@ fn a_plan_for_another_block_is_refused() {
     let plan = scheme.source_plan(7).unwrap();
     let recover = |sbn| {
         let memory = &mut RecoveryMemory::new(0);
-        object.recover_block(sbn, &plan, memory, |_| SymbolPlace::InPlace, 0, |_| ())
+        let steps = RecoverySteps::all_of(&plan);
+        object.recover_block(sbn, steps, memory, |_| SymbolPlace::InPlace, 0, |_| ())
     };
     assert_eq!(recover(Sbn(0)), Ok(()));
     let error = GeometryError::Plan { expected: 6, actual: 7 };

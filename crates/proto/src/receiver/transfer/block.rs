@@ -89,6 +89,8 @@ enum State {
         decoder: Box<dyn IdDecoder>,
         /// Source symbols that will be recovered, ascending.
         lost: Vec<Esi>,
+        /// Source symbols of the plan that have arrived since it was made, ascending.
+        arrived: Vec<Esi>,
     },
     Recovering {
         /// As in `Solved`.
@@ -538,8 +540,10 @@ impl Block {
         self.is_deferred = false;
         match progress {
             Progress::Solved(plan) => {
-                self.settle_meanwhile(&meanwhile, &plan);
-                self.state = State::Solved { decoder, lost: plan.lost().to_vec() };
+                let arrived = self.settle_meanwhile(&meanwhile, &plan);
+                let mut lost = plan.lost().to_vec();
+                lost.retain(|esi| arrived.binary_search(esi).is_err());
+                self.state = State::Solved { decoder, lost, arrived };
                 return Some(plan);
             }
             Progress::Wanting(_) => {}
@@ -564,8 +568,9 @@ impl Block {
         None
     }
 
-    /// The block was solved without the symbols that arrived meanwhile.
-    fn settle_meanwhile(&mut self, meanwhile: &[Meanwhile], plan: &Plan) {
+    /// The block was solved without the symbols that arrived meanwhile. Returns the source symbols
+    /// among them that the plan recovers.
+    fn settle_meanwhile(&mut self, meanwhile: &[Meanwhile], plan: &Plan) -> Vec<Esi> {
         let slot = |symbol: &Meanwhile| match symbol.to {
             SymbolPlace::RepairSlot(slot) => Some(slot),
             SymbolPlace::InPlace => None,
@@ -588,6 +593,10 @@ impl Block {
                 _ => self.origins.note(symbol.esi, symbol.source),
             }
         }
+        let source = meanwhile.iter().map(|symbol| symbol.esi);
+        let arrived: BTreeSet<_> =
+            source.filter(|esi| plan.lost().binary_search(esi).is_ok()).collect();
+        arrived.into_iter().collect()
     }
 
     /// The job on the block's bytes that it waits for: it is recovered, with its plan if that was
@@ -598,10 +607,11 @@ impl Block {
         expected: Option<Hash>,
     ) -> Option<ReceiveJob> {
         match std::mem::replace(&mut self.state, State::Untouched) {
-            State::Solved { decoder, lost } => {
+            State::Solved { decoder, lost, arrived } => {
                 self.state = State::Recovering { lost };
                 let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
-                Some(ReceiveJob::Recover { block: self.id, recipe, repair: self.repair.list() })
+                let repair = self.repair.list();
+                Some(ReceiveJob::Recover { block: self.id, recipe, repair, arrived })
             }
             State::Suspect(suspects) if suspects.wanted == 0 => {
                 let Ok(decoder) = self.decoder() else { return None };
@@ -1083,5 +1093,22 @@ mod tests {
         assert_eq!(late, others.clone().nth(MEANWHILE_SYMBOLS));
         assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
         assert_eq!(take(&mut block, late.unwrap(), A), Taken::Fresh);
+    }
+
+    #[test]
+    fn a_source_symbol_that_arrives_while_its_block_is_solved_is_not_recovered() {
+        let mut block = raptorq(10);
+        (0..7).chain(20..23).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        let mut decoder = begin_solving(&mut block);
+        assert_eq!(take(&mut block, 8, B), Taken::Fresh);
+        let progress = decoder.solve(Work::UNBOUNDED);
+        let plan = block.on_solved(decoder, progress).unwrap();
+        assert_eq!(plan.lost(), [7, 8, 9].map(Esi));
+        let job = block.work_on_bytes(Some(plan), None);
+        let Some(ReceiveJob::Recover { arrived, .. }) = job else { panic!("{job:?}") };
+        assert_eq!(arrived, [Esi(8)]);
+        assert_eq!(block.symbols_by_source(), [(A, 10), (B, 1)].into());
+        // If a symbol is wrong, this one helps to find it.
+        assert_eq!((block.on_corrupt(), block.symbols_wanted()), (Sequel::Collects, 3));
     }
 }
