@@ -311,6 +311,7 @@ impl Transfer {
     /// Forgets an object.
     pub(super) fn remove(&mut self, toi: Toi) {
         if let Some(object) = self.objects.remove(&toi) {
+            self.working.discount(object.worked_on());
             self.missing.discount(object.missing());
             self.symbols_wanted.discount(object.symbols_wanted());
             self.decoder_bytes.discount(object.decoder_bytes());
@@ -517,6 +518,11 @@ impl Transfer {
     /// A block is recovered or searched: those that wait are next.
     fn on_work_done(&mut self, out: &mut VecDeque<ReceiverOutput>) {
         self.working.discount(1);
+        self.work_on_waiting(out);
+    }
+
+    /// Begins to work on blocks that wait, as far as memory allows.
+    fn work_on_waiting(&mut self, out: &mut VecDeque<ReceiverOutput>) {
         while self.working < self.max_recoveries
             && let Some(next) = self.waiting.pop_front()
         {
@@ -536,6 +542,8 @@ impl Transfer {
         out: &mut VecDeque<ReceiverOutput>,
     ) -> bool {
         if !self.block(id).is_some_and(|block| block.is_recovering()) {
+            // Its object was given up.
+            self.work_on_waiting(out);
             return false;
         }
         self.on_work_done(out);
@@ -573,6 +581,9 @@ impl Transfer {
         location: Location,
         out: &mut VecDeque<ReceiverOutput>,
     ) {
+        if !self.block(id).is_some_and(|block| block.is_locating()) {
+            return self.work_on_waiting(out);
+        }
         self.on_work_done(out);
         if let Some(sequel) = self.change_block(id, |block| block.on_located(location)) {
             self.follow_up(id, sequel, out);
@@ -586,6 +597,9 @@ impl Transfer {
         chosen: Option<&[Esi]>,
         out: &mut VecDeque<ReceiverOutput>,
     ) {
+        if !self.block(id).is_some_and(|block| block.is_choosing()) {
+            return self.work_on_waiting(out);
+        }
         self.on_work_done(out);
         if let Some(sequel) = self.change_block(id, |block| block.on_chosen(chosen)) {
             self.follow_up(id, sequel, out);
@@ -739,7 +753,7 @@ impl Transfer {
         failure: ObjectFailure,
         out: &mut VecDeque<ReceiverOutput>,
     ) {
-        let mut released = 0;
+        let (mut released, mut worked_on) = (0, 0);
         let wanted = self.change(toi, |object| {
             if matches!(object.state, ObjectState::Failed | ObjectState::Done) {
                 return 0;
@@ -748,16 +762,21 @@ impl Transfer {
             out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectFailed { toi, failure }));
             let wanted = object.symbols_wanted();
             let before = object.decoder_bytes();
+            worked_on = object.worked_on();
             object.blocks.iter_mut().for_each(Block::give_up);
             released = before.saturating_sub(object.decoder_bytes());
             wanted
         });
         self.decoder_bytes.discount(released);
         self.symbols_wanted.discount(wanted.unwrap_or(0));
+        // The job on one of its blocks may be what has failed: it has no other answer.
+        self.working.discount(worked_on);
+        self.work_on_waiting(out);
     }
 
     /// Gives up every object.
     pub(super) fn fail_all(&mut self, error: &JobError, out: &mut VecDeque<ReceiverOutput>) {
+        self.waiting.clear();
         for toi in self.objects.keys().copied().collect::<Vec<_>>() {
             self.fail(toi, ObjectFailure::Job(error.clone()), out);
         }

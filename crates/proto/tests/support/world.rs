@@ -173,6 +173,8 @@ pub struct ReceiveRunner {
     has_opened: bool,
     /// What is left when everything is committed fails.
     pub cannot_finish: bool,
+    /// Recoveries of this object fail.
+    pub cannot_recover: Option<Toi>,
     /// Attempts to solve are put aside instead of being made.
     pub solver_is_slow: bool,
     pub put_aside: Vec<ReceiveJob>,
@@ -202,6 +204,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
             ReceiveJob::Solve { .. } if self.solver_is_slow => {
                 self.put_aside.push(job);
                 return Ok(None);
+            }
+            ReceiveJob::Recover { block, .. } if self.cannot_recover == Some(block.toi) => {
+                let scope = Scope::Object(block.toi);
+                let failed = ReceiveDone::Failed { scope, error: disk_error() };
+                return Ok(Some(Finished::now(failed)));
             }
             ReceiveJob::Commit { toi } if !self.slots.is_empty() => {
                 self.waiting.extend(StreamIndex::number(*toi));

@@ -690,6 +690,21 @@ impl Block {
         matches!(self.state, State::Recovering { .. })
     }
 
+    /// Whether a [`ReceiveJob::Locate`] is under way.
+    pub(super) fn is_locating(&self) -> bool {
+        matches!(self.state, State::Locating(_))
+    }
+
+    /// Whether a [`ReceiveJob::Choose`] is under way.
+    pub(super) fn is_choosing(&self) -> bool {
+        matches!(self.state, State::Choosing { .. })
+    }
+
+    /// Whether a job on its bytes is under way.
+    pub(super) fn is_worked_on(&self) -> bool {
+        self.is_recovering() || self.is_locating() || self.is_choosing()
+    }
+
     /// Whether the block waits to be searched for wrong symbols, or for a choice among copies.
     pub(super) fn awaits_work(&self) -> bool {
         matches!(&self.state, State::Suspect(suspects) if suspects.wanted == 0)
@@ -791,13 +806,13 @@ impl Block {
         self.in_place = None;
     }
 
-    /// The block is not wanted any more: its decoder is dropped, unless a worker has it.
+    /// The block is not wanted any more: it uses no memory, and the answers to jobs that are under
+    /// way change nothing.
     pub(super) fn give_up(&mut self) {
-        let has_decoder =
-            matches!(self.state, State::Collecting(_) | State::Suspect(_) | State::Disputed { .. });
-        if has_decoder {
+        if !self.is_verified() {
             self.state = State::Untouched;
             self.repair.clear();
+            self.copies = None;
         }
     }
 

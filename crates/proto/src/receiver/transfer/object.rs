@@ -97,6 +97,11 @@ impl Object {
         self.blocks.iter().map(Block::memory).sum()
     }
 
+    /// Blocks whose bytes are being worked on.
+    pub(super) fn worked_on(&self) -> usize {
+        self.blocks.iter().filter(|block| block.is_worked_on()).count()
+    }
+
     pub(super) fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<ReceiverOutput>) {
         if self.state == ObjectState::Receiving && self.unverified == 0 {
             self.state = ObjectState::Committing;
