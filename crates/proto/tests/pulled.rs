@@ -4,9 +4,11 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_fec::{Esi, ObjectLayout, Sbn};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::{EncodingId, Esi, FecScheme, ObjectLayout, Sbn};
 use fontana_proto::{BlockId, Instant, ReceiverEvent, Rejection, SessionKey};
-use fontana_wire::{Toi, Tsi};
+use fontana_wire::{Packet, Toi, Tsi};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, T, receiver_config, sender, source};
@@ -142,4 +144,71 @@ fn a_corrupt_block_is_fetched_again_without_packets() {
     assert_eq!(mirror.fill(now, &mut receiver, wrong), u64::from(k));
     assert!(receiver.has(&content));
     assert!(!receiver.endpoint.refetch(wrong), "it is verified");
+}
+
+/// A block without repair symbols.
+fn uncoded(symbols: u16) -> Content {
+    let none = |_: u8, k: u32| FecScheme::NoCode(NoCode { max_source_block_length: k });
+    Content::coded(&[(usize::from(symbols) * usize::from(T), 1)], 3, 1, &none)
+}
+
+/// What a sender sends in the first 300 ms: its control packets, and each symbol of the first block
+/// of [`uncoded`] content once, by its ESI.
+fn sent(content: &Content) -> (Vec<Vec<u8>>, BTreeMap<u32, Vec<u8>>) {
+    let mut sender = SenderDriver::new(sender(content, &Setup::default(), None), content);
+    let (mut control, mut symbols) = (Vec::new(), BTreeMap::new());
+    for millis in 0..300 {
+        for datagram in sender.poll(Instant::ZERO + Duration::from_millis(millis)) {
+            let packet = Packet::parse(&datagram).unwrap();
+            if packet.header.toi == Some(Toi(1)) {
+                let payload = packet.payload(EncodingId(packet.header.codepoint)).unwrap();
+                symbols.insert(payload.unwrap().esi.0, datagram);
+            } else {
+                control.push(datagram);
+            }
+        }
+    }
+    (control, symbols)
+}
+
+fn wrong(datagram: &[u8]) -> Vec<u8> {
+    let mut wrong = datagram.to_vec();
+    *wrong.last_mut().unwrap() ^= 1;
+    wrong
+}
+
+const BLOCK: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
+
+/// A receiver that one sender has brought all symbols of a block but the first, and another one a
+/// wrong first one: it waits for those of the first sender.
+fn waiting_for_one_source(content: &Content) -> ReceiverDriver {
+    let (now, mut receiver) = (Instant::ZERO, receiver(content));
+    let (control, symbols) = sent(content);
+    for datagram in &control {
+        receiver.maybe_hear(now, source(1), datagram);
+        receiver.maybe_hear(now, source(2), datagram);
+    }
+    symbols.values().skip(1).for_each(|datagram| receiver.maybe_hear(now, source(1), datagram));
+    receiver.maybe_hear(now, source(2), &wrong(&symbols[&0]));
+    assert_eq!(receiver.endpoint.stats().corrupt_blocks, 1);
+    assert_eq!(receiver.endpoint.missing_source(BLOCK, Esi(0)), Some(0..1));
+    receiver
+}
+
+#[test]
+fn pulled_symbols_complete_a_block_that_waits_for_those_of_one_sender() {
+    let content = uncoded(20);
+    let mut receiver = waiting_for_one_source(&content);
+    Mirror(&content).fill(Instant::ZERO, &mut receiver, BLOCK);
+    assert!(receiver.has(&content));
+}
+
+#[test]
+fn a_block_that_waits_for_the_symbols_of_one_sender_is_fetched_again() {
+    let content = uncoded(20);
+    let mut receiver = waiting_for_one_source(&content);
+    assert!(receiver.endpoint.refetch(BLOCK));
+    receiver.poll(Instant::ZERO);
+    assert_eq!(Mirror(&content).fill(Instant::ZERO, &mut receiver, BLOCK), 20);
+    assert!(receiver.has(&content));
 }

@@ -134,8 +134,7 @@ impl Reception {
         for (start, esi) in ends.zip(run.first.0..) {
             let end = run.bytes.end.min(start.saturating_add(size.into()));
             let symbol = bytes.get(start as usize..end as usize).unwrap_or_default();
-            // The driver judges its sources itself, by blocks.
-            let source = SourceId::default();
+            let source = SourceId::PULLED;
             let incoming = Incoming { block: run.block, esi: Esi(esi), encoding_id, source };
             let content = SymbolContent::InSlab { bytes: symbol, start };
             match self.transfer.take(&incoming, content, &mut self.outputs) {

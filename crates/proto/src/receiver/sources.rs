@@ -13,12 +13,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// A source of symbols. The default is a source that is not known: that of an earlier run.
+/// A source of symbols. The default is one that is not known: that of symbols that an earlier run
+/// has saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SourceId(u32);
 
-#[cfg(test)]
 impl SourceId {
+    /// All sources that the driver has pulled from. It judges them itself, by blocks.
+    pub(super) const PULLED: Self = Self(u32::MAX);
+
+    #[cfg(test)]
     pub(super) const fn new(number: u32) -> Self {
         Self(number)
     }
@@ -93,7 +97,8 @@ impl Sources {
             self.last = at;
         } else {
             // A number is never used twice: symbols of a source that is forgotten are of none.
-            let Some(newest) = self.newest.checked_add(1) else {
+            let newest = self.newest.checked_add(1).filter(|&id| SourceId(id) < SourceId::PULLED);
+            let Some(newest) = newest else {
                 self.last = usize::MAX;
                 return;
             };

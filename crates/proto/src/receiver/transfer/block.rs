@@ -285,6 +285,7 @@ impl Block {
             | State::Verified => false,
         };
         if is_free {
+            self.alone = None;
             self.restart();
         }
         is_free
@@ -363,9 +364,13 @@ impl Block {
         self.origins = Origins::of_earlier_run();
     }
 
-    /// Whether symbols of this source wait until others suffice, or none arrive.
+    /// Whether symbols of this source wait until others suffice, or none arrive. Pulled ones do not:
+    /// the user has chosen where they come from.
     #[inline]
     pub(super) fn holds_back(&self, source: SourceId, sources: &Sources) -> bool {
+        if source == SourceId::PULLED {
+            return false;
+        }
         let is_other = |alone| alone != source && !sources.doubts(alone);
         (sources.doubts(source) || self.alone.is_some_and(is_other)) && !self.uses_doubted
     }
@@ -922,8 +927,7 @@ impl Block {
             Some(source) => _ = self.tried.insert(source),
             None => (self.tried, self.left_out) = (BTreeSet::new(), BTreeMap::new()),
         }
-        self.uses_doubted = false;
-        self.waiting.clear();
+        (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
         self.search.on_restart();
         let state = std::mem::replace(&mut self.state, State::Untouched);
         let State::Suspect(mut suspects) = state else { return self.restart() };
@@ -949,6 +953,7 @@ impl Block {
     /// All symbols of the block are dropped.
     fn restart(&mut self) -> Sequel {
         self.origins = Origins::default();
+        (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
         self.state = State::Untouched;
         self.repair.clear();
         self.in_place = self.in_place.as_ref().map(|_| RangeSet::default());
