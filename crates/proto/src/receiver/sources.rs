@@ -184,7 +184,8 @@ impl Sources {
 
     /// The source from whose symbols alone a block is solved next, given the number of symbols of each
     /// of its sources, and those that were `tried`. The best of the others is next; after all of them,
-    /// and if there is only one, `None`: all together.
+    /// and if there is only one, `None`: all together. Never the source of saved symbols, which sends
+    /// no others.
     pub(super) fn next_alone(
         &self,
         counts: &BTreeMap<SourceId, u32>,
@@ -201,7 +202,8 @@ impl Sources {
             let wrong = record.map_or(0, |record| record.wrong_permille());
             (is_doubted, wrong, Reverse(count), id)
         };
-        let is_left = |(id, _): &(&SourceId, &u32)| !tried.contains(id);
+        let is_left =
+            |(id, _): &(&SourceId, &u32)| **id != SourceId::default() && !tried.contains(id);
         let best = counts.iter().filter(is_left).map(rank).min();
         best.map(|(.., id)| id)
     }
@@ -353,6 +355,20 @@ mod tests {
         sources.on_wrong([ids[2]; 20]);
         assert_eq!(next(&sources, &[ids[2]]), Some(ids[1]));
         assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), &BTreeSet::new()), None);
+    }
+
+    #[test]
+    fn no_block_waits_for_symbols_of_an_earlier_run() {
+        let mut sources = Sources::default();
+        let [a, b] = [1, 2].map(|port| sources.find(address(port)));
+        let saved = SourceId::default();
+        sources.on_corrupt(&counts([(saved, 50), (a, 30), (b, 20)]));
+        let of = counts([(saved, 50), (a, 30), (b, 20)]);
+        assert_eq!(sources.next_alone(&of, &[].into()), Some(a));
+        assert_eq!(sources.next_alone(&of, &[a].into()), Some(b));
+        assert_eq!(sources.next_alone(&of, &[a, b].into()), None);
+        assert_eq!(sources.next_alone(&counts([(saved, 50), (a, 30)]), &[].into()), Some(a));
+        assert_eq!(sources.next_alone(&counts([(saved, 50)]), &[].into()), None);
     }
 
     #[test]
