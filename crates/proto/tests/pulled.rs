@@ -212,3 +212,16 @@ fn a_block_that_waits_for_the_symbols_of_one_sender_is_fetched_again() {
     assert_eq!(Mirror(&content).fill(Instant::ZERO, &mut receiver, BLOCK), 20);
     assert!(receiver.has(&content));
 }
+
+#[test]
+fn symbols_that_arrived_before_their_session_was_accepted_do_not_join_pulled_ones() {
+    let (content, now) = (uncoded(20), Instant::ZERO);
+    let mut receiver = receiver(&content);
+    let (control, symbols) = sent(&content);
+    control.iter().for_each(|datagram| receiver.maybe_hear(now, source(1), datagram));
+    // The head of the second sender is late.
+    symbols.values().take(5).for_each(|datagram| receiver.maybe_hear(now, source(2), datagram));
+    assert!(receiver.endpoint.refetch(BLOCK));
+    control.iter().for_each(|datagram| receiver.maybe_hear(now, source(2), datagram));
+    assert_eq!(receiver.endpoint.missing_source(BLOCK, Esi(0)), Some(0..20));
+}

@@ -52,6 +52,10 @@ impl Reception {
         let is_suspected =
             self.digests.takes_announced_only() && !session.digest_signers.is_empty();
         for EarlySymbol { block, esi, encoding_id, source, bytes } in symbols {
+            if self.transfer.is_reserved(block) {
+                stats.late.count(1);
+                continue;
+            }
             // It arrived before the attack was noticed.
             let digest = || SymbolDigest::of(block.toi, block.sbn, esi, &bytes);
             if is_suspected && !self.digests.is_announced(digest()) {
