@@ -225,3 +225,23 @@ fn symbols_that_arrived_before_their_session_was_accepted_do_not_join_pulled_one
     control.iter().for_each(|datagram| receiver.maybe_hear(now, source(2), datagram));
     assert_eq!(receiver.endpoint.missing_source(BLOCK, Esi(0)), Some(0..20));
 }
+
+#[test]
+fn a_block_that_waits_for_other_copies_of_its_symbols_is_suspect() {
+    let (content, now) = (uncoded(20), Instant::ZERO);
+    let mut receiver = receiver(&content);
+    let (control, symbols) = sent(&content);
+    control.iter().for_each(|datagram| receiver.maybe_hear(now, source(1), datagram));
+    for _ in 0..2 {
+        receiver.maybe_hear(now, source(1), &wrong(&symbols[&0]));
+        symbols.values().skip(1).for_each(|datagram| receiver.maybe_hear(now, source(1), datagram));
+    }
+    assert_eq!(receiver.endpoint.stats().corrupt_blocks, 2);
+    assert_eq!(receiver.endpoint.missing_source(BLOCK, Esi(0)), None, "all are in their places");
+    assert!(receiver.endpoint.is_suspect(BLOCK));
+    assert_eq!(receiver.endpoint.suspect_block(), Some(BLOCK));
+    assert!(receiver.endpoint.refetch(BLOCK));
+    receiver.poll(now);
+    assert_eq!(Mirror(&content).fill(now, &mut receiver, BLOCK), 20);
+    assert!(receiver.has(&content));
+}

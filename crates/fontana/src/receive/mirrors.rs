@@ -65,7 +65,7 @@ pub(super) struct Mirrors {
     /// Blocks that one mirror sends as a whole.
     wholes: BTreeMap<BlockId, Range<u64>>,
     /// Corrupt blocks that wait for packets, and until when.
-    doubtful: Vec<(BlockId, Instant)>,
+    doubtful: BTreeMap<BlockId, Instant>,
     /// What the blocks lack may have changed.
     is_dirty: bool,
     looked_at: Instant,
@@ -113,7 +113,7 @@ impl Mirrors {
             files: None,
             records: Records::default(),
             wholes: BTreeMap::new(),
-            doubtful: Vec::new(),
+            doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,
             packets: 0,
@@ -162,12 +162,13 @@ impl Mirrors {
             self.mirrors.iter().filter(|mirror| mirror.id == id).for_each(|m| m.need.set(0));
         }
         self.look(now, receiver);
-        let due: Vec<BlockId> =
-            self.doubtful.iter().filter(|(_, due)| *due <= now).map(|&(block, _)| block).collect();
-        self.doubtful.retain(|(_, due)| *due > now);
+        let is_due = |(_, due): &(&BlockId, &Instant)| **due <= now;
+        let due: Vec<BlockId> = self.doubtful.iter().filter(is_due).map(|(&id, _)| id).collect();
         for block in due {
-            if receiver.is_suspect(block) {
-                self.fetch_again(block, receiver, Vec::new());
+            self.doubtful.remove(&block);
+            if receiver.is_suspect(block) && !self.fetch_again(block, receiver, Vec::new()) {
+                // A worker may be about to find the wrong symbols.
+                self.doubtful.insert(block, now + LOOK_EVERY);
             }
         }
         for number in 0..self.mirrors.len() {
@@ -457,32 +458,43 @@ impl Mirrors {
     pub(super) fn on_corrupt(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
         let positions = self.files.as_ref().and_then(|files| files.positions(block));
         let Some(positions) = positions.filter(|_| !self.are_gone()) else { return };
-        match self.records.origin(block, (positions.end - positions.start) as u32) {
+        let symbols = (positions.end - positions.start) as u32;
+        let is_fetched = match self.records.origin(block, symbols) {
             Origin::One(number) => {
                 let tried = self.mirrors.get(number).map(|mirror| mirror.id);
                 self.charge(now, number, block, receiver);
-                self.fetch_again(block, receiver, tried.into_iter().collect());
+                self.fetch_again(block, receiver, tried.into_iter().collect())
             }
             Origin::Several => self.fetch_again(block, receiver, Vec::new()),
-            Origin::Mixed => self.doubtful.push((block, now + DOUBTFUL_FOR)),
+            Origin::Mixed => false,
+        };
+        if !is_fetched {
+            self.doubtful.insert(block, now + DOUBTFUL_FOR);
         }
     }
 
-    /// One mirror is to send all of a block.
-    fn fetch_again(&mut self, block: BlockId, receiver: &mut Receiver, tried: Vec<SourceId>) {
+    /// One mirror is to send all of a block. False if that is not possible now.
+    fn fetch_again(
+        &mut self,
+        block: BlockId,
+        receiver: &mut Receiver,
+        tried: Vec<SourceId>,
+    ) -> bool {
         let positions = self.files.as_ref().and_then(|files| files.positions(block));
         let published = |range: &Range<u64>| {
             let files = self.files.as_ref();
             files.is_some_and(|files| files.published(range.clone()) == [range.clone()])
         };
         let Some(positions) = positions.filter(published).filter(|_| !self.are_gone()) else {
-            return;
+            return false;
         };
-        if receiver.refetch(block) {
+        let is_dropped = receiver.refetch(block);
+        if is_dropped {
             self.records.begin_again(block);
             self.pull.add_whole(positions.clone(), tried);
             self.wholes.insert(block, positions);
         }
+        is_dropped
     }
 
     fn end_whole(&mut self, block: BlockId) {

@@ -92,7 +92,8 @@ impl Receiver {
         self.reception.transfer.is_receiving(toi)
     }
 
-    /// Whether a corrupt block still waits for symbols by which its wrong ones are found.
+    /// Whether a corrupt block waits until its wrong symbols are found: for more symbols, for other
+    /// copies of them, or for a worker.
     pub fn is_suspect(&self, block: BlockId) -> bool {
         self.reception.transfer.is_suspect(block)
     }

@@ -793,9 +793,15 @@ impl Block {
         false
     }
 
-    /// Whether symbols are collected until the wrong ones are found.
+    /// Whether the block is corrupt, and waits until its wrong symbols are found.
     pub(super) fn is_suspect(&self) -> bool {
-        matches!(self.state, State::Suspect(_))
+        matches!(
+            self.state,
+            State::Suspect(_)
+                | State::Locating(_)
+                | State::Disputed { .. }
+                | State::Choosing { .. }
+        )
     }
 
     pub(super) fn is_verified(&self) -> bool {

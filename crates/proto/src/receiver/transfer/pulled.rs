@@ -42,7 +42,7 @@ impl Transfer {
         self.objects.get(&id.toi)?.blocks.get(id.sbn.0 as usize)?.missing_source(from)
     }
 
-    /// Whether a corrupt block waits for symbols by which its wrong ones are found.
+    /// Whether a corrupt block waits until its wrong symbols are found.
     pub(in crate::receiver) fn is_suspect(&self, id: BlockId) -> bool {
         let object = self.objects.get(&id.toi);
         let block = object.and_then(|object| object.blocks.get(id.sbn.0 as usize));
