@@ -462,6 +462,7 @@ impl Mirrors {
         let is_fetched = match self.records.origin(block, symbols) {
             Origin::One(number) => {
                 let tried = self.mirrors.get(number).map(|mirror| mirror.id);
+                self.records.convict(block, number);
                 self.charge(now, number, block, receiver);
                 self.fetch_again(block, receiver, tried.into_iter().collect())
             }

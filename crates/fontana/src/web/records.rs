@@ -77,6 +77,17 @@ impl Records {
         });
     }
 
+    /// All symbols of the block came from this mirror, and are wrong. It is charged once: they are
+    /// not compared with those that come next.
+    pub(crate) fn convict(&mut self, block: BlockId, mirror: usize) {
+        if let Some(runs) = self.blocks.get_mut(&block) {
+            runs.retain(|run| run.mirror != mirror);
+        }
+        if let Some(suspects) = self.suspects.get_mut(&block) {
+            suspects.retain(|suspect| suspect.run.mirror != mirror);
+        }
+    }
+
     /// The symbols of an attempt that did not end are forgotten.
     pub(crate) fn forget_attempt(&mut self, block: BlockId) {
         self.blocks.remove(&block);
@@ -144,5 +155,19 @@ mod tests {
         assert_eq!(records.origin(BLOCK, 10), Origin::One(9));
         assert_eq!(records.on_verified(BLOCK), BTreeSet::from([8]));
         assert_eq!(records.origin(BLOCK, 10), Origin::Mixed);
+    }
+
+    #[test]
+    fn a_mirror_that_was_charged_with_a_block_is_not_named_again() {
+        let mut records = Records::default();
+        for (mirror, byte) in [(7, 1), (8, 2)] {
+            records.add(BLOCK, mirror, 0..10, &[byte; 100]);
+            records.begin_again(BLOCK);
+        }
+        records.add(BLOCK, 7, 0..10, &[3; 100]);
+        records.convict(BLOCK, 7);
+        records.begin_again(BLOCK);
+        records.add(BLOCK, 9, 0..10, &[0; 100]);
+        assert_eq!(records.on_verified(BLOCK), BTreeSet::new());
     }
 }
