@@ -334,9 +334,11 @@ impl Mirrors {
             let pulled = PulledRun { block: run.block, first, bytes: start..end };
             let result = receiver.handle_pulled(now, &pulled, bytes);
             mirror.useless_bytes += result.useless * u64::from(size);
-            if result.fresh > 0 {
-                let symbols = bytes.get(start as usize..end as usize).unwrap_or_default();
-                self.records.add(run.block, number, run.esis, symbols);
+            // Symbols that packets have brought are requested again with what lies around them.
+            for esis in result.fresh {
+                let at = |esi: u32| (start + (esi - run.esis.start) * size).min(end) as usize;
+                let symbols = bytes.get(at(esis.start)..at(esis.end)).unwrap_or_default();
+                self.records.add(run.block, number, esis, symbols);
             }
             start = end;
         }
@@ -554,3 +556,6 @@ impl Drop for Mirrors {
         self.mirrors.iter_mut().for_each(MirrorState::end);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,10 +17,25 @@ pub struct PulledRun {
 }
 
 /// What became of pulled symbols.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pulled {
-    /// Symbols that were of use.
-    pub fresh: u64,
-    /// Symbols that had arrived before, or of blocks that need none.
+    /// Symbols that were of use, ascending, as ranges of ESIs.
+    pub fresh: Vec<Range<u32>>,
+    /// Number of symbols that had arrived before, or of blocks that need none.
     pub useless: u64,
+}
+
+impl Pulled {
+    /// Number of symbols that were of use.
+    pub fn fresh_count(&self) -> u64 {
+        self.fresh.iter().map(|run| u64::from(run.end.saturating_sub(run.start))).sum()
+    }
+
+    /// Adds a symbol that was of use, after all others.
+    pub(crate) fn add_fresh(&mut self, esi: Esi) {
+        match self.fresh.last_mut() {
+            Some(last) if last.end == esi.0 => last.end = esi.0.saturating_add(1),
+            _ => self.fresh.push(esi.0..esi.0.saturating_add(1)),
+        }
+    }
 }

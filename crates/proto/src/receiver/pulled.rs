@@ -70,10 +70,11 @@ impl Receiver {
     /// with next; the run says where in it their bytes are.
     pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun, slab: &[u8]) -> Pulled {
         let pulled = self.reception.take_pulled(run, slab);
-        if pulled.fresh > 0 {
-            self.stats.pulled.count(pulled.fresh);
+        let fresh = pulled.fresh_count();
+        if fresh > 0 {
+            self.stats.pulled.count(fresh);
             self.silence.end(now);
-            self.reception.on_fresh(now, pulled.fresh);
+            self.reception.on_fresh(now, fresh);
         }
         if self.reception.may_complete() {
             self.reception.update_phase(&self.channels);
@@ -139,7 +140,7 @@ impl Reception {
             let incoming = Incoming { block: run.block, esi: Esi(esi), encoding_id, source };
             let content = SymbolContent::InSlab { bytes: symbol, start };
             match self.transfer.take(&incoming, content, &mut self.outputs) {
-                Taken::Fresh => pulled.fresh.count(1),
+                Taken::Fresh => pulled.add_fresh(Esi(esi)),
                 _ => pulled.useless.count(1),
             }
         }

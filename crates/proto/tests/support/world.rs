@@ -373,7 +373,7 @@ impl ReceiverDriver {
         let run = PulledRun { block, first: Esi(first), bytes: 0..symbols.len() as u32 };
         let pulled = self.driver.endpoint.handle_pulled(now, &run, symbols);
         self.poll_batch(now, &DatagramBatch { slab: symbols, datagrams: &[] });
-        pulled.fresh
+        pulled.fresh_count()
     }
 
     /// Hears the datagram unless it is lost on the way.

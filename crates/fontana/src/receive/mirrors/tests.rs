@@ -1,0 +1,192 @@
+//! Mirrors of a receiver whose jobs run at once, on bytes in memory.
+
+use super::*;
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner};
+use fontana_proto::{
+    Acceptance, DatagramBatch, DecodePolicy, Driver, Effect, Expectation, MetadataMode,
+    ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription, SubscriptionLimits,
+};
+use fontana_wire::{
+    Entry, FileEntry, ManifestObject, Metadata, RelativePath, Toi, WebAddress, manifest_hash,
+};
+
+const SYMBOL: usize = 64;
+/// Source symbols of each of the two blocks.
+const K: u32 = 20;
+const FIRST: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
+const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: K });
+
+/// A receiver of one file, and its mirrors.
+struct Reception {
+    file: Vec<u8>,
+    driver: Driver<Receiver, MemoryReceiveRunner>,
+    mirrors: Mirrors,
+    /// The orders of each mirror.
+    orders: Vec<ChannelReceiver<Order>>,
+    now: Instant,
+    is_complete: bool,
+}
+
+impl Reception {
+    fn new(mirrors: usize, scheme: FecScheme, limits: ReceiverLimits) -> Self {
+        let file = fontana_testing::noise(2 * K as usize * SYMBOL, 1);
+        let transfer_length = file.len() as u64;
+        let oti = Oti { transfer_length, symbol_size: SYMBOL as u16, scheme };
+        let mut content = MemoryContent::default();
+        content.insert(Toi(1), oti.layout().unwrap(), file.clone());
+        let block_hashes = content.get(Toi(1)).unwrap().block_hashes();
+        let object = ManifestObject { toi: 1, oti, block_hashes };
+        let path = RelativePath::new("file").unwrap();
+        let entry = FileEntry::whole_object(path, Metadata::default(), 1, transfer_length);
+        let manifest = Manifest::new(1, "", vec![object], vec![Entry::File(entry)]).unwrap();
+        let hash = manifest_hash(&manifest.emit());
+        let config = ReceiverConfig {
+            expectation: Expectation { manifest: Some(hash), ..Expectation::default() },
+            acceptance: Acceptance::Automatic,
+            metadata: MetadataMode::Manifest,
+            known_manifest: None,
+            policy: DecodePolicy::Incremental,
+            limits: limits.clone(),
+            started_at_unix_seconds: 1_800_000_000,
+            silence_after: Duration::from_secs(10),
+            superseded_after: Duration::from_secs(1),
+            stays_until_verified: true,
+        };
+        let mut receiver =
+            Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()));
+        receiver.track_source_symbols();
+        let from = SessionKey { source: IpAddr::V4(Ipv4Addr::LOCALHOST), tsi: Tsi(0) };
+        receiver.accept_manifest(from, hash, &Arc::new(manifest.clone())).unwrap();
+        let (mut pull, mut states, mut orders) = (Pull::new(), Vec::new(), Vec::new());
+        for number in 0..mirrors {
+            let address: WebAddress = format!("http://{number}.example/").parse().unwrap();
+            let (sender, queue) = unbounded();
+            states.push(MirrorState::new(address, pull.add_source(), sender, Arc::default()));
+            orders.push(queue);
+        }
+        let mut mirrors = Mirrors {
+            pull,
+            mirrors: states,
+            reports: bounded(0).1,
+            limits: limits.manifest,
+            expected: Some(hash),
+            has_group: true,
+            files: None,
+            records: Records::default(),
+            wholes: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
+            is_dirty: false,
+            looked_at: Instant::ZERO,
+            packets: 0,
+            events: Vec::new(),
+        };
+        mirrors.begin(&manifest);
+        let driver = Driver::new(receiver, MemoryReceiveRunner::default());
+        let now = Instant::ZERO;
+        let mut reception = Self { file, driver, mirrors, orders, now, is_complete: false };
+        reception.poll(&[]);
+        reception
+    }
+
+    fn poll(&mut self, slab: &[u8]) {
+        let batch = DatagramBatch { slab, datagrams: &[] };
+        while let Some(effect) = self.driver.poll(self.now, &batch).unwrap() {
+            let receiver = &mut self.driver.endpoint;
+            match effect {
+                Effect::Event(ReceiverEvent::BlockVerified { block }) => {
+                    self.mirrors.on_verified(self.now, block, receiver);
+                }
+                Effect::Event(ReceiverEvent::BlockCorrupt { block, .. }) => {
+                    self.mirrors.on_corrupt(self.now, block, receiver);
+                }
+                Effect::Event(ReceiverEvent::Complete) => self.is_complete = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives orders, a second after the last ones.
+    fn drive(&mut self) {
+        self.now = self.now + Duration::from_secs(1);
+        self.mirrors.drive(self.now, &mut self.driver.endpoint);
+        self.poll(&[]);
+    }
+
+    /// A packet brings a wrong symbol. Mirrors do not know of it.
+    fn bring_wrong(&mut self, block: BlockId, Esi(esi): Esi) {
+        let symbol = [9; SYMBOL];
+        let run = PulledRun { block, first: Esi(esi), bytes: 0..SYMBOL as u32 };
+        self.driver.endpoint.handle_pulled(self.now, &run, &symbol);
+        self.poll(&symbol);
+    }
+
+    fn report(&mut self, mirror: usize, what: Done) {
+        let report = Report { mirror, what };
+        let receiver = &mut self.driver.endpoint;
+        let slab = self.mirrors.on_report(self.now, report, receiver).ok().unwrap();
+        self.poll(&slab);
+    }
+
+    /// The bytes of the file that a mirror is to send. `None` if it has no order.
+    fn order(&self, mirror: usize) -> Option<Range<usize>> {
+        match self.orders[mirror].try_recv().ok()? {
+            Order::Fetch(fetch) => Some(fetch.bytes.start as usize..fetch.bytes.end as usize),
+            Order::Manifest { .. } => None,
+        }
+    }
+
+    /// A mirror sends these bytes of the file, after `change`.
+    fn send(&mut self, mirror: usize, range: Range<usize>, change: impl FnOnce(&mut [u8])) {
+        let mut bytes = self.file[range.clone()].to_vec();
+        change(&mut bytes);
+        self.report(mirror, Done::Bytes { at: range.start as u64, bytes });
+    }
+
+    /// Mirrors carry out all orders.
+    fn complete(&mut self) {
+        for _ in 0..10 {
+            self.drive();
+            for mirror in 0..self.orders.len() {
+                while let Some(range) = self.order(mirror) {
+                    self.send(mirror, range, |_| ());
+                    self.report(mirror, Done::Ended);
+                }
+            }
+        }
+        assert!(self.is_complete, "{:?}", self.mirrors.report());
+    }
+
+    fn wrong_blocks(&self) -> Vec<u32> {
+        self.mirrors.report().iter().map(|report| report.wrong_blocks).collect()
+    }
+}
+
+#[test]
+fn a_mirror_is_not_charged_with_symbols_that_it_sent_beside_those_of_packets() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    reception.bring_wrong(FIRST, Esi(10));
+    // The mirror sends all of the block, because what lies around a symbol is requested with it.
+    reception.drive();
+    let range = reception.order(0).unwrap();
+    assert_eq!(range, 0..reception.file.len());
+    reception.send(0, range, |_| ());
+    reception.report(0, Done::Ended);
+    assert_eq!(reception.driver.endpoint.stats().corrupt_blocks, 1);
+    assert_eq!(reception.wrong_blocks(), [0]);
+    reception.complete();
+    assert_eq!(reception.wrong_blocks(), [0]);
+}
+
+#[test]
+fn a_mirror_is_charged_once_with_a_wrong_block_that_another_one_sends_again() {
+    let mut reception = Reception::new(2, NO_CODE, ReceiverLimits::default());
+    reception.drive();
+    let range = reception.order(0).unwrap();
+    assert!(range.end >= K as usize * SYMBOL);
+    reception.send(0, range, |bytes| bytes[0] ^= 1);
+    reception.report(0, Done::Ended);
+    reception.complete();
+    assert_eq!(reception.wrong_blocks(), [1, 0]);
+}
