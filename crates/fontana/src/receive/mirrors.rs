@@ -251,7 +251,7 @@ impl Mirrors {
             self.records.forget_attempt(block);
             if !receiver.refetch(block) {
                 self.pull.end_request(now, id);
-                self.end_whole(block);
+                self.end_whole(block, receiver);
                 return;
             }
         }
@@ -447,7 +447,7 @@ impl Mirrors {
 
     /// A block is verified.
     pub(super) fn on_verified(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
-        self.end_whole(block);
+        self.end_whole(block, receiver);
         if let Some(positions) = self.files.as_ref().and_then(|files| files.positions(block)) {
             self.pull.remove_lacking(positions);
         }
@@ -500,9 +500,11 @@ impl Mirrors {
         is_dropped
     }
 
-    fn end_whole(&mut self, block: BlockId) {
+    /// A block need not come from one mirror any more.
+    fn end_whole(&mut self, block: BlockId, receiver: &mut Receiver) {
         if let Some(range) = self.wholes.remove(&block) {
             self.pull.remove_whole(&range);
+            receiver.release(block);
             self.is_dirty = true;
         }
     }
@@ -538,9 +540,8 @@ impl Mirrors {
             && let Some(receiver) = receiver
         {
             // Packets may bring what no mirror can.
-            for (block, range) in std::mem::take(&mut self.wholes) {
-                self.pull.remove_whole(&range);
-                receiver.release(block);
+            for block in self.wholes.keys().copied().collect::<Vec<_>>() {
+                self.end_whole(block, receiver);
             }
         }
     }

@@ -110,9 +110,9 @@ impl Receiver {
         is_dropped
     }
 
-    /// Lets a reserved block take symbols of packets again.
-    pub fn release(&mut self, block: BlockId) {
-        self.reception.transfer.release(block);
+    /// Lets a reserved block take symbols of packets again. False if it is not reserved.
+    pub fn release(&mut self, block: BlockId) -> bool {
+        self.reception.transfer.release(block)
     }
 }
 

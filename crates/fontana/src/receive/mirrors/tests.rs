@@ -5,8 +5,9 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner};
 use fontana_proto::{
-    Acceptance, DatagramBatch, DecodePolicy, Driver, Effect, Expectation, MetadataMode,
-    ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription, SubscriptionLimits,
+    Acceptance, DatagramBatch, DecodePolicy, Driver, Effect, Endpoint, Expectation, JobRunner,
+    MetadataMode, Output, ReceiveJob, ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription,
+    SubscriptionLimits,
 };
 use fontana_wire::{
     Entry, FileEntry, ManifestObject, Metadata, RelativePath, Toi, WebAddress, manifest_hash,
@@ -189,4 +190,34 @@ fn a_mirror_is_charged_once_with_a_wrong_block_that_another_one_sends_again() {
     reception.report(0, Done::Ended);
     reception.complete();
     assert_eq!(reception.wrong_blocks(), [1, 0]);
+}
+
+/// Symbols of another request complete the block before its turn comes.
+#[test]
+fn a_block_that_is_not_fetched_again_is_not_reserved() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    let mut wrong = reception.file[..K as usize * SYMBOL].to_vec();
+    wrong[0] ^= 1;
+    reception.drive();
+    reception.send(0, 0..wrong.len(), |bytes| bytes.copy_from_slice(&wrong));
+    reception.report(0, Done::Ended);
+    assert_eq!(reception.mirrors.wholes.len(), 1);
+    let run = PulledRun { block: FIRST, first: Esi(0), bytes: 0..wrong.len() as u32 };
+    let (now, batch) = (reception.now, DatagramBatch { slab: &wrong, datagrams: &[] });
+    let Driver { endpoint, runner, .. } = &mut reception.driver;
+    endpoint.handle_pulled(now, &run, &wrong);
+    let mut recovery = None;
+    while recovery.is_none() {
+        match endpoint.poll_output(now, &mut Vec::new()) {
+            Some(Output::Job(job @ ReceiveJob::Recover { .. })) => recovery = Some(job),
+            Some(Output::Job(job)) => {
+                let finished = runner.run(now, job, &batch).unwrap();
+                finished.into_iter().for_each(|finished| endpoint.handle_done(now, finished.done));
+            }
+            output => assert!(output.is_some(), "the block is recovered"),
+        }
+    }
+    reception.mirrors.drive(now, endpoint);
+    assert!(reception.mirrors.wholes.is_empty(), "its turn has come");
+    assert!(!endpoint.release(FIRST), "packets are of no use for it");
 }

@@ -65,8 +65,8 @@ impl Transfer {
         true
     }
 
-    /// Lets a reserved block take symbols of packets again.
-    pub(in crate::receiver) fn release(&mut self, id: BlockId) {
-        self.reserved.remove(&id);
+    /// Lets a reserved block take symbols of packets again. False if it is not reserved.
+    pub(in crate::receiver) fn release(&mut self, id: BlockId) -> bool {
+        self.reserved.remove(&id)
     }
 }
