@@ -204,6 +204,16 @@ impl Pull {
         self.wholes.retain(|whole| whole.range != *range);
     }
 
+    /// Whether a source has sent the whole range, and no other one is to send it again.
+    pub fn is_sent(&self, range: &Range<u64>) -> bool {
+        let is_active = |source: &Source| {
+            let request = source.request.as_ref();
+            request.is_some_and(|active| active.is_whole && active.rest.end == range.end)
+        };
+        self.wholes.iter().any(|whole| whole.range == *range && whole.is_taken)
+            && !self.sources.values().any(is_active)
+    }
+
     /// Whether nothing is lacking.
     pub fn is_complete(&self) -> bool {
         self.lacking.is_empty() && self.wholes.is_empty()

@@ -303,7 +303,7 @@ impl Mirrors {
                 self.on_manifest(now, number, &bytes, source, receiver);
             }
             Done::Sequential => self.on_sequential(now, number, receiver),
-            Done::Ended => self.on_ended(now, number),
+            Done::Ended => self.on_ended(now, number, receiver),
             Done::Failed(failure) => self.on_failed(now, number, failure, receiver),
         }
         Ok(Vec::new())
@@ -396,7 +396,7 @@ impl Mirrors {
         }
     }
 
-    fn on_ended(&mut self, now: Instant, number: usize) {
+    fn on_ended(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
         mirror.failures = 0;
         let (id, work) = (mirror.id, mirror.set_idle());
@@ -407,6 +407,13 @@ impl Mirrors {
                 self.continue_request(now, number, rest, whole);
             }
             _ => self.pull.end_request(now, id),
+        }
+        let is_sent = |block: &BlockId| {
+            self.wholes.get(block).is_some_and(|positions| self.pull.is_sent(positions))
+        };
+        if let Some(block) = whole.filter(is_sent).filter(|&block| receiver.needs_symbols(block)) {
+            // There was no memory for its decoder.
+            self.end_whole(block, receiver);
         }
     }
 

@@ -192,11 +192,14 @@ fn a_whole_comes_from_one_source_and_from_another_one_first() {
     pull.on_arrival(now, b, 500..600);
     pull.end_request(now, b);
     pull.end_request(now, a);
+    assert!(!pull.is_sent(&(500..700)));
     // Both have tried.
     let request = pull.next_request(now, a).unwrap();
     assert_eq!(request, Request { range: 500..700, is_whole: true });
     pull.on_arrival(now, a, 500..700);
+    assert!(!pull.is_sent(&(500..700)), "its request has not ended");
     pull.end_request(now, a);
+    assert!(pull.is_sent(&(500..700)));
     pull.remove_whole(&(500..700));
     assert_eq!(pull.lacking().len(), 1_800, "a whole does not lack positions");
 }

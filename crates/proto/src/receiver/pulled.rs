@@ -10,7 +10,7 @@ use super::catalog::{Catalog, Content, manifest_content};
 use super::config::Expectation;
 use super::reception::Reception;
 use super::sources::SourceId;
-use super::transfer::{Incoming, SymbolContent, Taken};
+use super::transfer::{Incoming, Need, SymbolContent, Taken};
 use crate::counter::Counter;
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{Rejection, Verified};
@@ -83,9 +83,15 @@ impl Receiver {
     }
 
     /// The first run of source symbols from `from` on that a block lacks. `None` if the block needs
-    /// no more, is not received, or lacks only symbols before `from`.
+    /// no more, is not received, lacks only symbols before `from`, or finds no memory for its
+    /// decoder now.
     pub fn missing_source(&self, block: BlockId, from: Esi) -> Option<Range<u32>> {
         self.reception.transfer.missing_source(block, from)
+    }
+
+    /// Whether a block needs more symbols.
+    pub fn needs_symbols(&self, block: BlockId) -> bool {
+        self.reception.transfer.need(block) == Need::More
     }
 
     /// Whether an object is open, and not complete.

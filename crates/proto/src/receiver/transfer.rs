@@ -369,7 +369,7 @@ impl Transfer {
             return Taken::Late;
         }
         let more = object.blocks.get(block.sbn.0 as usize).map_or(0, Block::memory_to_begin);
-        if more > 0 && self.decoder_bytes.saturating_add(more) > self.max_decoder_bytes {
+        if more > self.max_decoder_bytes.saturating_sub(self.decoder_bytes) {
             return Taken::NoRoom;
         }
         let policy = self.policy;
@@ -406,6 +406,11 @@ impl Transfer {
             self.holding.insert(block);
         }
         taken
+    }
+
+    /// Whether there is memory for the decoder of a block, if it has not begun.
+    fn has_room_for(&self, block: &Block) -> bool {
+        block.memory_to_begin() <= self.max_decoder_bytes.saturating_sub(self.decoder_bytes)
     }
 
     /// Whether symbols of this source wait until the block has enough others, or none arrive.

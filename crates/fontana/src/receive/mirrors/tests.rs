@@ -2,6 +2,7 @@
 
 use super::*;
 use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner};
 use fontana_proto::{
@@ -18,6 +19,8 @@ const SYMBOL: usize = 64;
 const K: u32 = 20;
 const FIRST: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
 const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: K });
+const TORNADO: FecScheme =
+    FecScheme::Tornado(Tornado { max_source_block_length: K, code: TornadoCode::Z });
 
 /// A receiver of one file, and its mirrors.
 struct Reception {
@@ -190,6 +193,23 @@ fn a_mirror_is_charged_once_with_a_wrong_block_that_another_one_sends_again() {
     reception.report(0, Done::Ended);
     reception.complete();
     assert_eq!(reception.wrong_blocks(), [1, 0]);
+}
+
+/// The whole block finds no memory for its decoder.
+#[test]
+fn a_block_that_was_fetched_in_vain_is_fetched_again() {
+    let decoder = TORNADO.block_profile(K).decoder_memory.unwrap();
+    let limits = ReceiverLimits { max_decoder_bytes: decoder, ..ReceiverLimits::default() };
+    let mut reception = Reception::new(1, TORNADO, limits);
+    reception.drive();
+    let (range, half) = (reception.order(0).unwrap(), K as usize * SYMBOL);
+    assert_eq!(range, 0..2 * half);
+    reception.send(0, 0..half, |bytes| bytes[0] ^= 1);
+    assert_eq!(reception.wrong_blocks(), [1]);
+    // The other block takes the memory.
+    reception.send(0, half..half + 5 * SYMBOL, |_| ());
+    reception.report(0, Done::Ended);
+    reception.complete();
 }
 
 /// Symbols of another request complete the block before its turn comes.

@@ -34,12 +34,14 @@ impl Transfer {
         Some((layout.oti().symbol_size, layout.encoding_id()))
     }
 
-    /// The first run of source symbols from `from` on that a block lacks, if it needs more.
+    /// The first run of source symbols from `from` on that a block lacks, if it needs more, and
+    /// there is memory for its decoder.
     pub(in crate::receiver) fn missing_source(&self, id: BlockId, from: Esi) -> Option<Range<u32>> {
         if self.need(id) != Need::More {
             return None;
         }
-        self.objects.get(&id.toi)?.blocks.get(id.sbn.0 as usize)?.missing_source(from)
+        let block = self.objects.get(&id.toi)?.blocks.get(id.sbn.0 as usize)?;
+        self.has_room_for(block).then(|| block.missing_source(from)).flatten()
     }
 
     /// Whether a corrupt block waits until its wrong symbols are found.
