@@ -21,10 +21,8 @@ fn an_object_that_cannot_be_recovered_does_not_delay_the_others() {
         receivers[0].runner.cannot_recover = Some(failing);
         run(&mut senders, &mut receivers, Duration::from_secs(5));
         let events = &receivers[0].events;
-        let is_failed =
-            |e: &ReceiverEvent| matches!(e, ReceiverEvent::ObjectFailed { toi, .. } if *toi == failing);
-        let is_done =
-            |e: &ReceiverEvent| matches!(e, ReceiverEvent::ObjectDone { toi, .. } if *toi != failing);
+        let is_failed = |e: &ReceiverEvent| matches!(e, ReceiverEvent::ObjectFailed { toi, .. } if *toi == failing);
+        let is_done = |e: &ReceiverEvent| matches!(e, ReceiverEvent::ObjectDone { toi, .. } if *toi != failing);
         assert!(events.iter().any(is_failed), "{events:?}");
         assert!(events.iter().any(is_done), "{events:?}");
         assert!(matches!(events.last(), Some(ReceiverEvent::GivenUp { .. })), "{events:?}");

@@ -14,7 +14,7 @@ use fontana_wire::{HeaderFields, Packet, Toi, emit_payload_id};
 use std::net::SocketAddr;
 use std::time::Duration;
 use world::{
-    Content, ReceiverDriver, SenderDriver, Setup, T, TSI, receiver_config, sender, source,
+    Content, ReceiverDriver, SenderDriver, Setup, T, TSI, receiver_config, run, sender, source,
 };
 
 /// A symbol of random bytes for a block of the first object.
@@ -473,4 +473,37 @@ fn errors_that_hide_each_other_cost_a_block_and_not_the_object() {
     });
     outcome.assert_complete(&world.content);
     assert!(outcome.corruptions() > 2);
+}
+
+/// Content of the same shape as the promised one, and other bytes.
+fn other_bytes(promised: &Content, shapes: &[(usize, u8)], seed: u64) -> Content {
+    let mut other = Content::new(shapes, seed);
+    other.manifest = promised.manifest.clone();
+    other.manifest_bytes = promised.manifest_bytes.clone();
+    other
+}
+
+/// A forger that encodes content of its own: its symbols agree with each other.
+#[test]
+fn a_forger_whose_symbols_agree_does_not_end_the_object() {
+    let shapes = [(120 * usize::from(T), 2)];
+    let content = Content::new(&shapes, 6);
+    let other = other_bytes(&content, &shapes, 7);
+    for rate in [1, 2, 10] {
+        let setups = [1, 2].map(|seed| Setup { seed, ..Setup::default() });
+        let [honest, mut forger] = setups;
+        forger.rate = honest.rate * rate;
+        // The forger is first.
+        let mut senders = [
+            SenderDriver::new(sender(&other, &forger, None), &other),
+            SenderDriver::new(sender(&content, &honest, None), &content),
+        ];
+        let mut config = receiver_config();
+        config.expectation.manifest = Some(content.hash());
+        let mut receivers = [ReceiverDriver::new(config, 0.0, 1)];
+        run(&mut senders, &mut receivers, Duration::from_secs(30));
+        let [receiver] = &receivers;
+        assert!(receiver.complete_at.is_some(), "{rate}: {:?}", receiver.events);
+        assert!(receiver.has(&content), "a wrong byte was called complete");
+    }
 }

@@ -182,6 +182,12 @@ impl Sources {
         self.update_doubts();
     }
 
+    /// Whether sources are known that have sent no symbol of a block, given the number of symbols of
+    /// those that have.
+    pub(super) fn has_others(&self, counts: &BTreeMap<SourceId, u32>) -> bool {
+        self.records.iter().any(|record| !counts.contains_key(&record.id))
+    }
+
     /// The source from whose symbols alone a block is solved next, given the number of symbols of each
     /// of its sources, and those that were `tried`. The best of the others is next; after all of them,
     /// and if there is only one, `None`: all together. Never the source of saved symbols, which sends
@@ -355,6 +361,8 @@ mod tests {
         sources.on_wrong([ids[2]; 20]);
         assert_eq!(next(&sources, &[ids[2]]), Some(ids[1]));
         assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), &BTreeSet::new()), None);
+        assert!(sources.has_others(&of));
+        assert!(!sources.has_others(&ids.iter().map(|&id| (id, 1)).collect()));
     }
 
     #[test]

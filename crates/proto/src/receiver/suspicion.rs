@@ -15,7 +15,9 @@
 //!   errors that hide each other. Codes that have too few symbols for a search drop them at once.
 //! * [`AGREEING`] surplus symbols that agree with each other and with the rest of the block, twice,
 //!   with all symbols dropped in between, show that the hash is not that of the content. The object
-//!   is given up. Sparse codes do not show it, because few of their symbols contain any given one.
+//!   is given up. They show it only if all known sources have sent some of the block's symbols: a
+//!   forger of all of them can make them agree. Sparse codes do not show it either, because few of
+//!   their symbols contain any given one.
 //!
 //! A search costs less than decoding the block twice, and [`SEARCH_WORK`]. So for all `k` symbols
 //! that a block receives, [`MAX_SEARCHES`] of these are the most that an attacker can cause, at any

@@ -646,6 +646,19 @@ impl Transfer {
                     self.follow_up(id, sequel, out);
                 }
             }
+            Sequel::Agreed => {
+                let Some(block) = self.block(id) else { return };
+                let (alone, sources) = (block.alone(), block.symbols_by_source());
+                // A forger of all symbols of a block can make them agree.
+                let sequel = if alone.is_some() || self.sources.has_others(&sources) {
+                    Some(Sequel::Unlocated)
+                } else {
+                    self.change_block(id, Block::count_agreement)
+                };
+                if let Some(sequel) = sequel {
+                    self.follow_up(id, sequel, out);
+                }
+            }
             Sequel::Restarted => out.push_back(ReceiverOutput::Job(void)),
             Sequel::Hopeless => {
                 out.push_back(ReceiverOutput::Job(void));

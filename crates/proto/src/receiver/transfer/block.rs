@@ -11,8 +11,8 @@ use crate::receiver::config::DecodePolicy;
 use crate::receiver::sources::{Origins, SourceId, Sources};
 use crate::receiver::suspicion::{Conclusion, SEARCH_WORK, SearchLimits, SearchRecord, Suspects};
 use fontana_fec::{
-    BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Location, Novelty,
-    Plan, PlanCache, Progress, Work,
+    BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Location, Novelty, Plan,
+    PlanCache, Progress, Work,
 };
 use fontana_wire::Hash;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +134,9 @@ pub(super) enum Sequel {
     LeftOut(u32),
     /// The wrong symbols are not found. The block is to [begin again](Block::begin_again).
     Unlocated,
+    /// All symbols agree with each other, but not with the hash. The block is to begin again, or
+    /// [to count that](Block::count_agreement).
+    Agreed,
     /// All symbols were dropped.
     Restarted,
     /// All symbols were dropped. They agreed with each other, but not with the hash.
@@ -870,12 +873,24 @@ impl Block {
                 Sequel::Collects
             }
             Conclusion::Want(_) | Conclusion::Restart => self.give_up_search(suspects),
-            Conclusion::Agreed if self.search.on_agreed() => {
-                self.restart();
-                Sequel::Hopeless
+            Conclusion::Agreed => {
+                self.state = State::Suspect(suspects);
+                Sequel::Agreed
             }
-            Conclusion::Agreed => self.restart(),
         }
+    }
+
+    /// The source from whose symbols alone the block is solved.
+    pub(super) fn alone(&self) -> Option<SourceId> {
+        self.alone
+    }
+
+    /// The symbols of all sources agreed with each other. Drops all of them. If that has been so
+    /// often enough, the hash is not that of the content.
+    pub(super) fn count_agreement(&mut self) -> Sequel {
+        let is_hopeless = self.search.on_agreed();
+        let sequel = self.restart();
+        if is_hopeless { Sequel::Hopeless } else { sequel }
     }
 
     /// Continues without `wrong` symbols, which are not among the `others`.
@@ -1103,7 +1118,11 @@ mod tests {
             assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
         }
         assert_eq!(take(&mut block, 40, A), Taken::Fresh);
-        assert_eq!(block.symbols_by_source(), [(A, 11)].into(), "the first ones are in their slots");
+        assert_eq!(
+            block.symbols_by_source(),
+            [(A, 11)].into(),
+            "the first ones are in their slots"
+        );
     }
 
     #[test]
