@@ -5,13 +5,11 @@ use super::sources::{SourceId, Sources};
 use super::symbols::{SymbolRun, symbol_fits};
 use crate::counter::Counter;
 use crate::endpoint::BlockId;
-use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
-use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolCopy};
-use crate::placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};
+use crate::event::{ReceiverEvent, ReceiverOutput, Verified};
+use crate::job::{ReceiveJob, Saved};
+use crate::placed::{PlacedRun, SlabSymbols, SymbolBytes};
 use block::{Block, Sequel};
-use fontana_fec::{
-    EncodingId, Esi, IdDecoder, Location, ObjectLayout, Plan, PlanCache, Progress, Sbn,
-};
+use fontana_fec::{EncodingId, Esi, ObjectLayout, PlanCache, Sbn};
 use fontana_wire::{Hash, Toi};
 use object::{Changed, Object, ObjectState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,13 +18,18 @@ use std::sync::Arc;
 
 mod block;
 mod copies;
+mod corrupt;
+mod ended;
 mod object;
 mod pulled;
 mod slots;
+mod taken;
+mod waiting;
+mod working;
 
-pub(super) use block::Taken;
 pub use object::ObjectProgress;
 pub use slots::repair_slots;
+pub(super) use taken::Taken;
 
 /// The accepted objects of a receiver.
 #[derive(Debug)]
@@ -303,21 +306,6 @@ impl Transfer {
         self.objects.get(&toi).is_some_and(|object| object.blocks.iter().any(Block::is_collecting))
     }
 
-    /// Whether an object was given up.
-    pub(super) fn has_failed(&self) -> bool {
-        self.objects.values().any(|object| object.state == ObjectState::Failed)
-    }
-
-    /// Forgets an object.
-    pub(super) fn remove(&mut self, toi: Toi) {
-        if let Some(object) = self.objects.remove(&toi) {
-            self.working.discount(object.worked_on());
-            self.missing.discount(object.missing());
-            self.symbols_wanted.discount(object.symbols_wanted());
-            self.decoder_bytes.discount(object.decoder_bytes());
-        }
-    }
-
     /// Whether jobs are running that may show that nothing more is needed.
     pub(super) fn awaits_jobs(&self) -> bool {
         self.objects.values().any(|object| match object.state {
@@ -413,33 +401,6 @@ impl Transfer {
         block.memory_to_begin() <= self.max_decoder_bytes.saturating_sub(self.decoder_bytes)
     }
 
-    /// Whether symbols of this source wait until the block has enough others, or none arrive.
-    pub(super) fn holds_back(&self, block: BlockId, source: SourceId) -> bool {
-        let object = self.objects.get(&block.toi);
-        let block = object.and_then(|object| object.blocks.get(block.sbn.0 as usize));
-        block.is_some_and(|block| block.holds_back(source, &self.sources))
-    }
-
-    /// Whether [`take`](Self::take) may return [`Taken::Unverified`] for this symbol.
-    pub(super) fn may_wait(&self, symbol: &Incoming) -> bool {
-        self.need(symbol.block) == Need::Unknown || self.holds_back(symbol.block, symbol.source)
-    }
-
-    /// Whether symbols of doubted sources wait.
-    #[inline]
-    pub(super) fn holds_symbols(&self) -> bool {
-        !self.holding.is_empty()
-    }
-
-    /// Blocks whose symbols of doubted sources are of use now, because no others arrive.
-    pub(super) fn stop_holding(&mut self) -> Vec<BlockId> {
-        let blocks: Vec<_> = std::mem::take(&mut self.holding).into_iter().collect();
-        for &block in &blocks {
-            self.change_block(block, Block::stop_holding);
-        }
-        blocks
-    }
-
     /// The symbols of a payload of an open object, from `esi` on, if they are several. The payload
     /// [is invalid](Taken::Invalid) as a single symbol.
     pub(super) fn symbol_run(
@@ -459,248 +420,8 @@ impl Transfer {
         self.policy = policy;
     }
 
-    /// Reception is complete: deferred blocks are solved.
-    pub(super) fn solve_deferred(&mut self, out: &mut VecDeque<ReceiverOutput>) {
-        if self.policy != DecodePolicy::Deferred {
-            return;
-        }
-        let ids = |(&toi, object): (&Toi, &Object)| {
-            let count = object.blocks.len() as u32;
-            (0..count).map(move |sbn| BlockId { toi, sbn: Sbn(sbn) })
-        };
-        let blocks: Vec<_> = self.objects.iter().flat_map(ids).collect();
-        for block in blocks {
-            let job = self.change_block(block, Block::solve_deferred);
-            out.extend(job.flatten().map(ReceiverOutput::Job));
-        }
-    }
-
-    pub(super) fn on_solved(
-        &mut self,
-        id: BlockId,
-        decoder: Box<dyn IdDecoder>,
-        progress: Progress,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) {
-        let policy = self.policy;
-        let solved = self.change_block(id, |block| match block.on_solved(decoder, progress) {
-            Some(plan) => (Some(plan), None),
-            None => (None, block.try_solve(policy)),
-        });
-        match solved {
-            Some((Some(plan), _)) => {
-                out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockSolved { block: id }));
-                self.work_or_queue(id, Some(plan), out);
-            }
-            Some((None, job)) => out.extend(job.map(ReceiverOutput::Job)),
-            None => {}
-        }
-    }
-
-    /// Recovers or searches a block that waits for it, or queues the block if as many as memory
-    /// allows are being worked on.
-    fn work_or_queue(
-        &mut self,
-        id: BlockId,
-        plan: Option<Arc<Plan>>,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) {
-        if self.working >= self.max_recoveries {
-            self.waiting.push_back(id);
-        } else if let Some(job) = self.work_on_bytes(id, plan) {
-            self.working.count(1);
-            out.push_back(ReceiverOutput::Job(job));
-        }
-    }
-
-    fn work_on_bytes(&mut self, id: BlockId, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
-        let object = self.objects.get_mut(&id.toi)?;
-        let at = id.sbn.0 as usize;
-        let expected = object.block_hashes.as_ref().and_then(|hashes| hashes.get(at)).copied();
-        object.blocks.get_mut(at)?.work_on_bytes(plan, expected)
-    }
-
-    /// A block is recovered or searched: those that wait are next.
-    fn on_work_done(&mut self, out: &mut VecDeque<ReceiverOutput>) {
-        self.working.discount(1);
-        self.work_on_waiting(out);
-    }
-
-    /// Begins to work on blocks that wait, as far as memory allows.
-    fn work_on_waiting(&mut self, out: &mut VecDeque<ReceiverOutput>) {
-        while self.working < self.max_recoveries
-            && let Some(next) = self.waiting.pop_front()
-        {
-            self.work_or_queue(next, None, out);
-        }
-    }
-
     fn block(&mut self, id: BlockId) -> Option<&mut Block> {
         self.objects.get_mut(&id.toi)?.blocks.get_mut(id.sbn.0 as usize)
-    }
-
-    /// A block's bytes are complete, and have this hash. Returns true if it is the wrong one.
-    pub(super) fn on_recovered(
-        &mut self,
-        id: BlockId,
-        hash: Hash,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) -> bool {
-        if !self.block(id).is_some_and(|block| block.is_recovering()) {
-            // Its object was given up.
-            self.work_on_waiting(out);
-            return false;
-        }
-        self.on_work_done(out);
-        let right = self.objects.get(&id.toi).is_some_and(|object| match &object.block_hashes {
-            None => true,
-            Some(hashes) => hashes.get(id.sbn.0 as usize) == Some(&hash),
-        });
-        let counts = self.block(id).map(|block| block.symbols_by_source()).unwrap_or_default();
-        if right {
-            self.sources.on_verified(&counts);
-            self.holding.remove(&id);
-            let outcome = BlockOutcome::Verified;
-            out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
-            self.change_block(id, Block::on_verified);
-            self.reserved.remove(&id);
-            out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockVerified { block: id }));
-            self.change(id.toi, |object| {
-                object.unverified.discount(1);
-                object.commit_if_verified(id.toi, out);
-            });
-            return false;
-        }
-        self.sources.on_corrupt(&counts);
-        let sequel = self.change_block(id, Block::on_corrupt);
-        let times = self.block(id).map_or(0, |block| block.corruptions());
-        out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockCorrupt { block: id, times }));
-        self.follow_up(id, sequel.unwrap_or(Sequel::Collects), out);
-        true
-    }
-
-    /// A search for the wrong symbols of a block has ended.
-    pub(super) fn on_located(
-        &mut self,
-        id: BlockId,
-        location: Location,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) {
-        if !self.block(id).is_some_and(|block| block.is_locating()) {
-            return self.work_on_waiting(out);
-        }
-        self.on_work_done(out);
-        if let Some(sequel) = self.change_block(id, |block| block.on_located(location)) {
-            self.follow_up(id, sequel, out);
-        }
-    }
-
-    /// A choice among the copies of a block's symbols was made.
-    pub(super) fn on_chosen(
-        &mut self,
-        id: BlockId,
-        chosen: Option<&[Esi]>,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) {
-        if !self.block(id).is_some_and(|block| block.is_choosing()) {
-            return self.work_on_waiting(out);
-        }
-        self.on_work_done(out);
-        if let Some(sequel) = self.change_block(id, |block| block.on_chosen(chosen)) {
-            self.follow_up(id, sequel, out);
-        }
-    }
-
-    /// Does what follows a wrong hash or a search.
-    fn follow_up(&mut self, id: BlockId, sequel: Sequel, out: &mut VecDeque<ReceiverOutput>) {
-        let void = ReceiveJob::Settle { block: id, outcome: BlockOutcome::Corrupt };
-        self.suspects.remove(&id);
-        match sequel {
-            Sequel::Collects => {
-                self.suspects.insert(id);
-                if self.block(id).is_some_and(|block| block.awaits_work()) {
-                    self.work_or_queue(id, None, out);
-                }
-            }
-            Sequel::Dropped(sources) => {
-                let count = sources.len() as u32;
-                self.sources.on_wrong(sources);
-                self.solve_without(id, count, out);
-            }
-            Sequel::Replaced(chosen) => {
-                let count = chosen.wrong.len() as u32;
-                self.sources.on_wrong(chosen.wrong);
-                for SymbolCopy { esi, bytes } in chosen.copies {
-                    let (to, bytes) = (SymbolPlace::InPlace, SymbolBytes::Saved(bytes));
-                    queue_run(out, PlacedRun { block: id, first: esi, count: 1, to, bytes });
-                }
-                self.solve_without(id, count, out);
-            }
-            Sequel::LeftOut(count) => self.solve_without(id, count, out),
-            Sequel::Unlocated => {
-                let Some(block) = self.block(id) else { return };
-                let (sources, tried) = (block.sources(), block.tried().clone());
-                let alone = self.sources.next_alone(&sources, &tried);
-                self.usable = alone.map(|_| id);
-                if let Some(sequel) = self.change_block(id, |block| block.begin_again(alone)) {
-                    self.follow_up(id, sequel, out);
-                }
-            }
-            Sequel::Agreed => {
-                let Some(block) = self.block(id) else { return };
-                let (alone, sources) = (block.alone(), block.symbols_by_source());
-                // A forger of all symbols of a block can make them agree.
-                let sequel = if alone.is_some() || self.sources.has_others(&sources) {
-                    Some(Sequel::Unlocated)
-                } else {
-                    self.change_block(id, Block::count_agreement)
-                };
-                if let Some(sequel) = sequel {
-                    self.follow_up(id, sequel, out);
-                }
-            }
-            Sequel::Restarted => out.push_back(ReceiverOutput::Job(void)),
-            Sequel::Hopeless => {
-                out.push_back(ReceiverOutput::Job(void));
-                self.fail(id.toi, ObjectFailure::Corrupt, out);
-            }
-        }
-    }
-
-    /// Solves a block again, of which so many symbols were dropped, if the others suffice.
-    fn solve_without(&mut self, id: BlockId, count: u32, out: &mut VecDeque<ReceiverOutput>) {
-        let event = ReceiverEvent::SymbolsDropped { block: id, count };
-        out.push_back(ReceiverOutput::Event(event));
-        let policy = self.policy;
-        let job = self.change_block(id, |block| block.try_solve(policy));
-        out.extend(job.flatten().map(ReceiverOutput::Job));
-    }
-
-    /// A block that symbols have waited for until now.
-    pub(super) fn take_usable(&mut self) -> Option<BlockId> {
-        self.usable.take()
-    }
-
-    /// Whether blocks wait for symbols by which their wrong ones are found.
-    pub(super) fn has_suspects(&self) -> bool {
-        !self.suspects.is_empty()
-    }
-
-    /// The first block whose wrong symbols were not found yet.
-    pub(super) fn first_suspect(&self) -> Option<BlockId> {
-        self.suspects.iter().copied().find(|&id| self.need(id) != Need::Nothing)
-    }
-
-    /// No symbols of use have arrived for [`IDLE`](super::suspicion::IDLE): such blocks are
-    /// searched with those that they have.
-    pub(super) fn on_idle(&mut self, out: &mut VecDeque<ReceiverOutput>) {
-        for id in self.suspects.iter().copied().collect::<Vec<_>>() {
-            if !self.block(id).is_some_and(|block| block.is_suspect()) {
-                self.suspects.remove(&id);
-            } else if self.change_block(id, Block::on_idle) == Some(true) {
-                self.work_or_queue(id, None, out);
-            }
-        }
     }
 
     /// What a symbol of the block is good for.
@@ -720,103 +441,10 @@ impl Transfer {
         self.policy == DecodePolicy::Deferred
     }
 
-    /// Whether every block is verified, or its object given up.
-    pub(super) fn is_verified(&self) -> bool {
-        let is_open =
-            |object: &Object| matches!(object.state, ObjectState::Opening | ObjectState::Receiving);
-        !self.objects.values().any(is_open)
-    }
-
-    pub(super) fn on_committed(
-        &mut self,
-        toi: Toi,
-        verified: Verified,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) {
-        self.change(toi, |object| {
-            if object.state == ObjectState::Committing {
-                object.state = ObjectState::Done;
-                out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectDone { toi, verified }));
-            }
-        });
-    }
-
-    /// A descriptor is done: an object that is no file. False if it was not being committed.
-    pub(super) fn on_descriptor_read(&mut self, toi: Toi) -> bool {
-        let read = self.change(toi, |object| {
-            let read = object.state == ObjectState::Committing;
-            if read {
-                object.state = ObjectState::Done;
-            }
-            read
-        });
-        read.unwrap_or(false)
-    }
-
-    /// Forgets objects that are not complete.
-    pub(super) fn forget_unfinished(&mut self, is_unwanted: impl Fn(Toi) -> bool) {
-        let unfinished = |(&toi, object): (&Toi, &Object)| {
-            let waits = matches!(object.state, ObjectState::Opening | ObjectState::Receiving);
-            (waits && is_unwanted(toi)).then_some(toi)
-        };
-        for toi in self.objects.iter().filter_map(unfinished).collect::<Vec<_>>() {
-            self.remove(toi);
-        }
-    }
-
-    /// Gives up an object.
-    pub(super) fn fail(
-        &mut self,
-        toi: Toi,
-        failure: ObjectFailure,
-        out: &mut VecDeque<ReceiverOutput>,
-    ) {
-        let (mut released, mut worked_on) = (0, 0);
-        let wanted = self.change(toi, |object| {
-            if matches!(object.state, ObjectState::Failed | ObjectState::Done) {
-                return 0;
-            }
-            object.state = ObjectState::Failed;
-            out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectFailed { toi, failure }));
-            let wanted = object.symbols_wanted();
-            let before = object.decoder_bytes();
-            worked_on = object.worked_on();
-            object.blocks.iter_mut().for_each(Block::give_up);
-            released = before.saturating_sub(object.decoder_bytes());
-            wanted
-        });
-        self.decoder_bytes.discount(released);
-        self.symbols_wanted.discount(wanted.unwrap_or(0));
-        // The job on one of its blocks may be what has failed: it has no other answer.
-        self.working.discount(worked_on);
-        self.work_on_waiting(out);
-    }
-
-    /// Gives up every object.
-    pub(super) fn fail_all(&mut self, error: &JobError, out: &mut VecDeque<ReceiverOutput>) {
-        self.waiting.clear();
-        for toi in self.objects.keys().copied().collect::<Vec<_>>() {
-            self.fail(toi, ObjectFailure::Job(error.clone()), out);
-        }
-    }
-
     /// Whether no further symbol is needed, as far as is known: a block may turn out to be corrupt,
     /// or to need another symbol.
     pub(super) fn is_received(&self) -> bool {
         self.missing == 0
-    }
-
-    /// Whether every object has been brought to disk.
-    pub(super) fn all_committed(&self) -> bool {
-        self.refused.is_empty()
-            && self.objects.values().all(|object| object.state == ObjectState::Done)
-    }
-
-    /// Whether every object is done or given up.
-    pub(super) fn all_settled(&self) -> bool {
-        let settled =
-            |object: &Object| matches!(object.state, ObjectState::Done | ObjectState::Failed);
-        self.objects.values().all(settled)
     }
 
     pub(super) fn source_symbols(&self) -> u64 {

@@ -1,0 +1,197 @@
+//! A block whose hash was wrong: its wrong symbols are searched for and dropped, or it begins again.
+
+use super::{Block, Collecting, MAX_WAITING_SOURCES, Sequel, State};
+use crate::counter::Counter;
+use crate::pull::RangeSet;
+use crate::receiver::sources::{Origins, SourceId};
+use crate::receiver::suspicion::{Conclusion, SearchLimits, Suspects};
+use crate::receiver::transfer::copies::ReceivedCopies;
+use fontana_fec::{Esi, Location};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Block {
+    /// The block's bytes are wrong.
+    pub(in crate::receiver::transfer) fn on_corrupt(&mut self) -> Sequel {
+        self.corruptions.count(1);
+        self.is_deferred = false;
+        let State::Recovering { lost } = &self.state else { return Sequel::Collects };
+        let mut suspects = Suspects::new(self.source_symbols, lost, self.repair.symbols());
+        let limits = self.search_limits();
+        let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
+            return self.give_up_search(Box::new(suspects));
+        };
+        let available = self.search.collected(suspects.available()).available;
+        suspects.wanted = limits.first_wanted(available);
+        self.state = State::Suspect(Box::new(suspects));
+        Sequel::Collects
+    }
+
+    /// Number of times that the block's bytes were wrong.
+    pub(in crate::receiver::transfer) fn corruptions(&self) -> u32 {
+        self.corruptions
+    }
+
+    /// A search for wrong symbols has ended.
+    pub(in crate::receiver::transfer) fn on_located(&mut self, location: Location) -> Sequel {
+        if !matches!(self.state, State::Locating(_)) {
+            return Sequel::Collects;
+        }
+        let State::Locating(mut suspects) = std::mem::replace(&mut self.state, State::Untouched)
+        else {
+            return Sequel::Collects;
+        };
+        let Some(limits) = self.search_limits() else { return self.restart() };
+        let collected = self.search.collected(suspects.available());
+        match limits.conclude(location, &collected) {
+            Conclusion::Drop(wrong) => {
+                suspects.remove(&wrong);
+                self.drop_symbols(&wrong, &suspects)
+            }
+            Conclusion::Want(more) if !self.search.is_exhausted() => {
+                suspects.wanted = more;
+                self.state = State::Suspect(suspects);
+                Sequel::Collects
+            }
+            Conclusion::Want(_) | Conclusion::Restart => self.give_up_search(suspects),
+            Conclusion::Agreed => {
+                self.state = State::Suspect(suspects);
+                Sequel::Agreed
+            }
+        }
+    }
+
+    /// No symbols of use have arrived for a while: the block is searched with those that it has, if
+    /// that may help. Whether it waits for that now.
+    pub(in crate::receiver::transfer) fn on_idle(&mut self) -> bool {
+        let State::Suspect(suspects) = &mut self.state else { return false };
+        if suspects.wanted > 0 && self.search.begins_idle(suspects.available()) {
+            suspects.wanted = 0;
+            return true;
+        }
+        false
+    }
+
+    /// Whether the block is corrupt, and waits until its wrong symbols are found.
+    pub(in crate::receiver::transfer) fn is_suspect(&self) -> bool {
+        matches!(
+            self.state,
+            State::Suspect(_)
+                | State::Locating(_)
+                | State::Disputed { .. }
+                | State::Choosing { .. }
+        )
+    }
+
+    /// Continues without `wrong` symbols, which are not among the `others`.
+    fn drop_symbols(&mut self, wrong: &[Esi], others: &Suspects) -> Sequel {
+        let Ok(mut decoder) = self.decoder() else { return self.restart() };
+        if let Some(copies) = &mut self.copies {
+            copies.forget(wrong);
+        }
+        self.repair.remove(wrong);
+        if let Some(in_place) = &mut self.in_place {
+            wrong.iter().for_each(|esi| in_place.remove(esi.0.into()..u64::from(esi.0) + 1));
+        }
+        for esi in others.esis() {
+            // Symbols that the decoder has no use for stay in their slots.
+            let _ = decoder.push(esi);
+        }
+        self.fresh = others.available();
+        self.solve_at = 0;
+        self.state = State::Collecting(Collecting::new(decoder));
+        let sources: Vec<_> = wrong.iter().map(|&esi| self.origins.of(esi)).collect();
+        for &source in &sources {
+            if self.left_out.len() < MAX_WAITING_SOURCES || self.left_out.contains_key(&source) {
+                self.left_out.entry(source).or_default().count(1);
+            }
+        }
+        self.origins.forget(wrong);
+        Sequel::Dropped(sources)
+    }
+
+    fn search_limits(&self) -> Option<SearchLimits> {
+        let limits = SearchLimits::of(self.scheme, self.source_symbols)?;
+        Some(if self.alone.is_some() { limits.of_one_source() } else { limits })
+    }
+
+    /// The wrong symbols among these are not found.
+    fn give_up_search(&mut self, suspects: Box<Suspects>) -> Sequel {
+        self.state = State::Suspect(suspects);
+        Sequel::Unlocated
+    }
+
+    /// The source from whose symbols alone the block is solved.
+    pub(in crate::receiver::transfer) fn alone(&self) -> Option<SourceId> {
+        self.alone
+    }
+
+    /// The sources from whose symbols alone the block was to be solved.
+    pub(in crate::receiver::transfer) fn tried(&self) -> &BTreeSet<SourceId> {
+        &self.tried
+    }
+
+    /// The symbols of all sources agreed with each other. Drops all of them. If that has been so
+    /// often enough, the hash is not that of the content.
+    pub(in crate::receiver::transfer) fn count_agreement(&mut self) -> Sequel {
+        let is_hopeless = self.search.on_agreed();
+        let sequel = self.restart();
+        if is_hopeless { Sequel::Hopeless } else { sequel }
+    }
+
+    /// Begins again: with the symbols of one source alone, if there is one. The others are dropped.
+    pub(in crate::receiver::transfer) fn begin_again(&mut self, alone: Option<SourceId>) -> Sequel {
+        self.alone = alone;
+        self.restarts.count(1);
+        match alone {
+            Some(source) => _ = self.tried.insert(source),
+            None => (self.tried, self.left_out) = (BTreeSet::new(), BTreeMap::new()),
+        }
+        (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
+        self.search.on_restart();
+        let state = std::mem::replace(&mut self.state, State::Untouched);
+        let State::Suspect(mut suspects) = state else { return self.restart() };
+        let Some(alone) = alone else { return self.dispute_or_restart() };
+        let others: Vec<_> = suspects.esis().filter(|&esi| self.origins.of(esi) != alone).collect();
+        suspects.remove(&others);
+        match self.drop_symbols(&others, &suspects) {
+            Sequel::Dropped(sources) => Sequel::LeftOut(sources.len() as u32),
+            sequel => sequel,
+        }
+    }
+
+    /// All symbols of the block are dropped.
+    pub(super) fn restart(&mut self) -> Sequel {
+        self.origins = Origins::default();
+        (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
+        self.state = State::Untouched;
+        self.repair.clear();
+        self.in_place = self.in_place.as_ref().map(|_| RangeSet::default());
+        self.search.on_restart();
+        let has_few = !self.facts.is_rateless;
+        self.copies = has_few.then(|| Box::new(ReceivedCopies::new(self.source_symbols)));
+        (self.fresh, self.received, self.solve_at) = (0, 0, 0);
+        Sequel::Restarted
+    }
+
+    /// Drops all symbols. False if it is verified, or a job on it is under way: its answer would
+    /// belong to symbols that were dropped.
+    pub(in crate::receiver::transfer) fn refetch(&mut self) -> bool {
+        let is_free = match self.state {
+            State::Untouched
+            | State::Collecting(_)
+            | State::Solved { .. }
+            | State::Suspect(_)
+            | State::Disputed { .. } => true,
+            State::Solving { .. }
+            | State::Recovering { .. }
+            | State::Locating(_)
+            | State::Choosing { .. }
+            | State::Verified => false,
+        };
+        if is_free {
+            self.alone = None;
+            self.restart();
+        }
+        is_free
+    }
+}

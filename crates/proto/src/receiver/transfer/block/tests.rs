@@ -1,0 +1,167 @@
+//! A block without the transfer that it is part of.
+
+use super::*;
+use crate::job::ReceiveJob;
+use crate::receiver::config::DecodePolicy;
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::{Located, Location, Progress, Sbn};
+use fontana_wire::{Hash, Toi};
+
+#[test]
+fn patience_waits_for_the_margin_but_for_no_more_than_an_eighth_of_a_tornado_block() {
+    const K: u32 = 1_000;
+    let id = BlockId { toi: Toi(1), sbn: Sbn(0) };
+    let scheme = FecScheme::Tornado(Tornado { max_source_block_length: K, code: TornadoCode::Z });
+    for (margin, attempted_at) in [(0, 1_000), (60, 1_060), (u32::MAX, 1_125)] {
+        let mut block = Block::new(id, scheme, K, Arc::new(PlanCache::new(1)));
+        let attempted = (K / 2..2 * K).position(|esi| {
+            block.take(Esi(esi), SourceId::default(), &[], 0);
+            block.try_solve(DecodePolicy::Patient { margin }).is_some()
+        });
+        assert_eq!(attempted, Some(attempted_at - 1), "{margin}");
+    }
+}
+
+#[test]
+fn a_slot_that_was_used_again_has_its_last_symbol() {
+    let id = BlockId { toi: Toi(1), sbn: Sbn(0) };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
+    let mut block = Block::new(id, scheme, 10, Arc::new(PlanCache::new(1)));
+    block.restore(&SavedBlock {
+        block: id,
+        is_complete: false,
+        in_place: (0..7).map(Esi).collect(),
+        // Symbol 20 was wrong, and so was 22 in slot 1.
+        repair: [(20, 0), (22, 1), (21, 0), (23, 1), (22, 2)].map(|(e, s)| (Esi(e), s)).into(),
+    });
+    assert_eq!(block.repair.list(), [Esi(21), Esi(23), Esi(22)]);
+    assert_eq!(block.fresh, 10);
+}
+
+const A: SourceId = SourceId::new(1);
+const B: SourceId = SourceId::new(2);
+
+fn new_block(scheme: FecScheme, source_symbols: u32) -> Block {
+    let id = BlockId { toi: Toi(1), sbn: Sbn(0) };
+    Block::new(id, scheme, source_symbols, Arc::new(PlanCache::new(1)))
+}
+
+fn raptorq(source_symbols: u32) -> Block {
+    let scheme = RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+    new_block(FecScheme::RaptorQ(scheme), source_symbols)
+}
+
+/// The symbols of the two sources differ.
+fn take(block: &mut Block, esi: u32, source: SourceId) -> Taken {
+    let bytes = [esi as u8, u8::from(source == B)];
+    block.take(Esi(esi), source, &bytes, 1 << 20).0
+}
+
+/// The decoder of an attempt to solve the block that has begun.
+fn begin_solving(block: &mut Block) -> Box<dyn IdDecoder> {
+    match block.try_solve(DecodePolicy::Incremental) {
+        Some(ReceiveJob::Solve { decoder, .. }) => decoder,
+        job => panic!("{job:?}"),
+    }
+}
+
+/// Solves the block, and begins to recover it.
+fn recover(block: &mut Block) {
+    let mut decoder = begin_solving(block);
+    let progress = decoder.solve(Work::UNBOUNDED);
+    let plan = block.on_solved(decoder, progress);
+    assert!(matches!(block.work_on_bytes(plan, None), Some(ReceiveJob::Recover { .. })));
+}
+
+#[test]
+fn a_symbol_that_was_dropped_is_of_no_source() {
+    let mut block = raptorq(10);
+    (0..9).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    assert_eq!(take(&mut block, 20, B), Taken::Fresh);
+    recover(&mut block);
+    assert_eq!(block.on_corrupt(), Sequel::Collects);
+    (21..25).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    assert!(matches!(block.work_on_bytes(None, None), Some(ReceiveJob::Locate(_))));
+    let located = Located { wrong: vec![Esi(20)], surplus_left: 3, rank: 1 };
+    assert_eq!(block.on_located(Location::Located(located)), Sequel::Dropped(vec![B]));
+    assert_eq!(block.symbols_by_source(), [(A, 13)].into());
+}
+
+#[test]
+fn a_symbol_that_was_replaced_is_of_the_source_of_its_copy() {
+    let mut block = new_block(FecScheme::NoCode(NoCode { max_source_block_length: 2 }), 2);
+    for sequel in [Sequel::Restarted, Sequel::Collects] {
+        assert_eq!([0, 1].map(|esi| take(&mut block, esi, A)), [Taken::Fresh; 2]);
+        recover(&mut block);
+        assert_eq!(block.on_corrupt(), Sequel::Unlocated);
+        assert_eq!(block.begin_again(None), sequel);
+    }
+    assert_eq!(take(&mut block, 0, B), Taken::Disputed);
+    let choice = block.work_on_bytes(None, Some(Hash([0; 32])));
+    assert!(matches!(choice, Some(ReceiveJob::Choose(_))));
+    assert!(matches!(block.on_chosen(Some(&[Esi(0)])), Sequel::Replaced(_)));
+    assert_eq!(block.symbols_by_source(), [(A, 1), (B, 1)].into());
+}
+
+#[test]
+fn a_block_is_not_fetched_again_while_a_worker_has_its_decoder_or_its_symbols() {
+    let mut block = raptorq(10);
+    (0..10).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    let mut decoder = begin_solving(&mut block);
+    assert!(!block.refetch(), "the solution would be that of other symbols");
+    let progress = decoder.solve(Work::UNBOUNDED);
+    let plan = block.on_solved(decoder, progress);
+    assert!(block.work_on_bytes(plan, None).is_some() && !block.refetch());
+    assert_eq!(block.on_corrupt(), Sequel::Collects);
+    (20..24).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    assert!(block.work_on_bytes(None, None).is_some() && !block.refetch());
+    assert_eq!(block.on_located(Location::Wanting(4)), Sequel::Collects);
+    assert!(block.refetch() && block.symbols_wanted() == 10);
+}
+
+#[test]
+fn symbols_that_arrive_twice_do_not_take_all_slots() {
+    let mut block = raptorq(10);
+    (20..30).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    for _ in 0..2_000 {
+        let decoder = begin_solving(&mut block);
+        (20..22).for_each(|esi| _ = take(&mut block, esi, B));
+        assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
+    }
+    assert_eq!(take(&mut block, 40, A), Taken::Fresh);
+    assert_eq!(block.symbols_by_source(), [(A, 11)].into(), "the first ones are in their slots");
+}
+
+#[test]
+fn a_symbol_that_was_not_placed_is_taken_when_it_arrives_again() {
+    const K: u32 = 2_000;
+    let tornado = Tornado { max_source_block_length: K, code: TornadoCode::Z };
+    let mut block = new_block(FecScheme::Tornado(tornado), K);
+    assert_eq!(block.begin_again(None), Sequel::Restarted, "symbols are compared now");
+    let (first, others) = (K / 2..3 * K / 2, (0..K / 2).chain(3 * K / 2..2 * K));
+    first.for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    let decoder = begin_solving(&mut block);
+    let late = others.clone().find(|&esi| take(&mut block, esi, A) == Taken::Late);
+    assert_eq!(late, others.clone().nth(MEANWHILE_SYMBOLS));
+    assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
+    assert_eq!(take(&mut block, late.unwrap(), A), Taken::Fresh);
+}
+
+#[test]
+fn a_source_symbol_that_arrives_while_its_block_is_solved_is_not_recovered() {
+    let mut block = raptorq(10);
+    (0..7).chain(20..23).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    let mut decoder = begin_solving(&mut block);
+    assert_eq!(take(&mut block, 8, B), Taken::Fresh);
+    let progress = decoder.solve(Work::UNBOUNDED);
+    let plan = block.on_solved(decoder, progress).unwrap();
+    assert_eq!(plan.lost(), [7, 8, 9].map(Esi));
+    let job = block.work_on_bytes(Some(plan), None);
+    let Some(ReceiveJob::Recover { arrived, .. }) = job else { panic!("{job:?}") };
+    assert_eq!(arrived, [Esi(8)]);
+    assert_eq!(block.symbols_by_source(), [(A, 10), (B, 1)].into());
+    // If a symbol is wrong, this one helps to find it.
+    assert_eq!((block.on_corrupt(), block.symbols_wanted()), (Sequel::Collects, 3));
+}

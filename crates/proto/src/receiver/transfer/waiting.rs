@@ -1,0 +1,41 @@
+//! Symbols that wait, because their sources are doubted, or because their block is solved from those
+//! of another one.
+
+use super::block::Block;
+use super::{Incoming, Need, Transfer};
+use crate::endpoint::BlockId;
+use crate::receiver::sources::SourceId;
+
+impl Transfer {
+    /// Whether symbols of this source wait until the block has enough others, or none arrive.
+    pub(in crate::receiver) fn holds_back(&self, block: BlockId, source: SourceId) -> bool {
+        let object = self.objects.get(&block.toi);
+        let block = object.and_then(|object| object.blocks.get(block.sbn.0 as usize));
+        block.is_some_and(|block| block.holds_back(source, &self.sources))
+    }
+
+    /// Whether [`take`](Self::take) may return [`Taken::Unverified`] for this symbol.
+    pub(in crate::receiver) fn may_wait(&self, symbol: &Incoming) -> bool {
+        self.need(symbol.block) == Need::Unknown || self.holds_back(symbol.block, symbol.source)
+    }
+
+    /// Whether symbols of doubted sources wait.
+    #[inline]
+    pub(in crate::receiver) fn holds_symbols(&self) -> bool {
+        !self.holding.is_empty()
+    }
+
+    /// Blocks whose symbols of doubted sources are of use now, because no others arrive.
+    pub(in crate::receiver) fn stop_holding(&mut self) -> Vec<BlockId> {
+        let blocks: Vec<_> = std::mem::take(&mut self.holding).into_iter().collect();
+        for &block in &blocks {
+            self.change_block(block, Block::stop_holding);
+        }
+        blocks
+    }
+
+    /// A block that symbols have waited for until now.
+    pub(in crate::receiver) fn take_usable(&mut self) -> Option<BlockId> {
+        self.usable.take()
+    }
+}
