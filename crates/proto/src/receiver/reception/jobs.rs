@@ -1,0 +1,87 @@
+//! The answers of the driver to jobs.
+
+use super::{Phase, Reception, Surroundings};
+use crate::counter::Counter;
+use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput};
+use crate::job::{ReceiveDone, Scope};
+use crate::time::Instant;
+
+impl Reception {
+    pub(in crate::receiver) fn on_done(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        now: Instant,
+        done: ReceiveDone,
+    ) {
+        let out = &mut self.outputs;
+        match done {
+            ReceiveDone::Opened { scope, saved } => {
+                let opened = match scope {
+                    Scope::Session => self.transfer.opening(),
+                    Scope::Object(toi) => vec![toi],
+                };
+                around.stats.session_packets.count(saved.session_packets);
+                let verified = self.catalog.verified(around.config);
+                let symbols = self.transfer.restore(&saved, verified, out);
+                if symbols > 0 {
+                    out.push_back(ReceiverOutput::Event(ReceiverEvent::Resumed { symbols }));
+                }
+                for toi in opened {
+                    self.transfer.on_opened(toi, out);
+                }
+                for session in around.sessions.iter_mut() {
+                    self.place_early(around.config, now, session, around.stats);
+                }
+            }
+            ReceiveDone::Solved { block, decoder, progress } => {
+                self.transfer.on_solved(block, decoder, progress, out);
+                self.use_unverified(block, around.stats);
+            }
+            ReceiveDone::Recovered { block, hash } => {
+                let is_corrupt = self.transfer.on_recovered(block, hash, out);
+                around.stats.corrupt_blocks.count(u64::from(is_corrupt));
+                if let Some(newer) = self.newer.as_mut().filter(|_| is_corrupt) {
+                    newer.on_corrupt();
+                }
+                self.use_unverified(block, around.stats);
+            }
+            ReceiveDone::Located { block, location } => {
+                self.transfer.on_located(block, location, out);
+                self.use_unverified(block, around.stats);
+                // The last symbols may have arrived during the search.
+                if self.transfer.has_suspects() {
+                    self.idle_since = Some(now);
+                }
+            }
+            ReceiveDone::Chosen { block, chosen } => {
+                self.transfer.on_chosen(block, chosen.as_deref(), out);
+                self.use_unverified(block, around.stats);
+            }
+            ReceiveDone::Committed(committed) => {
+                self.catalog.on_committed(around.config, committed, &mut self.transfer, out);
+            }
+            ReceiveDone::Finished => {
+                self.phase = Phase::Ended;
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::Complete));
+            }
+            // The files on disk are right, but the end of the session failed.
+            ReceiveDone::Failed { scope: Scope::Session, error }
+                if self.phase == Phase::Finishing =>
+            {
+                self.phase = Phase::Ended;
+                let error = Some(error);
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::GivenUp { error }));
+            }
+            ReceiveDone::Failed { scope: Scope::Session, error } => {
+                self.transfer.fail_all(&error, out);
+                self.drop_unverified();
+            }
+            ReceiveDone::Failed { scope: Scope::Object(toi), error } => {
+                self.transfer.fail(toi, ObjectFailure::Job(error), out);
+                self.drop_unverified();
+            }
+        }
+        self.check_catalog(around.channels);
+        self.update_phase(around.channels);
+    }
+}
