@@ -1,6 +1,7 @@
 //! The command line's definitions. Each command decides what its arguments mean.
 
 mod lab;
+mod receive;
 mod schedule;
 mod send;
 
@@ -8,23 +9,20 @@ pub(crate) use lab::{
     LabArguments, LabCommand, LabMergeArguments, LabPlanArguments, LabRelayArguments,
     LabRunArguments, LabSwarmArguments,
 };
+pub(crate) use receive::{NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, SendArguments};
 
 use crate::log::{self, LogFilter};
-use crate::units::{parse_duration, parse_lifetime, parse_rate, parse_share, parse_size};
+use crate::units::{parse_lifetime, parse_rate, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::Profile;
 use fontana::net::InterfaceSelector;
-use fontana::wire::{
-    PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebTicket, WebTicketError,
-};
+use fontana::wire::{PublicKey, Ticket, WebAddress};
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// A digital fountain: send files over multicast to any number of receivers, bit-exact
@@ -95,50 +93,6 @@ pub(crate) struct Talk {
     pub(crate) quiet: bool,
 }
 
-/// A ticket: of a session, or for mirrors alone.
-#[derive(Clone, Debug)]
-pub(crate) enum NamedTicket {
-    Session(Box<Ticket>),
-    Web(WebTicket),
-}
-
-impl fmt::Display for NamedTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Session(ticket) => ticket.fmt(f),
-            Self::Web(ticket) => ticket.fmt(f),
-        }
-    }
-}
-
-impl FromStr for NamedTicket {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if WebTicket::is_meant(text) {
-            let ticket = text.parse().map_err(|error: WebTicketError| error.to_string())?;
-            return Ok(Self::Web(ticket));
-        }
-        let ticket = text.parse().map_err(|error: TicketError| error.to_string())?;
-        Ok(Self::Session(Box::new(ticket)))
-    }
-}
-
-impl ReceiveArguments {
-    /// The ticket of a session.
-    pub(crate) fn ticket(&self) -> Option<&Ticket> {
-        match &self.named {
-            Some(NamedTicket::Session(ticket)) => Some(ticket),
-            Some(NamedTicket::Web(_)) | None => None,
-        }
-    }
-
-    /// The format of the session to receive.
-    pub(crate) fn format(&self) -> SessionFormat {
-        session_format(self.flute, self.fcast)
-    }
-}
-
 /// What a session is optimized for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArgument {
@@ -193,297 +147,6 @@ pub(crate) struct MemoryArgument {
     /// At least 32M. Larger files take more time, not more memory.
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     pub(crate) memory: u64,
-}
-
-/// Receive files from a multicast group
-///
-/// With a ticket: receive the session that it names. Without: list the sessions on the group and
-/// ask. A receiver sends nothing, with two exceptions: requests to mirrors, if it is given mirrors,
-/// and reports, if its user allows them (--report) and a roll call that the ticket's key has signed
-/// asks for them. A file gets its name when every byte of it is verified.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  fontana recv                           list the sessions, choose one
-  fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
-  fontana recv -y -i eth0 --timeout 10m  the first session on eth0
-  fontana recv 'fontana://...' --only '*.jpg'    only these files; list the names: --list
-  fontana recv 'fontana://...' https://a.example/pub/    from a mirror, too
-  fontana recv 'fontana://...' --to - | tar x    unpack while it is received
-  fontana recv 'fontana://...' --to /dev/sdb     write a disk image to its device
-  fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
-  fontana recv --flute -y                files of a plain FLUTE session, not authenticated
-  fontana recv --fcast -y                files of an FCAST session, not authenticated")]
-pub(crate) struct ReceiveArguments {
-    /// Ticket that the sender printed: fontana://...
-    #[arg(value_name = "TICKET")]
-    pub(crate) named: Option<NamedTicket>,
-    /// Receive from these mirrors as well: http://HOST/DIR/ or https://HOST/DIR/
-    ///
-    /// A mirror is a web server that has the files under their names. Ranges of them are requested
-    /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
-    /// given here, with --web, or if the ticket names nothing but mirrors. See docs/mirrors.md.
-    #[arg(value_name = "URL", requires = "named",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) mirrors: Vec<WebAddress>,
-    /// Receive also from the mirrors that the ticket names
-    #[arg(long, requires = "named",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) web: bool,
-    /// Listen on this group if there is no ticket
-    #[arg(
-        long,
-        value_name = "GROUP:PORT",
-        conflicts_with = "named",
-        default_value = "239.255.77.1:7701"
-    )]
-    pub(crate) group: String,
-    #[command(flatten)]
-    pub(crate) interface: InterfaceArgument,
-    /// Write files to this directory
-    #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub(crate) output: PathBuf,
-    /// Write a stream, or the session's only file, to standard output (-), a device, or a file
-    ///
-    /// Standard output: every byte is verified before it is written, and nothing is written after a
-    /// gap. All messages, and events (--json), then go to standard error. A device must not be in
-    /// use. It is written in place after confirmation (--yes), and is read back as a whole before
-    /// success is reported. So is a file, which must not exist without --overwrite.
-    #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "flute", "fcast", "only", "skip_existing", "list", "watch"])]
-    pub(crate) to: Option<PathBuf>,
-    /// With --to: keep data that cannot be delivered yet in this directory
-    ///
-    /// Standard output needs as much room as the file is long; a device needs the room of its
-    /// repair symbols. The default is the directory for temporary files: TMPDIR, or /tmp.
-    #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
-    pub(crate) staging: Option<PathBuf>,
-    /// Keep at most this many bytes of a stream on the disk until they can be delivered: 512M, 4G
-    ///
-    /// A consumer that stops reading for longer than this lasts loses the stream.
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
-    pub(crate) window: u64,
-    /// Stay in the group until every block is verified
-    ///
-    /// For sessions that send everything once (send --push) where strangers may forge symbols. The
-    /// wrong ones are found with symbols that arrive later. Otherwise a receiver leaves when it has
-    /// enough symbols, and joins again if some of them turn out to be wrong.
-    #[arg(long)]
-    pub(crate) stay: bool,
-    /// Replace files that exist
-    #[arg(long)]
-    pub(crate) overwrite: bool,
-    /// Receive only what the files in DIR do not contain already
-    ///
-    /// Files are compared by hash, never by size or time. Equal files stay, but get their mode and
-    /// time. Of other files that may be replaced (--overwrite), only the blocks that differ are
-    /// received. Small files that share a block are recognized only if all of them exist.
-    #[arg(long, conflicts_with_all = ["flute", "fcast"])]
-    pub(crate) skip_existing: bool,
-    /// Append a line of JSON to FILE for each file that gets its name, and each complete version
-    ///
-    /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
-    /// session, the publisher's key, and the time (docs/events.md).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["flute", "fcast", "to", "list"])]
-    pub(crate) audit: Option<PathBuf>,
-    /// Rename the audit log to FILE.1 before it is longer; five such files are kept
-    #[arg(long, value_name = "SIZE", requires = "audit", default_value = "10M", value_parser = parse_size)]
-    pub(crate) audit_size: u64,
-    /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
-    ///
-    /// Only files, links and empty directories that its versions created are deleted, also if they
-    /// were changed since. Needs the publisher's key.
-    #[arg(long, conflicts_with_all = ["flute", "fcast", "to", "any_version"])]
-    pub(crate) delete: bool,
-    /// Receive only files and links that match GLOB; may be repeated
-    ///
-    /// The syntax is that of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
-    /// '/photos/2026/'. Objects without a byte of such a file are not received. List the names:
-    /// --list.
-    #[arg(long, value_name = "GLOB", conflicts_with_all = ["flute", "fcast"])]
-    pub(crate) only: Vec<String>,
-    /// List the names in the session and receive nothing; with --json all of them
-    #[arg(long, conflicts_with_all = ["flute", "fcast", "only"])]
-    pub(crate) list: bool,
-    /// Take the first session that is received, and write to the device (--to), without asking
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-    /// Accept only what this publisher signed, if the ticket does not name its key
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["flute", "fcast"])]
-    pub(crate) key: Option<PublicKey>,
-    /// Receive only packets that a sender with the group key in FILE has sent
-    ///
-    /// All others are dropped, and counted. Encrypted packets (fontana send --encrypt) are
-    /// decrypted. See docs/guarantees.md.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) group_key: Option<PathBuf>,
-    /// Receive every newer version of the publisher until stopped
-    ///
-    /// The directory remembers the newest version (.fontana-mark-KEY). Versions that are not newer
-    /// are not received, also after a restart. Files of earlier versions are replaced; other files
-    /// only with --overwrite. Files that a newer version does not contain stay. Implies
-    /// --skip-existing. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
-    /// receive what later tables announce, until stopped.
-    #[arg(long, conflicts_with_all = ["fcast", "list", "once", "any_version"])]
-    pub(crate) watch: bool,
-    /// With --watch: end after N versions
-    #[arg(long, value_name = "N", requires = "watch", conflicts_with = "flute", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
-    /// With --watch: stay joined for this long after a version while only old ones are sent
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "60", value_parser = parse_duration, hide = true)]
-    pub(crate) stay_joined: Duration,
-    /// With --watch: after that, leave the group for this long before each look
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
-    pub(crate) look_every: Duration,
-    /// Run PROGRAM when everything is complete and verified, with --watch for every version
-    ///
-    /// Takes the rest of the command line as PROGRAM and its arguments, without a shell. The
-    /// environment describes what was received: FONTANA_DIRECTORY, FONTANA_MANIFEST,
-    /// FONTANA_VERSION, FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION,
-    /// FONTANA_LABEL. fontana waits for PROGRAM. If it fails, the exit code is 5.
-    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
-          conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
-    pub(crate) exec: Vec<OsString>,
-    /// Fail if the kernel cannot confine this process to the files that it needs
-    ///
-    /// Linux confines it by default, as far as the kernel can (Landlock; all of it with Linux
-    /// 6.12): it reaches its target directory, starts no program but that of --exec, and opens no
-    /// TCP connection. See docs/guarantees.md.
-    #[arg(long)]
-    pub(crate) sandbox: bool,
-    /// Do not confine this process
-    #[arg(long, conflicts_with_all = ["sandbox", "one_way"])]
-    pub(crate) no_sandbox: bool,
-    /// Let the kernel refuse every system call that sends a packet, for data diodes
-    ///
-    /// Also to the program of --exec, which opens no sockets but those of this host. For a
-    /// multicast group the kernel itself sends membership reports; for the address of a host it
-    /// sends nothing. Names in --group are refused, because looking them up sends packets.
-    #[arg(long)]
-    pub(crate) one_way: bool,
-    /// Report to the sender whether this receiver is complete, or has failed
-    ///
-    /// Sends UDP packets of at most 300 bytes, and only if a roll call asks for them (fontana send
-    /// --reports) that is signed by the key in the ticket. They go to the address in the roll call.
-    /// After its end the receiver waits until the sender knows. See docs/reports.md.
-    #[arg(long, requires = "named",
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
-    pub(crate) report: bool,
-    /// With --report: the name that the sender sees
-    ///
-    /// At most 63 ASCII letters, digits, '.', '_' and '-'. None by default.
-    #[arg(long, value_name = "LABEL", requires = "report", value_parser = parse_label)]
-    pub(crate) name: Option<ReceiverLabel>,
-    /// With --report: sign reports with the key in KEYFILE (fontana keygen)
-    #[arg(long, value_name = "KEYFILE", requires = "report", value_hint = ValueHint::FilePath)]
-    pub(crate) identity: Option<PathBuf>,
-    /// With --report: send at most this many reports per second, whatever the sender asks for
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "report",
-          value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) feedback_rate: u32,
-    /// Also accept a version that is older than the newest one in the directory
-    #[arg(long)]
-    pub(crate) any_version: bool,
-    /// Receive also what has expired by this host's clock
-    ///
-    /// Only signatures expire (fontana send --expires), and only for receivers that know the key
-    /// and not the manifest.
-    #[arg(long)]
-    pub(crate) ignore_expiry: bool,
-    /// Leave after the first complete session
-    ///
-    /// This is the default. The option lets scripts state it.
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Give up if the session is not complete after this time: 90, 90s, 10m, 2h
-    ///
-    /// By default there is no limit while packets arrive (--silence). A plain FLUTE session whose
-    /// tables do not say that they are complete ends then, with success if nothing is missing.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
-    pub(crate) timeout: Option<Duration>,
-    /// Give up if no packet of the session arrives for this long; 0: never
-    ///
-    /// The default is 60, which covers a switch that learns the group and a sender that restarts.
-    /// With --watch it is 0. A plain FLUTE session whose tables do not say that they are complete
-    /// ends when nothing new is announced for this long, with success if nothing is missing.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
-    pub(crate) silence: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArgument,
-    /// Take at most this many bits per second of a layered session: 20M
-    ///
-    /// The session's head states the rates of its layers. A session whose lowest layer is faster is
-    /// refused.
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    pub(crate) max_rate: Option<u64>,
-    /// Take at most N layers of a layered session
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) max_layers: Option<u8>,
-    /// Accept at most this many bytes in one session: 10G
-    ///
-    /// Any host that can send to the group chooses the size of a session. The default is 32T: the
-    /// disk is the limit.
-    #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_max_size)]
-    pub(crate) max_size: u64,
-    /// Ask the kernel for this many bytes of receive buffer
-    ///
-    /// The default holds 67 ms at 1 Gbit/s. Linux gives at most net.core.rmem_max.
-    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
-    pub(crate) receive_buffer: u64,
-    /// Receive the files of a plain FLUTE session (RFC 6726); they are not authenticated
-    #[arg(long)]
-    pub(crate) flute: bool,
-    /// Receive the files of an FCAST session (RFC 6968); they are not authenticated
-    ///
-    /// The session is complete when the sender's list of objects is complete and all of them are
-    /// received.
-    #[arg(long, conflicts_with = "flute")]
-    pub(crate) fcast: bool,
-    /// Optimize the reception for this
-    ///
-    /// With cpu, decoding begins after all channels were left, so that a slow processor loses no
-    /// packets. Give the sender the same profile: --profile of fontana send.
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed)]
-    pub(crate) profile: ProfileArgument,
-    /// Decode when N symbols more than necessary have arrived
-    ///
-    /// The default is 0: decode as soon as it can succeed. Waiting saves attempts on slow machines.
-    /// A receiver waits for at most 64 symbols of a block of RaptorQ or LT, and for an eighth of a
-    /// block of Tornado.
-    #[arg(long, value_name = "N", conflicts_with = "profile")]
-    pub(crate) patient: Option<u32>,
-    /// Drop this share of the packets
-    #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
-    pub(crate) simulate_loss: Option<f64>,
-    /// Choose the dropped packets with this seed
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "simulate_loss", hide = true)]
-    pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) talk: Talk,
-}
-
-/// Parses `--timeout`, and refuses 0, which ends before a packet can arrive.
-fn parse_timeout(text: &str) -> Result<Duration, String> {
-    match parse_duration(text)? {
-        Duration::ZERO => Err("nothing arrives in 0 s; for no limit, leave it out".to_owned()),
-        timeout => Ok(timeout),
-    }
-}
-
-/// Parses `--name`, and refuses an empty one.
-fn parse_label(text: &str) -> Result<ReceiverLabel, String> {
-    match text.parse::<ReceiverLabel>() {
-        Ok(label) if !label.is_empty() => Ok(label),
-        Ok(_) => Err("for no name, leave it out".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Parses `--max-size`, and refuses 0, which accepts no session.
-fn parse_max_size(text: &str) -> Result<u64, String> {
-    match parse_size(text)? {
-        0 => Err("no session has 0 bytes; for no limit but the disk, leave it out".to_owned()),
-        size => Ok(size),
-    }
 }
 
 /// Describe files that web servers have, so that receivers can verify every block of them

@@ -3,13 +3,12 @@
 use crate::address;
 use crate::args::{NamedTicket, ReceiveArguments, SessionFormat};
 use crate::console::Console;
-use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::events::ReceiveEvent as Line;
 use crate::exit;
 use crate::failure::Failure;
 use crate::hook::{Described, Report};
 use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, received};
-use crate::send::listing;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use audit::AuditLog;
@@ -17,7 +16,7 @@ use choose::Chooser;
 use confine::{Hook, Sandbox};
 use explain::Circumstances;
 use fontana::net::{BufferShortfall, FeedbackSocket};
-use fontana::wire::{AnnouncedSchedule, ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
+use fontana::wire::{ChannelGroups, MAX_CHANNELS, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
     Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder,
@@ -39,6 +38,7 @@ mod explain;
 mod follow;
 mod mirrors;
 mod sealed;
+mod show;
 mod unheard;
 
 pub(crate) fn run(
@@ -303,9 +303,6 @@ fn reporting(
     Ok(Box::new(reporting))
 }
 
-/// Largest number of offers that are shown: an attacker can forge any number of manifests.
-const MAX_OFFERS: usize = 256;
-
 /// Shows the events of a receiver.
 struct Watch<'a> {
     console: &'a Console,
@@ -345,256 +342,6 @@ impl Watch<'_> {
         }
     }
 
-    fn show(&mut self, event: &ReceiveEvent) {
-        match event {
-            ReceiveEvent::Offered(_)
-            | ReceiveEvent::Rejected { .. }
-            | ReceiveEvent::Accepted { .. }
-            | ReceiveEvent::StreamOffered { .. }
-            | ReceiveEvent::StreamAccepted { .. } => self.show_session(event),
-            ReceiveEvent::Silence { .. }
-            | ReceiveEvent::Reporting { .. }
-            | ReceiveEvent::Level { .. }
-            | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
-            ReceiveEvent::MirrorWrong { mirror, toi, block } => {
-                mirrors::show_wrong(mirror, events::object(*toi), *block, self.console);
-            }
-            ReceiveEvent::MirrorDropped { mirror, failure } => {
-                mirrors::show_dropped(mirror, failure, self.console);
-            }
-            ReceiveEvent::FileNamed(file) => {
-                if let Some(audit) = &mut self.audit {
-                    audit.file(file);
-                }
-            }
-            _ => self.show_content(event),
-        }
-    }
-
-    /// Shows an event about a session on the group.
-    fn show_session(&mut self, event: &ReceiveEvent) {
-        let console = self.console;
-        match event {
-            ReceiveEvent::Offered(offer) => {
-                self.offers_shown += 1;
-                if self.offers_shown > MAX_OFFERS {
-                    return;
-                }
-                console.event(&Line::Offered {
-                    source: offer.session.source.to_string(),
-                    tsi: offer.session.tsi.0,
-                    schedule: AnnouncedSchedule::of(&offer.head.records)
-                        .map(|schedule| schedule.to_string()),
-                    content: Content::offered(offer),
-                });
-                if std::mem::take(&mut self.lists) {
-                    console.result(format_args!("{}", Printable(offer.manifest.label())));
-                    listing::show(&offer.manifest, console, Line::Entry);
-                    self.stop.cancel();
-                }
-                if let Some(chooser) = &mut self.chooser {
-                    chooser.offer(offer, console);
-                }
-            }
-            ReceiveEvent::Rejected { session, reason } => console.event(&Line::Rejected {
-                source: session.source.to_string(),
-                tsi: session.tsi.0,
-                reason: events::rejection(*reason).into(),
-                number: events::rejected_number(*reason),
-            }),
-            ReceiveEvent::Accepted { session, manifest, hash, verified } => {
-                console.event(&Line::Accepted {
-                    source: session.source.to_string(),
-                    tsi: session.tsi.0,
-                    verified: events::verified(*verified).into(),
-                    content: Content::new(manifest, hash.to_string()),
-                });
-                self.described = Described::new(*session, manifest);
-                if let Some(audit) = &mut self.audit {
-                    audit.begin(*session, *hash, manifest.version());
-                }
-                self.begin(manifest, session.source);
-            }
-            ReceiveEvent::StreamOffered { session, index } => {
-                self.offers_shown += 1;
-                if self.offers_shown > MAX_OFFERS {
-                    return;
-                }
-                console.event(&Line::stream_offered(*session, index));
-                if std::mem::take(&mut self.lists) {
-                    // A stream has no list of names.
-                    console.result(format_args!("{}  a stream", Printable(index.name.as_bytes())));
-                    self.stop.cancel();
-                }
-                if let Some(chooser) = &mut self.chooser {
-                    chooser.offer_stream(*session, index, console);
-                }
-            }
-            ReceiveEvent::StreamAccepted { session, index, key, verified } => {
-                console.event(&Line::stream_accepted(*session, index, key, *verified));
-                let name = Printable(index.name.as_bytes());
-                console.say(format_args!("receiving the stream {name} from {}", session.source));
-                self.chooser = None;
-                self.files = 1;
-                self.bar = Some(ReceiveBar::new(console));
-            }
-            _ => {}
-        }
-    }
-
-    /// Shows an event about the channels and their packets.
-    fn show_network(&mut self, event: &ReceiveEvent) {
-        let console = self.console;
-        match event {
-            ReceiveEvent::Silence { duration, ever_since_start } => {
-                let (seconds, ever_since_start) = (duration.as_secs_f64(), *ever_since_start);
-                console.event(&Line::Silence { seconds, ever_since_start });
-                console.note(format_args!("silent for {seconds} s; joined again"));
-            }
-            ReceiveEvent::Reporting { to } => {
-                console.event(&Line::RollCall { collector: to.to_string() });
-                console.note(format_args!("the sender asks for reports: they go to {to}"));
-            }
-            ReceiveEvent::Level { channels, received_bytes_per_second } => {
-                console.event(&Line::Level {
-                    channels: *channels,
-                    received_bits_per_second: received_bytes_per_second * 8,
-                });
-            }
-            ReceiveEvent::ChannelRefused { channel, error } => {
-                let failure = Failure::from(&**error);
-                let message = format!("channel {channel} cannot be joined: {}", failure.message);
-                console.warning(&message, "the session continues without it, at a lower rate");
-                console.event(&Line::ChannelRefused { channel: *channel, reason: failure.message });
-            }
-            _ => {}
-        }
-    }
-
-    fn show_corrupt(&mut self, object: u64, block: u32, times: u32) {
-        let console = self.console;
-        console.event(&Line::Poisoned { object, block, times });
-        if !std::mem::replace(&mut self.poisoned, true) {
-            console.note(format_args!(
-                "block {block} of object {object} is corrupt: packets are forged or damaged; more \
-                 symbols are received until the wrong ones are found",
-            ));
-        }
-    }
-
-    /// Shows an event about the content of the session that is received.
-    fn show_content(&mut self, event: &ReceiveEvent) {
-        let console = self.console;
-        match event {
-            ReceiveEvent::Selected(part) => {
-                let (files, bytes, objects) = (part.files, part.bytes, part.objects);
-                console.event(&Line::Selected { files, bytes, objects });
-                console.note(format_args!(
-                    "of these {}, {}, in {}",
-                    Count(files, "file"),
-                    Bytes(bytes),
-                    Count(objects, "object"),
-                ));
-                self.files = files;
-                self.described.select(files);
-            }
-            ReceiveEvent::Compared { bytes, of } => {
-                let (bytes, of_bytes) = (*bytes, *of);
-                console.event(&Line::Compared { bytes, of_bytes });
-                let (bytes, of) = (Bytes(bytes), Bytes(of_bytes));
-                console.note(format_args!("compared {bytes} of {of} that may be here already"));
-            }
-            ReceiveEvent::Resumed { symbols, source_symbols } => {
-                let (symbols, source_symbols) = (*symbols, *source_symbols);
-                self.is_here_already = symbols == source_symbols;
-                console.event(&Line::Resumed { symbols, source_symbols });
-                console.note(format_args!(
-                    "going on with {symbols} of {} that were here already",
-                    Count(source_symbols, "symbol"),
-                ));
-            }
-            ReceiveEvent::LittleRoom(room) => {
-                let (message, hint) = explain::little_room(*room);
-                console.warning(&message, hint);
-            }
-            ReceiveEvent::CarouselFound { session } => {
-                let (source, tsi) = (session.source.to_string(), session.tsi.0);
-                console.say(format_args!("receiving the objects that {source} sends"));
-                console.event(&Line::CarouselFound { source, tsi });
-                self.bar.get_or_insert_with(|| ReceiveBar::new(console));
-            }
-            ReceiveEvent::FileFound { toi, name, bytes } => {
-                let name = Printable(name).to_string();
-                console.note(format_args!("receiving {name}, {}", Bytes(*bytes)));
-                console.event(&Line::FileFound {
-                    object: events::object(*toi),
-                    name,
-                    bytes: *bytes,
-                });
-                self.files += 1;
-                self.bar.get_or_insert_with(|| ReceiveBar::new(console));
-            }
-            ReceiveEvent::TableWarning(warning) => {
-                let (message, hint) = explain::table(warning);
-                console.warning(&message, hint);
-            }
-            ReceiveEvent::AllAnnouncedReceived => {
-                console.event(&Line::AllAnnouncedReceived {});
-                console.note(
-                    "everything that was announced is here; more may be announced, as no table \
-                     says that it is complete (--silence)",
-                );
-            }
-            ReceiveEvent::SessionClosed => {
-                console.event(&Line::SessionClosed {});
-                console.note("the sender has closed the session");
-            }
-            ReceiveEvent::CorruptBlock { toi, block, times } => {
-                self.show_corrupt(events::object(*toi), *block, *times);
-            }
-            ReceiveEvent::SymbolsDropped { toi, block, count } => {
-                let (object, block, symbols) = (events::object(*toi), *block, *count);
-                console.event(&Line::WrongSymbols { object, block, symbols });
-            }
-            ReceiveEvent::ReceptionComplete => {
-                console.event(&Line::HeardEnough {});
-            }
-            ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
-            ReceiveEvent::ObjectFailed { toi, names, error } => {
-                let failure = explain::object(names, error.as_deref());
-                console.event(&Line::object_failed(*toi, names, &failure));
-                self.show_failure(&failure);
-            }
-            ReceiveEvent::Progress(progress) => {
-                if self.gate.passes(progress.elapsed) {
-                    console.event(&Line::progress(progress));
-                }
-                if let Some(unheard) =
-                    self.unheard.take_if(|_| unheard::is_due(progress, self.offers_shown))
-                {
-                    unheard.warn(progress, console);
-                }
-                if let Some(bar) = &mut self.bar {
-                    bar.show(progress);
-                    if let Some(line) = bar.minute(progress) {
-                        console.progress(line);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn begin(&mut self, manifest: &Manifest, source: std::net::IpAddr) {
-        self.chooser = None;
-        self.files = manifest.files().count() as u64;
-        self.is_here_already = false;
-        let label = Printable(manifest.label());
-        let (files, bytes) = (Count(self.files, "file"), Bytes(manifest.content_length()));
-        self.console.say(format_args!("receiving {label} ({files}, {bytes}) from {source}"));
-        self.bar = Some(ReceiveBar::new(self.console));
-    }
-
     /// What a complete reception amounts to.
     fn success(&self, progress: &ReceiveProgress, bytes: u64) -> String {
         if self.is_here_already && progress.stats.fresh == 0 {
@@ -602,13 +349,6 @@ impl Watch<'_> {
             format!("already there, verified: {files}, {bytes}")
         } else {
             received(progress, bytes, self.files)
-        }
-    }
-
-    /// Shows a failure once.
-    fn show_failure(&mut self, failure: &Failure) {
-        if self.messages_shown.insert(failure.message.clone()) {
-            self.console.failure(failure);
         }
     }
 

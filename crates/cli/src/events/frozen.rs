@@ -7,6 +7,7 @@
 
 use super::tests::examples;
 use super::*;
+use crate::exit;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Write;

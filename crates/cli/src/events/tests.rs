@@ -2,6 +2,7 @@
 //! exactly its fields, and every event has an example.
 
 use super::*;
+use crate::exit;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
