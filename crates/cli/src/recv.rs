@@ -81,7 +81,7 @@ pub(crate) fn run(
         offers_shown: 0,
         lists: arguments.list,
         messages_shown: BTreeSet::new(),
-        poisoned: false,
+        is_corrupt: false,
         described: Described::default(),
         hook,
         audit,
@@ -321,7 +321,7 @@ struct Watch<'a> {
     lists: bool,
     /// Messages that were shown: the same error often ends many objects.
     messages_shown: BTreeSet<String>,
-    poisoned: bool,
+    is_corrupt: bool,
     /// The description of the content for the hook.
     described: Described,
     /// The program that runs when it is complete.

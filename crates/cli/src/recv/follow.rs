@@ -53,7 +53,7 @@ pub(super) fn run(
         offers_shown: 0,
         lists: false,
         messages_shown: BTreeSet::new(),
-        poisoned: false,
+        is_corrupt: false,
         described: Described::default(),
         hook,
         audit,
@@ -118,7 +118,7 @@ impl Watch<'_> {
         }
         // Messages are shown once for each version.
         self.messages_shown.clear();
-        self.poisoned = false;
+        self.is_corrupt = false;
         self.offers_shown = 0;
     }
 

@@ -143,7 +143,7 @@ impl Watch<'_> {
     fn show_corrupt(&mut self, object: u64, block: u32, times: u32) {
         let console = self.console;
         console.event(&Line::Poisoned { object, block, times });
-        if !std::mem::replace(&mut self.poisoned, true) {
+        if !std::mem::replace(&mut self.is_corrupt, true) {
             console.note(format_args!(
                 "block {block} of object {object} is corrupt: packets are forged or damaged; more \
                  symbols are received until the wrong ones are found",

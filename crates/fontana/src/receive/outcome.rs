@@ -38,7 +38,7 @@ pub(super) struct Results {
     pub(super) manifest: Option<AcceptedManifest>,
     pub(super) objects: Vec<ObjectReport>,
     pub(super) bytes: u64,
-    pub(super) poisoned: bool,
+    pub(super) is_corrupt: bool,
     /// Where a stream broke off.
     pub(super) broken: Option<(u64, StreamBreak)>,
     /// One reason for each object: after the first, the others follow from it.
@@ -79,7 +79,7 @@ impl Results {
             Over::TimeUp | Over::NoMirrors if self.accepted.is_some() => Outcome::Incomplete,
             Over::TimeUp | Over::NoMirrors | Over::Hopeless => outcome_of_silence(&self.rejections),
             // An object was given up: the failures give the reason, or a block was corrupt.
-            Over::GivenUp if !has_failures || self.poisoned => Outcome::VerificationFailed,
+            Over::GivenUp if !has_failures || self.is_corrupt => Outcome::VerificationFailed,
             Over::GivenUp => Outcome::Complete,
         }
     }

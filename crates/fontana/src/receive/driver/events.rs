@@ -114,7 +114,7 @@ impl DecidingThread<'_, '_> {
     fn on_object_failed(&mut self, toi: Toi, failure: &ObjectFailure) {
         let error = match failure {
             ObjectFailure::Corrupt => {
-                self.outcome.poisoned = true;
+                self.outcome.is_corrupt = true;
                 None
             }
             ObjectFailure::Job(_) => self.outcome.failure(toi),
