@@ -32,8 +32,7 @@ mod opener;
 pub use key::{GroupKey, GroupKeyError, GroupSeal};
 pub use opener::{PacketOpener, RejectedPackets};
 
-use cipher::InstanceCipher;
-pub(crate) use cipher::ReportCipher;
+pub(crate) use cipher::InstanceCipher;
 use fontana_wire::{SealId, SealedDatagram};
 
 /// Seals the packets of one run of a sender.

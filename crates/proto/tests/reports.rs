@@ -2,6 +2,9 @@
 //! all are known, and what attackers can make receivers send.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+#[path = "support/plain.rs"]
+mod plain;
+
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
@@ -13,33 +16,19 @@ use fontana_proto::{
     SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
 };
 use fontana_wire::{
-    Fingerprint, Hash, InstanceId, OpenedReport, Packet, PacketSeal, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, ReportDatagram, RollCall, RollCallError, RollCallList, SealId,
-    SealNonce, SecretKey, TAG_BYTES, Toi, Tsi,
+    Fingerprint, Hash, InstanceId, OpenedReport, Packet, ReceiverId, ReceiverLabel, ReceiverReport,
+    ReceiverState, ReportDatagram, RollCall, RollCallError, RollCallList, SealId, SecretKey, Toi,
+    Tsi,
 };
+use plain::{CLOCK, Plain};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// No cipher: the group has no key.
-enum Plain {}
-
-impl PacketSeal for Plain {
-    fn seal(&self, _: SealNonce, _: &[u8], _: &mut [u8]) -> [u8; TAG_BYTES] {
-        match *self {}
-    }
-
-    fn open(&self, _: SealNonce, _: &[u8], _: &mut [u8], _: [u8; TAG_BYTES]) -> bool {
-        match *self {}
-    }
-}
-
 const BUDGET: u32 = 200;
 const MANIFEST: Hash = Hash([3; 32]);
-/// The clock of all hosts at the start, in unix milliseconds.
-const CLOCK: u64 = 1_795_424_455_000;
 
 fn instance() -> InstanceId {
     InstanceId([5; 16])

@@ -5,7 +5,7 @@ use super::options::ReceiveOptions;
 use crate::error::{Error, SetupError};
 use crate::event::ReceiveProgress;
 use crate::reporting::Reporting;
-use crate::seal::{GroupKey, ReportCipher};
+use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
 use fontana_fec::EncodingId;
 use fontana_proto::report::{DueReport, Reporter, RollCallGate, RollCallRefusal};
@@ -149,7 +149,7 @@ impl ReportStage {
             seconds: u32::try_from(progress.elapsed.as_secs()).unwrap_or(u32::MAX),
         };
         let key = self.group_key.as_ref();
-        let cipher = key.map(|key| ReportCipher::derive(key, due.instance, self.receiver));
+        let cipher = key.map(|key| InstanceCipher::of_reports(key, due.instance, self.receiver));
         report.emit(due.instance, due.counter, self.options.identity.as_ref(), cipher.as_ref())
     }
 }

@@ -7,42 +7,21 @@ use ring::hkdf::{HKDF_SHA256, Salt};
 
 /// What the derived key is for (RFC 5869, section 3.2).
 const INFO: &[u8] = b"fontana group 1";
-/// The same of the reports of one receiver; its id follows.
+/// The same for the reports of one receiver; its id follows.
 const REPORT_INFO: &[u8] = b"fontana report 1";
 
-/// The cipher of one run of a sender.
-pub(super) struct InstanceCipher(LessSafeKey);
-
-/// The cipher of the reports of one receiver to one run of a sender.
-pub(crate) struct ReportCipher(InstanceCipher);
-
-impl ReportCipher {
-    /// The cipher of the reports of `receiver` to the run with this id.
-    pub(crate) fn derive(key: &GroupKey, id: SealId, receiver: ReceiverId) -> Self {
-        Self(InstanceCipher::expand(key, id, &[REPORT_INFO, &receiver.0]))
-    }
-}
-
-impl PacketSeal for ReportCipher {
-    fn seal(&self, nonce: SealNonce, authenticated: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
-        self.0.seal(nonce, authenticated, text)
-    }
-
-    fn open(
-        &self,
-        nonce: SealNonce,
-        authenticated: &[u8],
-        text: &mut [u8],
-        tag: [u8; TAG_BYTES],
-    ) -> bool {
-        self.0.open(nonce, authenticated, text, tag)
-    }
-}
+/// A cipher of one run of a sender: of its packets, or of the reports of one receiver to it.
+pub(crate) struct InstanceCipher(LessSafeKey);
 
 impl InstanceCipher {
-    /// The cipher of the run with this id.
+    /// The cipher of the packets of the run with this id.
     pub(super) fn derive(key: &GroupKey, id: SealId) -> Self {
         Self::expand(key, id, &[INFO])
+    }
+
+    /// The cipher of the reports of `receiver` to the run with this id.
+    pub(crate) fn of_reports(key: &GroupKey, id: SealId, receiver: ReceiverId) -> Self {
+        Self::expand(key, id, &[REPORT_INFO, &receiver.0])
     }
 
     /// The cipher whose key is for what `info` says.
@@ -110,13 +89,13 @@ mod tests {
         let key = GroupKey::from_bytes(std::array::from_fn(|i| i as u8));
         let datagram = ReportDatagram::parse(&bytes).unwrap();
         let header = datagram.header;
-        let cipher = ReportCipher::derive(&key, header.instance, header.receiver);
+        let cipher = InstanceCipher::of_reports(&key, header.instance, header.receiver);
         let opened = datagram.open(Some(&cipher)).unwrap();
         assert_eq!((opened.report.label.as_str(), opened.report.kernel_drops), ("rack-1", 17));
         assert!(opened.is_sealed && opened.counter == 6);
         let again = opened.report.emit(header.instance, header.counter, None, Some(&cipher));
         assert_eq!(again, bytes);
-        let other = ReportCipher::derive(&key, header.instance, ReceiverId([0xAB; 16]));
+        let other = InstanceCipher::of_reports(&key, header.instance, ReceiverId([0xAB; 16]));
         assert!(datagram.open(Some(&other)).is_err());
         let packets = InstanceCipher::derive(&key, header.instance);
         assert!(datagram.open(Some(&packets)).is_err(), "the key of packets");

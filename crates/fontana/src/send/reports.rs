@@ -6,7 +6,7 @@ use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::geometry::FTI_BYTES;
 use crate::reporting::{Crowd, ReportCollection};
-use crate::seal::{GroupKey, ReportCipher};
+use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
 use crossbeam_channel::Sender;
 use fontana_net::{Clock, CollectorSocket};
@@ -198,7 +198,8 @@ impl ReportThread {
         let opened = ReportDatagram::parse(datagram).ok().filter(|it| it.header.instance == id);
         let opened = opened.and_then(|datagram| {
             let key = self.group_key.as_ref();
-            let cipher = key.map(|key| ReportCipher::derive(key, id, datagram.header.receiver));
+            let cipher =
+                key.map(|key| InstanceCipher::of_reports(key, id, datagram.header.receiver));
             datagram.open(cipher.as_ref()).ok()
         });
         let Some(opened) = opened else {

@@ -1,31 +1,19 @@
 //! Reporters and collectors that are asked, and told, anything at any time.
 
+#[path = "../support/plain.rs"]
+mod plain;
+
 use crate::{SEQUENCES, advance};
 use bolero::check;
 use fontana_proto::Instant;
 use fontana_proto::report::{CollectorConfig, Expected, ReportCollector, Reporter, RollCallGate};
 use fontana_testing::Script;
 use fontana_wire::{
-    Fingerprint, Hash, InstanceId, PacketSeal, ReceiverId, ReceiverLabel, ReceiverReport,
-    ReceiverState, ReportDatagram, RollCall, RollCallList, SealId, SealNonce, SecretKey, TAG_BYTES,
-    Tsi,
+    Fingerprint, Hash, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
+    ReportDatagram, RollCall, RollCallList, SealId, SecretKey, Tsi,
 };
+use plain::{CLOCK, Plain};
 use std::time::Duration;
-
-/// No cipher: the group has no key.
-enum Plain {}
-
-impl PacketSeal for Plain {
-    fn seal(&self, _: SealNonce, _: &[u8], _: &mut [u8]) -> [u8; TAG_BYTES] {
-        match *self {}
-    }
-
-    fn open(&self, _: SealNonce, _: &[u8], _: &mut [u8], _: [u8; TAG_BYTES]) -> bool {
-        match *self {}
-    }
-}
-
-const CLOCK: u64 = 1_795_424_455_000;
 
 fn label(script: &mut Script<'_>) -> ReceiverLabel {
     script.pick(&["", "a", "b"]).parse().unwrap()
