@@ -182,16 +182,16 @@ impl Sources {
         self.update_doubts();
     }
 
-    /// Whether sources are known that have sent no symbol of a block, given the number of symbols of
-    /// those that have.
+    /// Whether sources are known that have sent no symbol of a block. `counts`: the number of
+    /// symbols of those that have.
     pub(super) fn has_others(&self, counts: &BTreeMap<SourceId, u32>) -> bool {
         self.records.iter().any(|record| !counts.contains_key(&record.id))
     }
 
-    /// The source from whose symbols alone a block is solved next, given the number of symbols of each
-    /// of its sources, and those that were `tried`. The best of the others is next; after all of them,
-    /// and if there is only one, `None`: all together. Never the source of saved symbols, which sends
-    /// no others.
+    /// The source from whose symbols alone a block is solved next. `counts`: the number of symbols
+    /// of each of its sources. The best one that was not `tried` is next; after all of them, and if
+    /// there is only one, `None`: all together. Never the source of saved symbols, which sends no
+    /// others.
     pub(super) fn next_alone(
         &self,
         counts: &BTreeMap<SourceId, u32>,

@@ -54,8 +54,9 @@ pub(super) struct Block {
     restarts: u32,
     /// Symbols of other sources that wait.
     waiting: BTreeMap<SourceId, u32>,
-    /// Symbols that were dropped: as wrong, or because the block is solved from those of one source.
-    /// If most symbols are those of a forger, and agree, it is the others that seem to be wrong.
+    /// Symbols that were dropped: as wrong, or because the block is solved from those of one
+    /// source. If most symbols are those of a forger, and agree, it is the others that seem to be
+    /// wrong.
     left_out: BTreeMap<SourceId, u32>,
     /// Whether symbols of doubted sources are used as all others are.
     uses_doubted: bool,

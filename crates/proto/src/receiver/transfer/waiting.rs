@@ -1,5 +1,4 @@
-//! Symbols that wait, because their sources are doubted, or because their block is solved from those
-//! of another one.
+//! Symbols that wait: their sources are doubted, or their block is solved from those of another.
 
 use super::block::Block;
 use super::{Incoming, Need, Transfer};

@@ -1,4 +1,4 @@
-//! A block whose hash was wrong: its wrong symbols are searched for and dropped, or it begins again.
+//! A block whose hash was wrong: its wrong symbols are found and dropped, or it begins again.
 
 use super::{Block, Collecting, MAX_WAITING_SOURCES, Sequel, State};
 use crate::counter::Counter;

@@ -1,5 +1,5 @@
-//! A block that may have enough symbols: it is solved on ids, and then recovered. Symbols that arrive
-//! while a worker has its decoder are settled afterwards.
+//! A block that may have enough symbols: it is solved on ids, and then recovered. Symbols that
+//! arrive while a worker has its decoder are settled afterwards.
 
 use super::{Block, Collecting, Meanwhile, State};
 use crate::counter::Counter;

@@ -1,5 +1,5 @@
-//! Symbols of a block that wait for its others: those of doubted sources, and those of all sources but
-//! one.
+//! Symbols of a block that wait for its others: those of doubted sources, and those of all sources
+//! but one.
 
 use super::{Block, MAX_WAITING_SOURCES, State};
 use crate::counter::Counter;
@@ -8,8 +8,8 @@ use crate::receiver::transfer::taken::Taken;
 use std::collections::BTreeMap;
 
 impl Block {
-    /// Whether symbols of this source wait until others suffice, or none arrive. Pulled ones do not:
-    /// the user has chosen where they come from.
+    /// Whether symbols of this source wait until others suffice, or none arrive. Pulled ones do
+    /// not: the user has chosen where they come from.
     #[inline]
     pub(in crate::receiver::transfer) fn holds_back(
         &self,
