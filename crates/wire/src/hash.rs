@@ -8,6 +8,8 @@ const OBJECT_CONTEXT: &str = "fontana 2026-11 object v1";
 const TREE_CONTEXT: &str = "fontana 2026-11 tree v1";
 const MANIFEST_CONTEXT: &str = "fontana 2026-11 manifest v1";
 const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
+/// Context of [`shelf_index_hash`].
+const SHELF_INDEX_CONTEXT: &str = "fontana 2026-11 shelf index v1";
 
 /// A 32-byte hash. Its text form is 64 hexadecimal digits, written in lower case.
 ///
@@ -151,6 +153,11 @@ pub fn manifest_hash(manifest: &[u8]) -> Hash {
 /// Hash of a stream index's bytes. Session heads pin it.
 pub fn stream_index_hash(index: &[u8]) -> Hash {
     hash_in(STREAM_INDEX_CONTEXT, index)
+}
+
+/// Hash at the end of the index of a shelf, of the bytes before it.
+pub(crate) fn shelf_index_hash(index: &[u8]) -> Hash {
+    hash_in(SHELF_INDEX_CONTEXT, index)
 }
 
 fn hash_in(context: &str, message: &[u8]) -> Hash {

@@ -35,6 +35,7 @@
 //! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
 //! | [`report`], [`roll_call`] | [`ReceiverReport`], [`RollCall`] | `docs/wire.md` |
+//! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
 // Any host can write the lengths and numbers that are parsed here: none of them is an index, and
@@ -71,6 +72,7 @@ pub mod report;
 pub mod roll_call;
 mod schedule;
 mod seal;
+mod shelf;
 mod stream;
 mod ticket;
 mod varint;
@@ -122,6 +124,7 @@ pub use seal::{
     PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,
     TAG_BYTES,
 };
+pub use shelf::{ShelfIndex, ShelfIndexError, ShelfLayout, ShelfNumber, ShelfRun};
 pub use stream::{Fragment, PlacedFragment, StreamError, StreamIndex, StreamState};
 pub use ticket::{Ticket, TicketError};
 pub use web::{WebAddress, WebAddressError, WebTicket, WebTicketError};

@@ -6,9 +6,9 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
-    FileEntry, HeadRecords, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata,
-    ObjectRef, RelativePath, SecretKey, SessionHead, Ticket, Toi, Tsi, emit_payload_id,
-    manifest_hash, object_hash, stream_index_hash,
+    FileEntry, Hash, HeadRecords, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata,
+    ObjectRef, RelativePath, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi,
+    emit_payload_id, manifest_hash, object_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 
@@ -65,6 +65,15 @@ fn session_head() -> SessionHead {
     }
 }
 
+/// The index of section 16.
+pub(crate) fn shelf_index() -> ShelfIndex {
+    ShelfIndex {
+        manifest: Hash(std::array::from_fn(|byte| byte as u8)),
+        number: ShelfNumber::new(3).unwrap(),
+        stretch_permille: 400,
+    }
+}
+
 fn records() -> HeadRecords {
     // The cumulative schedule, and a record that no receiver knows.
     HeadRecords::new([(1, vec![1]), (127, Vec::new())]).unwrap()
@@ -104,6 +113,7 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
         ("head", head),
         ("head-2", SessionHead { records: records(), ..session_head() }.emit(None)),
         ("stream-index", stream::sample().emit()),
+        ("shelf-index", shelf_index().emit()),
         ("digest-list", digests::lists(5, 2).remove(2)),
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),

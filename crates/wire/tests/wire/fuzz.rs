@@ -1,14 +1,14 @@
 //! Fuzz targets. Under `cargo test` each runs for about a second on random and mutated input, under
 //! `cargo bolero test` without limit.
 
-use crate::{digests, fcast, head, manifest, report, stream};
+use crate::{digests, documentation, fcast, head, manifest, report, stream};
 use fontana_fec::EncodingId;
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
     DigestList, Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PacketSeal,
     PlacedFragment, Printable, ReportDatagram, ReservedBits, SEAL_BYTES, SealId, SealNonce,
-    SealedDatagram, SecretKey, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead, UnverifiedRollCall,
-    decode_bounded, fti, parse_content_location,
+    SealedDatagram, SecretKey, ShelfIndex, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead,
+    UnverifiedRollCall, decode_bounded, fti, parse_content_location,
 };
 
 #[test]
@@ -248,6 +248,23 @@ impl PacketSeal for Sum {
     ) -> bool {
         self.seal(nonce, authenticated, text) == tag
     }
+}
+
+#[test]
+fn shelf_index() {
+    let good = documentation::shelf_index().emit();
+    bolero::check!().with_type::<(u8, u8, Vec<u8>)>().for_each(|(at, value, bytes)| {
+        let mut altered = good.clone();
+        if let Some(byte) = altered.get_mut(usize::from(*at)) {
+            *byte = *value;
+        }
+        for bytes in [&altered, bytes] {
+            let Ok(index) = ShelfIndex::parse(bytes) else { continue };
+            assert_eq!(&index.emit(), bytes);
+            let layout = index.layout(1_400, [1, 56_403]);
+            assert!(layout.length() > 0);
+        }
+    });
 }
 
 #[test]
