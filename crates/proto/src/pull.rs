@@ -29,11 +29,13 @@
 
 mod ranges;
 mod rate;
+mod shelf;
 mod symbols;
 
 use crate::time::Instant;
 pub use ranges::RangeSet;
 use rate::RateMeter;
+pub use shelf::{ShelfPull, ShelfRequest, Wanted};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;

@@ -94,6 +94,18 @@ impl Receiver {
         self.reception.transfer.need(block) == Need::More
     }
 
+    /// Number of symbols that a block needs, as far as is known. 0 if it needs no more, is not
+    /// received, or finds no memory for its decoder now.
+    pub fn block_symbols_wanted(&self, block: BlockId) -> u32 {
+        self.reception.transfer.block_symbols_wanted(block)
+    }
+
+    /// The first run of repair symbols of a range that a block has not received. `None` if the block
+    /// needs no more, is not received, or has all of them.
+    pub fn missing_repair(&self, block: BlockId, esis: Range<u32>) -> Option<Range<u32>> {
+        self.reception.transfer.missing_repair(block, esis)
+    }
+
     /// Whether an object is open, and not complete.
     pub fn is_receiving(&self, toi: Toi) -> bool {
         self.reception.transfer.is_receiving(toi)

@@ -37,11 +37,26 @@ impl Transfer {
     /// The first run of source symbols from `from` on that a block lacks, if it needs more, and
     /// there is memory for its decoder.
     pub(in crate::receiver) fn missing_source(&self, id: BlockId, from: Esi) -> Option<Range<u32>> {
-        if self.need(id) != Need::More {
-            return None;
-        }
+        self.block_in_need(id)?.missing_source(from)
+    }
+
+    fn block_in_need(&self, id: BlockId) -> Option<&Block> {
         let block = self.objects.get(&id.toi)?.blocks.get(id.sbn.0 as usize)?;
-        self.has_room_for(block).then(|| block.missing_source(from)).flatten()
+        (self.need(id) == Need::More && self.has_room_for(block)).then_some(block)
+    }
+
+    /// Symbols that a block needs, if there is memory for its decoder.
+    pub(in crate::receiver) fn block_symbols_wanted(&self, id: BlockId) -> u32 {
+        self.block_in_need(id).map_or(0, Block::symbols_wanted)
+    }
+
+    /// The first run of repair symbols of a range that a block has not received.
+    pub(in crate::receiver) fn missing_repair(
+        &self,
+        id: BlockId,
+        esis: Range<u32>,
+    ) -> Option<Range<u32>> {
+        self.block_in_need(id)?.missing_repair(esis)
     }
 
     /// Whether a corrupt block waits until its wrong symbols are found.

@@ -1,4 +1,4 @@
-//! Which source symbols of a block are in their places: what mirrors are asked for.
+//! Which symbols of a block are in their places: what mirrors are asked for.
 
 use super::Block;
 use crate::pull::RangeSet;
@@ -28,5 +28,23 @@ impl Block {
         }
         let end = present.peek().map_or(end, |next| next.start);
         (start < end).then_some(start as u32..end as u32)
+    }
+
+    /// The first run of repair symbols of a range that it has not received.
+    pub(in crate::receiver::transfer) fn missing_repair(
+        &self,
+        esis: Range<u32>,
+    ) -> Option<Range<u32>> {
+        let mut present: Vec<u32> =
+            self.repair.symbols().map(|esi| esi.0).filter(|esi| esis.contains(esi)).collect();
+        present.sort_unstable();
+        present.dedup();
+        let mut present = present.into_iter().peekable();
+        let mut start = esis.start;
+        while present.next_if_eq(&start).is_some() {
+            start = start.saturating_add(1);
+        }
+        let end = present.next().unwrap_or(esis.end);
+        (start < end).then_some(start..end)
     }
 }
