@@ -6,24 +6,40 @@
 //! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES)?;
 //! std::fs::write(content.file_name(), content.file_bytes())?;
 //! println!("{}", content.hash());
+//! let number = fontana::wire::ShelfNumber::new(1).ok_or("1 to 15")?;
+//! content.write_shelf("/srv/shelf".as_ref(), number, 400)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::content::{Content, ContentOptions};
+use crate::content::{Content, ContentObject, ContentOptions};
 use crate::error::{Error, SetupError};
 use crate::geometry::Code;
 use crate::system::default_workers;
 use crate::web::manifest_file_name;
 use fontana_store::Filter;
-use fontana_wire::{ContentEncoding, Hash, Manifest, manifest_hash};
-use std::path::PathBuf;
+use fontana_wire::{ContentEncoding, Hash, Manifest, ShelfIndex, ShelfNumber, manifest_hash};
+use std::path::{Path, PathBuf};
+
+mod shelf;
 
 /// Files that mirrors have, described by a manifest. Receivers with the manifest's hash
 /// ([`Receiver::mirrors`](crate::ReceiverBuilder::mirrors)) can verify every block of them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MirroredContent {
     manifest: Manifest,
     bytes: Vec<u8>,
+    objects: Vec<ContentObject>,
+}
+
+/// What [`MirroredContent::write_shelf`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShelfReport {
+    /// Repair symbols of the shelf.
+    pub symbols: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Files that were written. The others were there, and are right.
+    pub written: u64,
 }
 
 impl MirroredContent {
@@ -56,7 +72,25 @@ impl MirroredContent {
             signed: false,
             workers: default_workers(),
         })?;
-        Ok(Self { bytes: content.manifest.emit(), manifest: content.manifest })
+        let (bytes, objects) = (content.manifest.emit(), content.objects);
+        Ok(Self { bytes, manifest: content.manifest, objects })
+    }
+
+    /// Writes a shelf: an index, and for each object a file with repair symbols
+    /// ([`ShelfIndex`]). A block gets `stretch_permille` symbols for each thousand source symbols,
+    /// and at least one. Files that are there are compared, and replaced if they differ. Each file
+    /// is complete or absent, the index last.
+    ///
+    /// # Errors
+    /// [`Error`] if a file cannot be read or has changed, or the directory cannot be written to.
+    pub fn write_shelf(
+        &self,
+        directory: &Path,
+        number: ShelfNumber,
+        stretch_permille: u16,
+    ) -> Result<ShelfReport, Error> {
+        let index = ShelfIndex { manifest: self.hash(), number, stretch_permille };
+        shelf::write(&index, &self.objects, directory, default_workers())
     }
 
     /// The manifest.
@@ -77,5 +111,12 @@ impl MirroredContent {
     /// The content of that file: the manifest and its hash, as of `fontana send --manifest`.
     pub fn file_bytes(&self) -> Vec<u8> {
         [&self.bytes[..], &self.hash().0].concat()
+    }
+}
+
+impl std::fmt::Debug for MirroredContent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = f.debug_struct("MirroredContent");
+        text.field("manifest", &self.manifest).finish_non_exhaustive()
     }
 }

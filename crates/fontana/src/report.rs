@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use crate::reporting::Crowd;
 use crate::web::failure::MirrorFailure;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
-use fontana_wire::{Hash, Toi, WebAddress};
+use fontana_wire::{Hash, ShelfNumber, Toi, WebAddress};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,6 +127,8 @@ pub struct MirrorReport {
     pub active: Duration,
     /// Blocks that it has sent with wrong bytes.
     pub wrong_blocks: u32,
+    /// Its shelf; `None` if it has the files.
+    pub shelf: Option<ShelfNumber>,
     /// Why it was dropped; `None` if it was not.
     pub dropped: Option<MirrorFailure>,
 }

@@ -4,7 +4,7 @@
 #[path = "mirrors/server.rs"]
 mod server;
 
-use fontana::wire::Hash;
+use fontana::wire::{Hash, ShelfNumber};
 use fontana::{
     Ended, FontanaReception, MirrorFailure, MirrorReport, MirroredContent, Outcome, ReceiveEvent,
     ReceiveFormat, ReceiveReport, Receiver, ReceiverBuilder,
@@ -18,6 +18,7 @@ use std::time::Duration;
 struct Published {
     directory: tempfile::TempDir,
     hash: Hash,
+    content: MirroredContent,
 }
 
 /// Three files of several blocks, small ones that share an object, and an empty one.
@@ -34,7 +35,7 @@ fn publish(block_bytes: u64) -> Published {
     let content = MirroredContent::describe(&[root], block_bytes).unwrap();
     let path = directory.path().join(content.file_name());
     std::fs::write(path, content.file_bytes()).unwrap();
-    Published { hash: content.hash(), directory }
+    Published { hash: content.hash(), directory, content }
 }
 
 fn receiver(published: &Published, mirrors: &[&Server], into: &Path) -> ReceiverBuilder {
@@ -56,7 +57,7 @@ fn receive(published: &Published, mirrors: &[&Server]) -> (ReceiveReport, Vec<Re
     if report.outcome == Outcome::Complete {
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().ends_with("fontana");
         let mut sent = tree(published.directory.path());
-        sent.retain(|path, _| !name(path));
+        sent.retain(|path, _| !name(path) && path.starts_with("a tree"));
         assert!(tree(into.path()) == sent, "the files differ");
     }
     (report, events)
@@ -138,7 +139,7 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
         ("416", Behavior { status: Some(416), ..default }, |failure| {
             matches!(failure, MirrorFailure::Range { .. })
         }),
-        ("wrong bytes", Behavior { flips: true, ..default }, |failure| {
+        ("wrong bytes", Behavior { flips: Some(10_000), ..default }, |failure| {
             matches!(failure, MirrorFailure::Wrong(2))
         }),
     ];
@@ -155,6 +156,133 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
         });
         assert!(told, "{what}");
     }
+}
+
+/// Of its 38 blocks four are damaged.
+#[test]
+fn a_mirror_with_a_few_damaged_blocks_is_named_and_used_until_the_end() {
+    let published = publish(100_000);
+    let directory = published.directory.path();
+    let rate = Some(3_000_000);
+    let damaged = Behavior { flips: Some(800_000), rate, ..Behavior::default() };
+    let right = Behavior { rate, ..Behavior::default() };
+    let servers = [Server::start(directory, damaged), Server::start(directory, right)];
+    let (report, events) = receive(&published, &[&servers[0], &servers[1]]);
+    assert_eq!(report.outcome, Outcome::Complete, "{report:?}");
+    let [damaged, _] = &report.mirrors[..] else { panic!("{report:?}") };
+    assert_eq!(damaged.dropped, None, "{report:?}");
+    assert!((1..=4).contains(&damaged.wrong_blocks), "{report:?}");
+    assert!(damaged.bytes > 1_000_000, "{report:?}");
+    let named = events.iter().any(|event| {
+        matches!(event, ReceiveEvent::MirrorWrong { mirror, .. } if *mirror == servers[0].address())
+    });
+    assert!(named, "{events:?}");
+}
+
+/// Writes the shelves with these numbers, each into a directory of its own.
+fn shelves(published: &Published, numbers: &[u8], stretch_permille: u16) -> Vec<PathBuf> {
+    let write = |&number: &u8| {
+        let directory = published.directory.path().join(format!("shelf {number}"));
+        let number = ShelfNumber::new(number).unwrap();
+        let content = &published.content;
+        let report = content.write_shelf(&directory, number, stretch_permille).unwrap();
+        assert!(report.written > 1 && report.symbols > 0, "{report:?}");
+        std::fs::write(directory.join(content.file_name()), content.file_bytes()).unwrap();
+        directory
+    };
+    numbers.iter().map(write).collect()
+}
+
+/// Starts a server of each directory.
+fn serve(directories: &[PathBuf], behavior: Behavior) -> Vec<Server> {
+    directories.iter().map(|directory| Server::start(directory, behavior)).collect()
+}
+
+#[test]
+fn a_shelf_that_is_written_again_is_compared_and_a_damaged_file_replaced() {
+    let published = publish(100_000);
+    let directory = &shelves(&published, &[1], 100)[0];
+    let write = || {
+        let number = ShelfNumber::new(1).unwrap();
+        published.content.write_shelf(directory, number, 100).unwrap().written
+    };
+    assert_eq!(write(), 0);
+    let symbols = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let symbols = symbols.filter(|path| path.extension().is_some_and(|ending| ending == "symbols"));
+    let path = symbols.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let (right, mut damaged) = (std::fs::read(&path).unwrap(), std::fs::read(&path).unwrap());
+    damaged[1_000] ^= 1;
+    std::fs::write(&path, damaged).unwrap();
+    assert_eq!(write(), 1);
+    assert!(std::fs::read(&path).unwrap() == right);
+}
+
+/// With blocks of 1 symbol up to 536.
+#[test]
+fn any_three_of_five_shelves_of_0_4_are_the_files() {
+    let published = publish(750_000);
+    let directories = shelves(&published, &[1, 2, 3, 14, 15], 400);
+    let servers = serve(&directories, Behavior::default());
+    for left_out in 0..5 {
+        for other in left_out + 1..5 {
+            let three: Vec<_> = (0..5).filter(|n| *n != left_out && *n != other).collect();
+            let three: Vec<_> = three.iter().map(|&n| &servers[n]).collect();
+            let reports = complete(&published, &three);
+            for report in &reports {
+                assert_eq!((report.wrong_blocks, &report.dropped), (0, &None), "{reports:?}");
+                assert!(report.shelf.is_some() && report.bytes > 500_000, "{reports:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shelf_that_is_too_small_is_named_and_others_go_on_from_there() {
+    let published = publish(100_000);
+    let servers = serve(&shelves(&published, &[1, 2, 3], 400), Behavior::default());
+    let into = tempfile::tempdir().unwrap();
+    let receive = |mirrors: &[&Server]| {
+        receiver(&published, mirrors, into.path()).start().unwrap().join().unwrap()
+    };
+    let first = receive(&[&servers[0]]);
+    assert_eq!(first.outcome, Outcome::Incomplete, "{first:?}");
+    assert!(matches!(first.mirrors[0].dropped, Some(MirrorFailure::Exhausted)), "{first:?}");
+    let second = receive(&[&servers[0], &servers[1], &servers[2]]);
+    assert_eq!(second.outcome, Outcome::Complete, "{second:?}");
+    // The symbols of the first run are still there.
+    let [again, ..] = &second.mirrors[..] else { panic!("{second:?}") };
+    assert!(again.bytes < first.mirrors[0].bytes / 4, "{second:?}");
+}
+
+/// Both fill the same blocks, and neither sends what the other does.
+#[test]
+fn a_shelf_and_a_mirror_with_the_files_add_up() {
+    let published = publish(100_000);
+    let rate = Behavior { rate: Some(2_000_000), ..Behavior::default() };
+    let shelf = &serve(&shelves(&published, &[7], 1_050), rate)[0];
+    let files = Server::start(published.directory.path(), rate);
+    let reports = complete(&published, &[shelf, &files]);
+    let numbers: Vec<_> = reports.iter().map(|report| report.shelf.map(ShelfNumber::get)).collect();
+    assert_eq!(numbers, [Some(7), None]);
+    assert!(reports.iter().all(|report| report.bytes > 500_000), "{reports:?}");
+    let all: u64 = reports.iter().map(|report| report.bytes).sum();
+    assert!(all < 3_800_000 * 5 / 4, "{reports:?}");
+}
+
+/// Its symbols are no files' bytes: other symbols of the blocks show which are wrong.
+#[test]
+fn a_damaged_shelf_does_not_stop_the_others() {
+    let published = publish(100_000);
+    let directories = shelves(&published, &[1, 2], 1_050);
+    let damaged = Behavior { flips: Some(150_000), ..Behavior::default() };
+    let servers = [
+        Server::start(&directories[0], damaged),
+        Server::start(&directories[1], Behavior::default()),
+        Server::start(published.directory.path(), Behavior::default()),
+    ];
+    let [damaged, shelf, files] = &servers;
+    complete(&published, &[damaged, files]);
+    complete(&published, &[damaged, shelf]);
 }
 
 /// Servers that cost time, not bytes: the other one need not wait until they are dropped.

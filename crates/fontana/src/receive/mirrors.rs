@@ -2,6 +2,8 @@
 //! gives the mirrors' threads their orders, hands what arrives to the receiver, and charges mirrors
 //! with wrong blocks.
 
+mod lacking;
+mod shelves;
 mod state;
 
 use super::options::ReceiveOptions;
@@ -17,18 +19,21 @@ use crate::web::records::{Origin, Records};
 use crossbeam_channel::{Receiver as ChannelReceiver, bounded, unbounded};
 use fontana_net::PanicError;
 use fontana_net::thread::{catch, spawn};
-use fontana_proto::pull::{Pull, PulledRun, RangeSet, SourceId};
+use fontana_proto::pull::{Pull, PulledRun, SourceId};
 use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
 use fontana_wire::{Hash, Manifest, ManifestLimits, Tsi, manifest_hash};
-use state::{MirrorState, Work};
+use state::{Kind, MirrorState, Work};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Wrong blocks after which a mirror is dropped: one may be a damaged file, or a stale cache.
-const MAX_WRONG: u32 = 2;
+/// Wrong blocks after which a mirror is dropped, if no more of its blocks were right: a file with
+/// some damaged sectors is of use, another file is not.
+const MIN_WRONG: u32 = 2;
+/// Failed attempts to get the index of a shelf, after which a mirror is taken for one with the files.
+const MAX_INDEX_FAILURES: u32 = 2;
 /// Failed attempts in a row after which a mirror is dropped.
 const MAX_FAILURES: u32 = 5;
 /// Orders that a server without ranges carries out, beside one for each object: each reads a file
@@ -59,8 +64,9 @@ pub(super) struct Mirrors {
     expected: Option<Hash>,
     /// The group is received from, too.
     has_group: bool,
-    /// The files of the accepted content.
+    /// The files of the accepted content, and its hash.
     files: Option<PublishedFiles>,
+    content: Option<Hash>,
     records: Records,
     /// Blocks that one mirror sends as a whole.
     wholes: BTreeMap<BlockId, Range<u64>>,
@@ -69,6 +75,8 @@ pub(super) struct Mirrors {
     /// What the blocks lack may have changed.
     is_dirty: bool,
     looked_at: Instant,
+    /// Symbols that all blocks wanted then.
+    wanted: u64,
     /// Packets at that time.
     packets: u64,
     events: Vec<ReceiveEvent>,
@@ -111,11 +119,13 @@ impl Mirrors {
             expected: options.expectation.manifest,
             has_group: options.has_group,
             files: None,
+            content: None,
             records: Records::default(),
             wholes: BTreeMap::new(),
             doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,
+            wanted: 0,
             packets: 0,
             events: Vec::new(),
         }))
@@ -138,8 +148,8 @@ impl Mirrors {
 
     /// Content was accepted.
     pub(super) fn begin(&mut self, manifest: &Manifest) {
-        let files = PublishedFiles::new(manifest);
-        self.files = Some(files);
+        self.files = Some(PublishedFiles::new(manifest));
+        self.content = Some(manifest_hash(&manifest.emit()));
         self.is_dirty = true;
         for mirror in &self.mirrors {
             if matches!(mirror.work, Work::Manifest) {
@@ -161,6 +171,7 @@ impl Mirrors {
         for id in self.pull.give_back(now) {
             self.mirrors.iter().filter(|mirror| mirror.id == id).for_each(|m| m.need.set(0));
         }
+        self.note_late_shelves(now);
         self.look(now, receiver);
         let is_due = |(_, due): &(&BlockId, &Instant)| **due <= now;
         let due: Vec<BlockId> = self.doubtful.iter().filter(is_due).map(|(&id, _)| id).collect();
@@ -174,6 +185,7 @@ impl Mirrors {
         for number in 0..self.mirrors.len() {
             self.give_order(now, number, receiver);
         }
+        self.cut_useless_symbols(receiver);
         for mirror in &self.mirrors {
             if let (Work::Fetch { range, symbol_size, .. }, Some(rest)) =
                 (&mirror.work, self.pull.expected(mirror.id))
@@ -199,7 +211,7 @@ impl Mirrors {
         for mirror in self.mirrors.iter_mut().filter(|mirror| mirror.may_begin(now)) {
             if mirror.lacks_manifest.is_none() {
                 mirror.need.begin(u64::MAX);
-                mirror.order(Order::Manifest { path: Arc::clone(&path), limit }, Work::Manifest);
+                mirror.order(Order::File { path: Arc::clone(&path), limit }, Work::Manifest);
             }
         }
         let mut others = self.mirrors.iter().filter(|mirror| mirror.dropped.is_none());
@@ -213,37 +225,16 @@ impl Mirrors {
         }
     }
 
-    /// Looks at what the blocks lack, if that may have changed.
-    fn look(&mut self, now: Instant, receiver: &Receiver) {
-        let packets = receiver.session_packets();
-        let is_due = now.saturating_since(self.looked_at) >= LOOK_EVERY
-            && (packets != self.packets || self.pull.is_complete());
-        if !self.is_dirty && !is_due {
-            return;
-        }
-        (self.is_dirty, self.looked_at, self.packets) = (false, now, packets);
-        let Some(files) = &self.files else { return };
-        let mut lacking = RangeSet::default();
-        for block in files.blocks() {
-            let Some(positions) = files.positions(block) else { continue };
-            let mut last: Option<u64> = None;
-            let mut from = fontana_fec::Esi(0);
-            while let Some(run) = receiver.missing_source(block, from) {
-                let run_at = positions.start + u64::from(run.start);
-                let start = last.filter(|end| run_at - end <= JOINED_GAP).unwrap_or(run_at);
-                let end = positions.start + u64::from(run.end);
-                files.published(start..end).into_iter().for_each(|range| lacking.insert(range));
-                (last, from) = (Some(end), fontana_fec::Esi(run.end));
-            }
-        }
-        self.pull.set_lacking(lacking);
-    }
-
     /// Gives a mirror that is idle its next order.
     fn give_order(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
         let Some(mirror) = self.mirrors.get(number).filter(|mirror| mirror.may_begin(now)) else {
             return;
         };
+        match mirror.kind {
+            Kind::Unknown => return self.ask_for_index(number),
+            Kind::Shelf(_) => return self.order_from_shelf(now, number, receiver),
+            Kind::Files => {}
+        }
         let id = mirror.id;
         let Some(request) = self.pull.next_request(now, id) else { return };
         let whole = request.is_whole.then(|| self.block_of_whole(&request.range)).flatten();
@@ -298,9 +289,14 @@ impl Mirrors {
                 self.on_bytes(now, number, at, &bytes, receiver);
                 return Ok(bytes);
             }
-            Done::Manifest(bytes, address) => {
-                let source = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
-                self.on_manifest(now, number, &bytes, source, receiver);
+            Done::File(bytes, address) => {
+                let mirror = self.mirrors.get(number);
+                if mirror.is_some_and(|mirror| matches!(mirror.work, Work::Index)) {
+                    self.on_index(now, number, &bytes);
+                } else {
+                    let source = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
+                    self.on_manifest(now, number, &bytes, source, receiver);
+                }
             }
             Done::Sequential => self.on_sequential(now, number, receiver),
             Done::Ended => self.on_ended(now, number, receiver),
@@ -321,7 +317,11 @@ impl Mirrors {
             return;
         };
         mirror.on_bytes(now, bytes.len());
-        let Work::Fetch { range, .. } = &mirror.work else { return };
+        let range = match &mirror.work {
+            Work::Fetch { range, .. } => range,
+            Work::Symbols(_) => return self.on_symbols(now, number, at, bytes, receiver),
+            Work::Nothing | Work::Manifest | Work::Index => return,
+        };
         let Some(positions) = files.positions_of_bytes(range.start, at, bytes.len()) else {
             return;
         };
@@ -400,6 +400,10 @@ impl Mirrors {
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
         mirror.failures = 0;
         let (id, work) = (mirror.id, mirror.set_idle());
+        if let (Work::Symbols(_), Kind::Shelf(shelf)) = (&work, &mut mirror.kind) {
+            shelf.end_request(now);
+            self.is_dirty = true;
+        }
         let Work::Fetch { range, whole, .. } = work else { return };
         match self.pull.expected(id) {
             // The range continues in the next object.
@@ -428,8 +432,17 @@ impl Mirrors {
             return;
         };
         let (id, work) = (mirror.id, mirror.set_idle());
-        if matches!(work, Work::Fetch { .. }) {
-            self.pull.end_request(now, id);
+        match (&work, &mut mirror.kind) {
+            (Work::Fetch { .. }, _) => self.pull.end_request(now, id),
+            (Work::Symbols(_), Kind::Shelf(shelf)) => {
+                shelf.end_request(now);
+                self.is_dirty = true;
+            }
+            (Work::Index, kind) if !failure.may_pass() || mirror.failures >= MAX_INDEX_FAILURES => {
+                *kind = Kind::Files;
+                return;
+            }
+            _ => {}
         }
         mirror.failures += 1;
         if failure.may_pass() && mirror.failures <= MAX_FAILURES {
@@ -456,6 +469,12 @@ impl Mirrors {
     pub(super) fn on_verified(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
         self.end_whole(block, receiver);
         if let Some(positions) = self.files.as_ref().and_then(|files| files.positions(block)) {
+            let k = (positions.end - positions.start) as u32;
+            if let Origin::One(number) = self.records.origin(block, k)
+                && let Some(mirror) = self.mirrors.get_mut(number)
+            {
+                mirror.right_blocks += 1;
+            }
             self.pull.remove_lacking(positions);
         }
         for number in self.records.on_verified(block) {
@@ -495,7 +514,8 @@ impl Mirrors {
             let files = self.files.as_ref();
             files.is_some_and(|files| files.published(range.clone()) == [range.clone()])
         };
-        let Some(positions) = positions.filter(published).filter(|_| !self.are_gone()) else {
+        let has_files = self.mirrors.iter().any(MirrorState::may_have_files);
+        let Some(positions) = positions.filter(published).filter(|_| has_files) else {
             return false;
         };
         let is_dropped = receiver.refetch(block);
@@ -520,10 +540,10 @@ impl Mirrors {
     fn charge(&mut self, now: Instant, number: usize, block: BlockId, receiver: &mut Receiver) {
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
         mirror.wrong_blocks += 1;
-        let wrong = mirror.wrong_blocks;
+        let (wrong, right) = (mirror.wrong_blocks, mirror.right_blocks);
         let (mirror, toi, block) = (mirror.address.clone(), block.toi, block.sbn.0);
         self.events.push(ReceiveEvent::MirrorWrong { mirror, toi, block });
-        if wrong >= MAX_WRONG {
+        if wrong >= MIN_WRONG && wrong >= right {
             self.drop_mirror(now, number, MirrorFailure::Wrong(wrong), Some(receiver));
         }
     }

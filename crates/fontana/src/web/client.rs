@@ -186,7 +186,7 @@ impl Client {
     /// What an error of a body means.
     pub(crate) fn failure_of_read(&self, error: &io::Error) -> MirrorFailure {
         match error.kind() {
-            io::ErrorKind::ConnectionAborted if self.need.left() == 0 => MirrorFailure::Cut,
+            _ if self.need.left() == 0 => MirrorFailure::Cut,
             io::ErrorKind::QuotaExceeded => MirrorFailure::Drip,
             io::ErrorKind::TimedOut => MirrorFailure::Silent(SILENCE),
             _ => MirrorFailure::Connection(error.to_string()),
@@ -199,6 +199,8 @@ impl Client {
                 MirrorFailure::Redirect("leads from a public address to a private one")
             }
             Error::Io(error) => self.failure_of_read(error),
+            // The server may have noticed first, and ended the connection.
+            _ if self.need.left() == 0 => MirrorFailure::Cut,
             Error::Timeout(_) => MirrorFailure::Silent(SILENCE),
             other => MirrorFailure::Connection(other.to_string()),
         }

@@ -51,6 +51,9 @@ pub enum MirrorFailure {
     /// The server does not know ranges, and its files were read several times.
     #[error("it does not know ranges (RFC 9110, section 14)")]
     NoRanges,
+    /// Its shelf has no symbol that is lacking, and no other source sends any.
+    #[error("its shelf has no more symbols of what is lacking")]
+    Exhausted,
     /// The answer was cut, because it is not needed any more.
     #[error("not needed any more")]
     Cut,
@@ -67,6 +70,7 @@ impl MirrorFailure {
             | Self::Encoding(_)
             | Self::Manifest { .. }
             | Self::Wrong(_)
+            | Self::Exhausted
             | Self::NoRanges => false,
         }
     }

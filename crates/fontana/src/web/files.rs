@@ -3,9 +3,9 @@
 use super::address::encode_path;
 use super::client::FileRange;
 use super::mirror::Fetch;
-use fontana_fec::{Esi, ObjectLayout, Sbn};
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Sbn};
 use fontana_proto::BlockId;
-use fontana_wire::{FileEntry, Manifest, Segment, Toi};
+use fontana_wire::{FileEntry, Manifest, Segment, ShelfIndex, ShelfLayout, Toi};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +71,17 @@ impl PublishedFiles {
             first += symbols;
         }
         Self { objects }
+    }
+
+    /// The places of the symbols of all objects on a shelf. Objects of other codes have none.
+    pub(crate) fn on_shelf(&self, index: &ShelfIndex) -> Vec<(Toi, ShelfLayout)> {
+        let has_shelf =
+            |object: &&PublishedObject| matches!(object.layout.oti().scheme, FecScheme::RaptorQ(_));
+        let layout = |object: &PublishedObject| {
+            let lengths = object.block_starts.windows(2).map(|pair| (pair[1] - pair[0]) as u32);
+            (object.toi, index.layout(object.layout.oti().symbol_size, lengths))
+        };
+        self.objects.iter().filter(has_shelf).map(layout).collect()
     }
 
     /// Number of objects.
@@ -267,8 +278,8 @@ fn add_parts(file: &FileEntry, parts: &mut BTreeMap<u32, Vec<Part>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::Oti;
     use fontana_fec::codes::raptorq::RaptorQ;
-    use fontana_fec::{FecScheme, Oti};
     use fontana_wire::{Entry, Hash, ManifestObject, Metadata, RelativePath};
 
     fn object(toi: u32, length: u64, blocks: u8, sub_blocks: u16) -> ManifestObject {

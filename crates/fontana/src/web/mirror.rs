@@ -23,8 +23,8 @@ const WORTH_READING: u64 = 64 << 10;
 /// What a mirror is to do.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Read the file with the manifest.
-    Manifest { path: Arc<str>, limit: u64 },
+    /// Read a file as a whole.
+    File { path: Arc<str>, limit: u64 },
     /// Read a range of an object.
     Fetch(Fetch),
 }
@@ -53,8 +53,8 @@ pub(crate) struct Report {
 
 #[derive(Debug)]
 pub(crate) enum Done {
-    /// The file with the manifest, and the address of the server.
-    Manifest(Vec<u8>, Option<SocketAddr>),
+    /// A file, and the address of the server.
+    File(Vec<u8>, Option<SocketAddr>),
     /// Whole symbols of the object, from this byte of it on.
     Bytes { at: u64, bytes: Vec<u8> },
     /// The server sends the whole file; the order now ends with it.
@@ -84,9 +84,9 @@ impl Mirror {
         let mut client = Client::new(self.address.clone(), Arc::clone(&self.need), trust);
         for order in orders {
             let result = match order {
-                Order::Manifest { path, limit } => client.read(&path, limit).map(|bytes| {
+                Order::File { path, limit } => client.read(&path, limit).map(|bytes| {
                     let address = client.address(&path);
-                    self.report(Done::Manifest(bytes, address))
+                    self.report(Done::File(bytes, address))
                 }),
                 Order::Fetch(fetch) => self.fetch(&mut client, &fetch),
             };

@@ -27,8 +27,8 @@ pub(crate) struct Behavior {
     pub(crate) redirects_once: bool,
     pub(crate) encoding: Option<&'static str>,
     pub(crate) status: Option<u16>,
-    /// Alters a byte in each 10 000.
-    pub(crate) flips: bool,
+    /// Alters a byte in each so many of a file.
+    pub(crate) flips: Option<usize>,
     /// Never answers.
     pub(crate) silent: bool,
     pub(crate) endless_head: bool,
@@ -51,7 +51,7 @@ impl Default for Behavior {
             redirects_once: false,
             encoding: None,
             status: None,
-            flips: false,
+            flips: None,
             silent: false,
             endless_head: false,
             endless_body: false,
@@ -179,7 +179,12 @@ fn answer(
     }
     let name = decode(moved.unwrap_or(path).strip_prefix('/')?);
     let mut file = Vec::new();
-    std::fs::File::open(shared.root.join(name)).ok()?.read_to_end(&mut file).ok()?;
+    match std::fs::File::open(shared.root.join(name)) {
+        Ok(mut opened) => opened.read_to_end(&mut file).ok()?,
+        Err(_) => {
+            return out.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").ok();
+        }
+    };
     let etag = format!("\"{}\"", if own.etag_changes { number / 2 } else { 7 });
     let range = range.filter(|_| own.ranges && if_range.is_none_or(|known| known == etag));
     let (status, first, end) = match range {
@@ -200,8 +205,9 @@ fn answer(
     };
     out.write_all(head.as_bytes()).ok()?;
     let mut body = file[first as usize..end as usize].to_vec();
-    if own.flips {
-        body.iter_mut().step_by(10_000).for_each(|byte| *byte ^= 1);
+    if let Some(every) = own.flips {
+        let first_flip = (every / 2 + every - first as usize % every) % every;
+        body.iter_mut().skip(first_flip).step_by(every).for_each(|byte| *byte ^= 1);
     }
     if own.cuts {
         send(shared, out, &body[..body.len() / 2], own.rate)?;

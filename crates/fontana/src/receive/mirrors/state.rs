@@ -4,7 +4,7 @@ use crate::report::MirrorReport;
 use crate::web::failure::MirrorFailure;
 use crate::web::mirror::{Need, Order};
 use crossbeam_channel::Sender;
-use fontana_proto::pull::SourceId;
+use fontana_proto::pull::{ShelfPull, ShelfRequest, SourceId};
 use fontana_proto::{BlockId, Instant};
 use fontana_wire::WebAddress;
 use std::ops::Range;
@@ -18,11 +18,16 @@ pub(super) struct MirrorState {
     /// The queue to its thread. `None` once it is dropped.
     orders: Option<Sender<Order>>,
     pub(super) need: Arc<Need>,
+    pub(super) kind: Kind,
     pub(super) work: Work,
     /// Failed orders in a row.
     pub(super) failures: u32,
     pub(super) retries_at: Instant,
+    /// Times in a row that its shelf had nothing to send, and nobody sent anything.
+    pub(super) idle: u32,
     pub(super) wrong_blocks: u32,
+    /// Verified blocks that it has sent all of.
+    pub(super) right_blocks: u32,
     /// Orders that were answered with a whole file.
     pub(super) sequential: u32,
     /// Why it has no manifest.
@@ -39,6 +44,10 @@ pub(super) struct MirrorState {
 pub(super) enum Work {
     Nothing,
     Manifest,
+    /// Looks for the index of a shelf.
+    Index,
+    /// Symbols of a shelf.
+    Symbols(Symbols),
     Fetch {
         /// The positions of the order.
         range: Range<u64>,
@@ -46,6 +55,49 @@ pub(super) enum Work {
         /// The block, if one mirror has to send all of it.
         whole: Option<BlockId>,
     },
+}
+
+/// What a mirror has.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Not asked yet.
+    Unknown,
+    /// The files.
+    Files,
+    /// A shelf.
+    Shelf(ShelfPull),
+}
+
+/// How often a shelf may have nothing to send, while nobody sends anything, before it is given up:
+/// a block that is being solved may lack another symbol.
+pub(super) const MAX_IDLE: u32 = 4;
+
+/// A request for symbols of a shelf.
+#[derive(Debug)]
+pub(super) struct Symbols {
+    pub(super) request: ShelfRequest,
+    /// Symbols that have arrived.
+    pub(super) arrived: u64,
+    /// When the others stop to count on it.
+    pub(super) due: Instant,
+}
+
+impl Symbols {
+    /// The symbols that have not arrived.
+    pub(super) fn left(&self) -> impl Iterator<Item = (BlockId, Range<u32>)> + '_ {
+        let mut first = 0;
+        self.request.runs.iter().filter_map(move |(block, esis)| {
+            let skipped = self.arrived.saturating_sub(first).min((esis.end - esis.start).into());
+            first += u64::from(esis.end - esis.start);
+            let left = esis.start + skipped as u32..esis.end;
+            (!left.is_empty()).then_some((*block, left))
+        })
+    }
+
+    /// Those of one block.
+    pub(super) fn left_of(&self, block: BlockId) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.left().filter(move |(own, _)| *own == block).map(|(_, esis)| esis)
+    }
 }
 
 impl MirrorState {
@@ -60,10 +112,13 @@ impl MirrorState {
             id,
             orders: Some(orders),
             need,
+            kind: Kind::Unknown,
             work: Work::Nothing,
             failures: 0,
             retries_at: Instant::ZERO,
+            idle: 0,
             wrong_blocks: 0,
+            right_blocks: 0,
             sequential: 0,
             lacks_manifest: None,
             dropped: None,
@@ -76,6 +131,11 @@ impl MirrorState {
     /// Whether it can be given an order.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         self.dropped.is_none() && matches!(self.work, Work::Nothing) && now >= self.retries_at
+    }
+
+    /// Whether it may send blocks as a whole.
+    pub(super) fn may_have_files(&self) -> bool {
+        self.dropped.is_none() && !matches!(self.kind, Kind::Shelf(_))
     }
 
     /// Gives it an order.
@@ -112,6 +172,10 @@ impl MirrorState {
             useless_bytes: self.useless_bytes,
             active: active.unwrap_or(Duration::ZERO),
             wrong_blocks: self.wrong_blocks,
+            shelf: match &self.kind {
+                Kind::Shelf(shelf) => Some(shelf.number()),
+                Kind::Unknown | Kind::Files => None,
+            },
             dropped: self.dropped.clone(),
         }
     }

@@ -67,7 +67,9 @@ impl Reception {
         for number in 0..mirrors {
             let address: WebAddress = format!("http://{number}.example/").parse().unwrap();
             let (sender, queue) = unbounded();
-            states.push(MirrorState::new(address, pull.add_source(), sender, Arc::default()));
+            let mut state = MirrorState::new(address, pull.add_source(), sender, Arc::default());
+            state.kind = Kind::Files;
+            states.push(state);
             orders.push(queue);
         }
         let mut mirrors = Mirrors {
@@ -78,11 +80,13 @@ impl Reception {
             expected: Some(hash),
             has_group: true,
             files: None,
+            content: None,
             records: Records::default(),
             wholes: BTreeMap::new(),
             doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,
+            wanted: 0,
             packets: 0,
             events: Vec::new(),
         };
@@ -137,7 +141,7 @@ impl Reception {
     fn order(&self, mirror: usize) -> Option<Range<usize>> {
         match self.orders[mirror].try_recv().ok()? {
             Order::Fetch(fetch) => Some(fetch.bytes.start as usize..fetch.bytes.end as usize),
-            Order::Manifest { .. } => None,
+            Order::File { .. } => None,
         }
     }
 

@@ -1,0 +1,124 @@
+//! What the blocks lack, and which part of it is nobody's yet.
+
+use super::state::Work;
+use super::{JOINED_GAP, LOOK_EVERY, Mirrors};
+use fontana_proto::pull::{RangeSet, Wanted};
+use fontana_proto::{BlockId, Instant, Receiver};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What the blocks want of a shelf, beside what others are sending.
+pub(super) struct Lacking<'a> {
+    receiver: &'a Receiver,
+    /// Symbols of each block that are under way from others.
+    under_way: BTreeMap<BlockId, u32>,
+}
+
+impl Wanted for Lacking<'_> {
+    fn count(&self, block: BlockId) -> u32 {
+        let under_way = self.under_way.get(&block).copied().unwrap_or(0);
+        self.receiver.block_symbols_wanted(block).saturating_sub(under_way)
+    }
+
+    fn missing(&self, block: BlockId, esis: Range<u32>) -> Option<Range<u32>> {
+        self.receiver.missing_repair(block, esis)
+    }
+}
+
+impl Mirrors {
+    /// Looks at what the blocks lack, if that may have changed.
+    pub(super) fn look(&mut self, now: Instant, receiver: &Receiver) {
+        let packets = receiver.session_packets();
+        let is_due = now.saturating_since(self.looked_at) >= LOOK_EVERY
+            && (packets != self.packets || self.pull.is_complete());
+        if !self.is_dirty && !is_due {
+            return;
+        }
+        (self.is_dirty, self.looked_at, self.packets) = (false, now, packets);
+        let Some(files) = &self.files else { return };
+        let (mut lacking, mut all_wanted) = (RangeSet::default(), 0);
+        for block in files.blocks() {
+            let Some(positions) = files.positions(block) else { continue };
+            let under_way = self.under_way_from_shelves(now, block);
+            let wanted = receiver.block_symbols_wanted(block);
+            all_wanted += u64::from(wanted);
+            let wanted = wanted.saturating_sub(under_way);
+            let mut missing = RangeSet::default();
+            let mut from = fontana_fec::Esi(0);
+            while let Some(run) = receiver.missing_source(block, from) {
+                let [start, end] = [run.start, run.end].map(|esi| positions.start + u64::from(esi));
+                missing.insert(start..end);
+                from = fontana_fec::Esi(run.end);
+            }
+            let mut last: Option<u64> = None;
+            for run in self.chosen(&missing, wanted.into()).iter() {
+                let start = last.filter(|end| run.start - end <= JOINED_GAP).unwrap_or(run.start);
+                files.published(start..run.end).into_iter().for_each(|range| lacking.insert(range));
+                last = Some(run.end);
+            }
+        }
+        self.wanted = all_wanted;
+        self.pull.set_lacking(lacking);
+    }
+
+    /// As many positions as a block wants: those that are requested, and then the first ones.
+    fn chosen(&self, missing: &RangeSet, wanted: u64) -> RangeSet {
+        if missing.len() <= wanted {
+            return missing.clone();
+        }
+        let requested = self.mirrors.iter().filter_map(|mirror| self.pull.expected(mirror.id));
+        let requested = requested.flat_map(|range| missing.within(range).collect::<Vec<_>>());
+        let (mut chosen, mut left) = (RangeSet::default(), wanted);
+        for run in requested.chain(missing.iter()) {
+            let mut rest = RangeSet::default();
+            rest.insert(run);
+            chosen.iter().for_each(|range| rest.remove(range));
+            for range in rest.iter() {
+                let end = range.end.min(range.start + left);
+                left -= end - range.start;
+                chosen.insert(range.start..end);
+            }
+        }
+        chosen
+    }
+
+    /// Symbols of a block that shelves are sending, as far as they are on time.
+    fn under_way_from_shelves(&self, now: Instant, block: BlockId) -> u32 {
+        let requests = self.mirrors.iter().filter_map(|mirror| match &mirror.work {
+            Work::Symbols(symbols) if now < symbols.due => Some(symbols),
+            _ => None,
+        });
+        let of_block = requests.flat_map(|symbols| symbols.left_of(block));
+        of_block.map(|esis| esis.end - esis.start).sum()
+    }
+
+    /// What the blocks want of a shelf now.
+    pub(super) fn lacking<'a>(&self, now: Instant, receiver: &'a Receiver) -> Lacking<'a> {
+        let mut under_way: BTreeMap<BlockId, u32> = BTreeMap::new();
+        for mirror in &self.mirrors {
+            match &mirror.work {
+                Work::Symbols(symbols) if now < symbols.due => {
+                    for (block, esis) in symbols.left() {
+                        *under_way.entry(block).or_default() += esis.end - esis.start;
+                    }
+                }
+                Work::Fetch { .. } => {
+                    let (Some(files), Some(rest)) = (&self.files, self.pull.expected(mirror.id))
+                    else {
+                        continue;
+                    };
+                    for range in self.pull.lacking().within(rest) {
+                        for run in files.runs(range) {
+                            *under_way.entry(run.block).or_default() +=
+                                run.esis.end - run.esis.start;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        // One mirror sends these as a whole.
+        under_way.extend(self.wholes.keys().map(|&block| (block, u32::MAX)));
+        Lacking { receiver, under_way }
+    }
+}
