@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::Profile;
 use fontana::net::InterfaceSelector;
-use fontana::wire::{PublicKey, Ticket, WebAddress};
+use fontana::wire::{PublicKey, ShelfNumber, Ticket, WebAddress};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -157,6 +157,7 @@ pub(crate) struct MemoryArgument {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana publish image.raw --web https://a.example/pub/ --web https://b.example/
+  fontana publish image.raw --web https://c.example/1/ --shelf c/1 --mirror 1
   fontana recv 'fontana://web/?manifest=...&web=...'    from all of them at once")]
 pub(crate) struct PublishArguments {
     /// Files and directories
@@ -174,8 +175,38 @@ pub(crate) struct PublishArguments {
     /// 255 blocks.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) block_size: u64,
+    /// Write a shelf to this directory: repair symbols instead of the files, for a mirror
+    ///
+    /// All shelves with different numbers (--mirror) add up, and so do symbols of a multicast
+    /// session: a receiver needs as many bytes of all of them together as the files have. Copy the
+    /// directory to the mirror. Files that are there already are compared, and written again only if
+    /// they differ.
+    #[arg(long, value_name = "DIR", requires = "mirror", value_hint = ValueHint::DirPath)]
+    pub(crate) shelf: Option<PathBuf>,
+    /// Give the shelf this number: from 1 to 15, another one for each mirror
+    #[arg(long, value_name = "NUMBER", requires = "shelf", value_parser = parse_shelf_number)]
+    pub(crate) mirror: Option<ShelfNumber>,
+    /// Write this many symbols for each source symbol: 0.4, 1.05
+    ///
+    /// With more than 1 a shelf suffices alone. The symbols of three shelves of 0.4 suffice too.
+    #[arg(long, value_name = "FACTOR", default_value = "1.05", requires = "shelf",
+          value_parser = parse_stretch)]
+    pub(crate) stretch: u16,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// Parses the number of a shelf.
+fn parse_shelf_number(text: &str) -> Result<ShelfNumber, String> {
+    let number = text.parse().ok().and_then(ShelfNumber::new);
+    number.ok_or_else(|| format!("a number from 1 to {}", ShelfNumber::MAX))
+}
+
+/// Parses a stretch factor into thousandths.
+fn parse_stretch(text: &str) -> Result<u16, String> {
+    let factor = text.parse::<f64>().ok().map(|factor| (factor * 1_000.0).round());
+    let permille = factor.filter(|permille| (1.0..=65_000.0).contains(permille));
+    permille.map(|permille| permille as u16).ok_or_else(|| "a number from 0.001 to 65".to_owned())
 }
 
 /// List or discard what interrupted receptions have left

@@ -56,6 +56,13 @@ pub(crate) enum PublishEvent {
         bytes: u64,
         blocks: u64,
     },
+    Shelf {
+        path: String,
+        number: u8,
+        symbols: u64,
+        bytes: u64,
+        written: u64,
+    },
 }
 
 /// Events of `fontana resume`.

@@ -6,7 +6,7 @@ use crate::events::PublishEvent;
 use crate::failure::Failure;
 use crate::manifest_file;
 use crate::units::{Bytes, Count};
-use fontana::wire::WebTicket;
+use fontana::wire::{ShelfNumber, WebTicket};
 use fontana::{MirroredContent, Outcome};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,9 @@ pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Out
     let manifest = content.manifest();
     let ticket = WebTicket { manifest: content.hash(), web: arguments.web.clone() };
     let (files, bytes) = (manifest.files().count() as u64, manifest.content_length());
+    if let (Some(directory), Some(number)) = (&arguments.shelf, arguments.mirror) {
+        write_shelf(&content, directory, number, arguments.stretch, console)?;
+    }
     console.event(&PublishEvent::Published {
         ticket: ticket.to_string(),
         manifest: content.hash().to_string(),
@@ -29,11 +32,37 @@ pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Out
     console.result(&ticket);
     let count = Count(files, "file");
     console.note(format_args!(
-        "{count}, {}; each mirror needs them, and {} beside them",
+        "{count}, {}; each mirror needs them, and {} beside them, or a shelf",
         Bytes(bytes),
         path.display()
     ));
     Ok(Outcome::Complete)
+}
+
+/// Writes a shelf, and the manifest beside it.
+fn write_shelf(
+    content: &MirroredContent,
+    directory: &Path,
+    number: ShelfNumber,
+    stretch_permille: u16,
+    console: &Console,
+) -> Result<(), Failure> {
+    let report = content.write_shelf(directory, number, stretch_permille)?;
+    manifest_file::write_again(&directory.join(content.file_name()), content.manifest())?;
+    console.event(&PublishEvent::Shelf {
+        path: directory.display().to_string(),
+        number: number.get(),
+        symbols: report.symbols,
+        bytes: report.bytes,
+        written: report.written,
+    });
+    console.note(format_args!(
+        "shelf {number} in {}: {}, {}",
+        directory.display(),
+        Count(report.symbols, "symbol"),
+        Bytes(report.bytes)
+    ));
+    Ok(())
 }
 
 /// Where the manifest is written: beside the first file or directory.

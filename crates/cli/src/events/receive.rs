@@ -3,7 +3,7 @@
 use super::{Named, object, rounded, seconds, verdict, verified};
 use crate::exit;
 use crate::failure::Failure;
-use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
+use fontana::wire::{Manifest, Printable, PublicKey, ShelfNumber, StreamIndex, Toi};
 use fontana::{MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, SessionKey, Verified};
 use serde::Serialize;
 
@@ -131,6 +131,7 @@ pub(crate) enum ReceiveEvent {
         useless_bytes: u64,
         seconds: f64,
         wrong_blocks: u32,
+        shelf: Option<u8>,
         dropped: Option<String>,
     },
     MirrorWrong {
@@ -338,6 +339,7 @@ impl ReceiveEvent {
             useless_bytes: report.useless_bytes,
             seconds: seconds(report.active),
             wrong_blocks: report.wrong_blocks,
+            shelf: report.shelf.map(ShelfNumber::get),
             dropped: report.dropped.as_ref().map(ToString::to_string),
         }
     }
