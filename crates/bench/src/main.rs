@@ -5,10 +5,11 @@
 //! cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]
 //! cargo run --release -p fontana-bench -- failures
 //! cargo run --release -p fontana-bench -- net [--quick] [--peers] [--json]
+//! cargo run --release -p fontana-bench -- mirrors [--scenario NAME,..] [--json]
 //! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net` and `path`. `failures` counts decoding
+//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors` and `path`. `failures` counts decoding
 //! failures. `docs/benchmarks.md` explains the figures, and has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
@@ -28,6 +29,7 @@ mod codes;
 mod contest;
 mod failures;
 mod limit;
+mod mirrors;
 mod net;
 mod ours;
 mod path;
@@ -36,6 +38,7 @@ mod reception;
 mod workload;
 
 use arguments::{Arguments, Command};
+use mirrors::MirrorsPlan;
 use net::arguments::NetPlan;
 use path::PathPlan;
 use std::process::ExitCode;
@@ -44,6 +47,9 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     if words.next_if(|first| first == "net").is_some() {
         return transfers(words, NetPlan::parse, net::run);
+    }
+    if words.next_if(|first| first == "mirrors").is_some() {
+        return transfers(words, MirrorsPlan::parse, mirrors::run);
     }
     if words.next_if(|first| first == "path").is_some() {
         return transfers(words, PathPlan::parse, path::run);
@@ -57,7 +63,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(usage) => {
-            eprintln!("{usage}\n{}\n{}", net::arguments::USAGE, path::USAGE);
+            eprintln!("{usage}\n{}\n{}\n{}", net::arguments::USAGE, mirrors::USAGE, path::USAGE);
             ExitCode::from(2)
         }
     }
@@ -79,7 +85,12 @@ fn transfers<P>(
             }
         },
         Err(mistake) => {
-            eprintln!("error: {mistake}\n{}\n{}", net::arguments::USAGE, path::USAGE);
+            eprintln!(
+                "error: {mistake}\n{}\n{}\n{}",
+                net::arguments::USAGE,
+                mirrors::USAGE,
+                path::USAGE
+            );
             ExitCode::from(2)
         }
     }

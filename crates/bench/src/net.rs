@@ -5,10 +5,10 @@
 //! lose is counted from outside ([`mod@run`]). Files are in a tmpfs.
 
 pub(crate) mod arguments;
-mod files;
-mod hosts;
+pub(crate) mod files;
+pub(crate) mod hosts;
 mod proc;
-mod process;
+pub(crate) mod process;
 mod record;
 mod run;
 pub(crate) mod setting;
@@ -150,7 +150,7 @@ fn missing_of(tool: Tool) -> Vec<&'static str> {
 }
 
 /// Packages of programs that are not in the path.
-fn missing(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
+pub(crate) fn missing(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<_> = std::env::split_paths(&path).collect();
     let is_missing = |program: &str| !directories.iter().any(|at| at.join(program).exists());
@@ -160,11 +160,24 @@ fn missing(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
     packages
 }
 
-/// Fontana and the examples of this crate, which Cargo builds if it runs this program.
+/// Fontana and the examples of this crate.
 fn programs(plan: &NetPlan) -> Result<Programs, String> {
-    let words = "build --release --locked -p fontana-cli -p fontana-bench --bins \
-                 --example flute --example raw";
-    if let Some(cargo) = std::env::var_os("CARGO") {
+    let what = "-p fontana-cli -p fontana-bench --bins --example flute --example raw";
+    Ok(Programs {
+        fontana: built(plan.fontana.clone(), what, "fontana")?,
+        flute: built(None, what, "examples/flute")?,
+        raw: built(None, what, "examples/raw")?,
+    })
+}
+
+/// A program in the directory of this one, unless another is named. Cargo builds it, if it runs
+/// this program.
+///
+/// # Errors
+/// It cannot be built, or is missing.
+pub(crate) fn built(named: Option<PathBuf>, what: &str, program: &str) -> Result<PathBuf, String> {
+    let words = format!("build --release --locked {what}");
+    if let (Some(cargo), None) = (std::env::var_os("CARGO"), &named) {
         let status = Command::new(cargo).args(words.split_whitespace()).status();
         if !status.is_ok_and(|status| status.success()) {
             return Err(format!("cargo {words} failed"));
@@ -172,13 +185,9 @@ fn programs(plan: &NetPlan) -> Result<Programs, String> {
     }
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = here.ancestors().nth(2).map(|target| target.join("release")).unwrap_or_default();
-    let found = |path: PathBuf| match path.is_file() {
+    let path = named.unwrap_or_else(|| target.join(program));
+    match path.is_file() {
         true => Ok(path),
         false => Err(format!("{} is missing: cargo {words}", path.display())),
-    };
-    Ok(Programs {
-        fontana: found(plan.fontana.clone().unwrap_or_else(|| target.join("fontana")))?,
-        flute: found(target.join("examples/flute"))?,
-        raw: found(target.join("examples/raw"))?,
-    })
+    }
 }

@@ -160,7 +160,12 @@ fn lose(host: &Namespace, percent: u32) -> Result<(), String> {
 }
 
 /// What a program prints on a host with this standard input.
-fn command(host: &Namespace, program: &str, words: &[&str], input: &str) -> Result<String, String> {
+pub(crate) fn command(
+    host: &Namespace,
+    program: &str,
+    words: &[&str],
+    input: &str,
+) -> Result<String, String> {
     let failed = |said: String| format!("{program} {}: {said}", words.join(" "));
     let run = || {
         let mut command = Command::new(program);
