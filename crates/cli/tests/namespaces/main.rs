@@ -19,9 +19,12 @@ mod reports;
 mod resume;
 mod transfers;
 mod trees;
+mod web;
 
 #[path = "../support/bench.rs"]
 mod bench;
+#[path = "../support/nginx.rs"]
+mod nginx;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/scene.rs"]

@@ -28,3 +28,6 @@ mod transfer;
 mod trees;
 mod watching;
 mod web;
+
+#[path = "../support/nginx.rs"]
+mod nginx;

@@ -1,8 +1,9 @@
 //! `fontana publish`, and `fontana recv` with mirrors: web servers that others wrote.
 
-use crate::support::{Run, arguments, noise, place, run};
+use crate::nginx::{Certificate, Nginx};
+use crate::support::{Run, arguments, finish, fontana, noise, place, run};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -38,6 +39,45 @@ impl Drop for Python {
 
 fn publish(words: &str, paths: &[&Path]) -> Run {
     run(&arguments(&format!("publish --json {words}"), paths)).expect(0)
+}
+
+/// With ranges and over TLS, from a server that an authority of the user's own vouches for. Without
+/// that authority nothing is received.
+#[test]
+fn nginx_serves_over_tls_whom_the_receiver_trusts() {
+    if !Nginx::is_available() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("root"), directory.path().join("into"));
+    std::fs::create_dir(&root).unwrap();
+    let content = noise(3_000_000, 3);
+    std::fs::write(root.join("image.raw"), &content).unwrap();
+    let certificate = Certificate::of_localhost(directory.path());
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = SocketAddr::from(([127, 0, 0, 1], port));
+    let _nginx = Nginx::start(Command::new("nginx"), listen, &root, Some(&certificate));
+    Nginx::wait_until_it_listens(listen);
+    let web = format!("--web https://localhost:{port}/");
+    let published = publish(&web, &[&root.join("image.raw")]).event("published");
+    let words = format!("recv {} --json -o", published["ticket"].as_str().unwrap());
+    let arguments = arguments(&words, &[&into]);
+
+    let trusting =
+        |authorities: &Path| finish(fontana().args(&arguments).env("SSL_CERT_FILE", authorities));
+    let received = trusting(&certificate.certificate).expect(0);
+    assert!(std::fs::read(into.join("image.raw")).unwrap() == content);
+    let mirror = received.event("mirror");
+    assert!(mirror["dropped"].is_null() && mirror["useless_bytes"] == 0, "{mirror}");
+
+    std::fs::remove_file(into.join("image.raw")).unwrap();
+    let other = directory.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let refused = trusting(&Certificate::of_localhost(&other).certificate);
+    assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+    assert!(!into.join("image.raw").exists());
+    let reason = refused.event("mirror")["dropped"].to_string();
+    assert!(reason.contains("certificate"), "{reason}");
 }
 
 /// With the sandbox, as far as the kernel has one.

@@ -246,6 +246,21 @@ END"
         ));
     }
 
+    /// Gives what a host sends a rate, as a token bucket with a queue of 100 ms.
+    pub fn shape_sending(&self, host: usize, megabits: u32) {
+        let host = self.host(host);
+        // A bucket passes whole batches of segments, or none.
+        sh(&format!(
+            "ip netns exec {host} ethtool -K eth0 tso off gso off >/dev/null;
+             tc -n {host} qdisc add dev eth0 root tbf rate {megabits}mbit burst 15kb latency 100ms"
+        ));
+    }
+
+    /// Takes down the port of a host: nothing that it sends arrives anywhere.
+    pub fn cut(&self, host: usize) {
+        sh(&format!("ip -n {} link set p{host} down", self.switch()));
+    }
+
     /// Puts `fontana lab relay` with these options between the switch and a host: direction 0 is to
     /// the host. It relays once this returns, until it is interrupted; later relays take its place.
     pub fn relay(&self, host: usize, options: &str) -> Program {

@@ -1,0 +1,98 @@
+//! nginx, as a mirror.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A running nginx with one worker; ended when dropped.
+pub struct Nginx {
+    child: Child,
+    _directory: TempDir,
+}
+
+/// A certificate and its key, in files.
+pub struct Certificate {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Certificate {
+    /// Signed by itself, for `localhost`; it is its own authority.
+    pub fn of_localhost(directory: &Path) -> Self {
+        let made =
+            Self { certificate: directory.join("certificate.pem"), key: directory.join("key.pem") };
+        let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+                     -subj /CN=localhost -addext subjectAltName=DNS:localhost";
+        let mut openssl = Command::new("openssl");
+        openssl.args(words.split_whitespace());
+        openssl.arg("-out").arg(&made.certificate).arg("-keyout").arg(&made.key);
+        let output = openssl.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        made
+    }
+}
+
+impl Nginx {
+    /// Whether nginx and openssl are installed. A skipped test is reported; with `CI=true` it fails.
+    pub fn is_available() -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |name: &str| std::env::split_paths(&path).any(|at| at.join(name).is_file());
+        let available = is_there("nginx") && is_there("openssl");
+        if !available {
+            fontana_testing::skip("needs nginx and openssl: apt-get install nginx-light openssl");
+        }
+        available
+    }
+
+    /// Serves the files of `root` at `listen`. `command` runs a program on a host, which is given by
+    /// name: `ip netns exec HOST nginx`.
+    pub fn start(
+        mut command: Command,
+        listen: SocketAddr,
+        root: &Path,
+        tls: Option<&Certificate>,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().display();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {at}/{name};\n"))
+            .concat();
+        let (ssl, files) = tls.map_or((String::new(), String::new()), |tls| {
+            let (certificate, key) = (tls.certificate.display(), tls.key.display());
+            let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
+            (" ssl".to_owned(), files)
+        });
+        let configuration = directory.path().join("nginx.conf");
+        let text = format!(
+            "daemon off; master_process off; pid {at}/pid; error_log {at}/errors crit;\n\
+             events {{}}\nhttp {{ access_log off;\n{temporary}\
+             server {{ listen {listen}{ssl}; {files} root '{}'; }} }}\n",
+            root.display()
+        );
+        std::fs::write(&configuration, text).unwrap();
+        command.arg("-p").arg(directory.path()).arg("-c").arg(&configuration);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().unwrap(), _directory: directory }
+    }
+
+    /// Waits until a server of this host listens.
+    pub fn wait_until_it_listens(listen: SocketAddr) {
+        for _ in 0..500 {
+            if TcpStream::connect(listen).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("nginx does not listen at {listen}");
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
