@@ -78,8 +78,9 @@ fn in_process(
         "id", "packets", "memory", "log", "honest", "extra"
     ));
     let mut broken = Vec::new();
-    for class in chosen {
-        for memory in budgets(arguments) {
+    // The smaller budget first, for all classes: this process keeps what it had allocated.
+    for memory in budgets(arguments) {
+        for class in chosen {
             if stop.is_cancelled() {
                 return Ok(broken);
             }
