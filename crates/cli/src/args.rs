@@ -179,8 +179,8 @@ pub(crate) struct PublishArguments {
     ///
     /// All shelves with different numbers (--mirror) add up, and so do symbols of a multicast
     /// session: a receiver needs as many bytes of all of them together as the files have. Copy the
-    /// directory to the mirror. Files that are there already are compared, and written again only if
-    /// they differ.
+    /// directory to the mirror. Files that are there already are compared, and written again only
+    /// if they differ.
     #[arg(long, value_name = "DIR", requires = "mirror", value_hint = ValueHint::DirPath)]
     pub(crate) shelf: Option<PathBuf>,
     /// Give the shelf this number: from 1 to 15, another one for each mirror

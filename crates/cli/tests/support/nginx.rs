@@ -36,7 +36,8 @@ impl Certificate {
 }
 
 impl Nginx {
-    /// Whether nginx and openssl are installed. A skipped test is reported; with `CI=true` it fails.
+    /// Whether nginx and openssl are installed. A skipped test is reported; with `CI=true` it
+    /// fails.
     pub fn is_available() -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = |name: &str| std::env::split_paths(&path).any(|at| at.join(name).is_file());
@@ -47,8 +48,8 @@ impl Nginx {
         available
     }
 
-    /// Serves the files of `root` at `listen`. `command` runs a program on a host, which is given by
-    /// name: `ip netns exec HOST nginx`.
+    /// Serves the files of `root` at `listen`. `command` starts nginx on a host:
+    /// `ip netns exec HOST nginx`.
     pub fn start(
         mut command: Command,
         listen: SocketAddr,

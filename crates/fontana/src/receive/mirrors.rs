@@ -32,7 +32,7 @@ use std::time::Duration;
 /// Wrong blocks after which a mirror is dropped, if no more of its blocks were right: a file with
 /// some damaged sectors is of use, another file is not.
 const MIN_WRONG: u32 = 2;
-/// Failed attempts to get the index of a shelf, after which a mirror is taken for one with the files.
+/// Failed attempts to get the index of a shelf, after which a mirror is taken for one with files.
 const MAX_INDEX_FAILURES: u32 = 2;
 /// Failed attempts in a row after which a mirror is dropped.
 const MAX_FAILURES: u32 = 5;

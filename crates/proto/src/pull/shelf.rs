@@ -86,8 +86,8 @@ impl ShelfPull {
         object.map_or(0, |(_, layout)| layout.length())
     }
 
-    /// The next request, for about `time` at the measured rate. `None` if the shelf has nothing that
-    /// is wanted.
+    /// The next request, for about `time` at the measured rate. `None` if the shelf has nothing
+    /// that is wanted.
     pub fn next_request(
         &mut self,
         now: Instant,

@@ -100,8 +100,8 @@ impl Receiver {
         self.reception.transfer.block_symbols_wanted(block)
     }
 
-    /// The first run of repair symbols of a range that a block has not received. `None` if the block
-    /// needs no more, is not received, or has all of them.
+    /// The first run of repair symbols of a range that a block has not received. `None` if the
+    /// block needs no more, is not received, or has all of them.
     pub fn missing_repair(&self, block: BlockId, esis: Range<u32>) -> Option<Range<u32>> {
         self.reception.transfer.missing_repair(block, esis)
     }

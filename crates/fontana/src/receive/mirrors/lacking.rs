@@ -1,4 +1,4 @@
-//! What the blocks lack, and which part of it is nobody's yet.
+//! What the blocks lack, and which part of it no mirror is sending.
 
 use super::state::Work;
 use super::{JOINED_GAP, LOOK_EVERY, Mirrors};

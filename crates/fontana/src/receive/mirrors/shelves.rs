@@ -103,8 +103,8 @@ impl Mirrors {
         self.is_dirty = true;
     }
 
-    /// A shelf has nothing that is lacking. Without a group, it is given up after some time in which
-    /// nobody else sends anything.
+    /// A shelf has nothing that is lacking. Without a group, it is given up after some time in
+    /// which no other mirror sends anything.
     fn on_nothing_to_send(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
         let is_idle = self.mirrors.iter().all(|mirror| {
             mirror.dropped.is_some()

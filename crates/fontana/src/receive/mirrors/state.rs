@@ -23,7 +23,7 @@ pub(super) struct MirrorState {
     /// Failed orders in a row.
     pub(super) failures: u32,
     pub(super) retries_at: Instant,
-    /// Times in a row that its shelf had nothing to send, and nobody sent anything.
+    /// Times in a row that its shelf had nothing to send, and no mirror sent anything.
     pub(super) idle: u32,
     pub(super) wrong_blocks: u32,
     /// Verified blocks that it has sent all of.
@@ -68,8 +68,8 @@ pub(super) enum Kind {
     Shelf(ShelfPull),
 }
 
-/// How often a shelf may have nothing to send, while nobody sends anything, before it is given up:
-/// a block that is being solved may lack another symbol.
+/// How often a shelf may have nothing to send, while no mirror sends anything, before it is given
+/// up: a block that is being solved may lack another symbol.
 pub(super) const MAX_IDLE: u32 = 4;
 
 /// A request for symbols of a shelf.
