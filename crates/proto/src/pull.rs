@@ -245,7 +245,7 @@ impl Pull {
         if source.request.is_some() || source.rests_until.is_some_and(|until| now < until) {
             return None;
         }
-        let request = match self.take_whole(id) {
+        let request = match self.take_whole(now, id) {
             Some(range) => Request { range, is_whole: true },
             None => Request { range: self.take_part(now, id)?, is_whole: false },
         };
@@ -266,17 +266,41 @@ impl Pull {
         Some(request)
     }
 
-    /// A whole that no other source is sending, preferably one that this source has not tried.
-    fn take_whole(&mut self, id: SourceId) -> Option<Range<u64>> {
+    /// A whole that no other source is sending, preferably one that this source has not tried. It
+    /// is left to a source that would have sent it sooner, after its present request.
+    fn take_whole(&mut self, now: Instant, id: SourceId) -> Option<Range<u64>> {
         let all: Vec<SourceId> = self.sources.keys().copied().collect();
-        let is_for = |whole: &&mut Whole| {
+        let is_for = |whole: &Whole| {
             let is_other = !whole.tried.contains(&id);
-            !whole.is_taken && (is_other || all.iter().all(|source| whole.tried.contains(source)))
+            !whole.is_taken
+                && (is_other || all.iter().all(|source| whole.tried.contains(source)))
+                && !self.others_are_sooner(now, id, whole)
         };
-        let whole = self.wholes.iter_mut().find(is_for)?;
+        let index = self.wholes.iter().position(is_for)?;
+        let whole = self.wholes.get_mut(index)?;
         whole.is_taken = true;
         whole.tried.push(id);
         Some(whole.range.clone())
+    }
+
+    /// Whether a source that has not tried a whole would have sent it much sooner than this one.
+    fn others_are_sooner(&self, now: Instant, id: SourceId, whole: &Whole) -> bool {
+        let length = (whole.range.end - whole.range.start) as f64;
+        let Some(own) = self.rate(now, id) else { return false };
+        let may = |(other, source): &(&SourceId, &Source)| {
+            **other != id
+                && !whole.tried.contains(other)
+                && source.rests_until.is_none_or(|until| until <= now)
+        };
+        let time = |(&other, source): (&SourceId, &Source)| {
+            let left = source
+                .request
+                .as_ref()
+                .map_or(0, |active| active.rest.end.saturating_sub(active.rest.start));
+            Some((left as f64 + length) / self.rate(now, other)?.max(f64::MIN_POSITIVE))
+        };
+        let own = length / own.max(f64::MIN_POSITIVE);
+        self.sources.iter().filter(may).filter_map(time).any(|time| time < TAKE_OVER * own)
     }
 
     /// A part of what is lacking: where the source's last request ended, in the gap or the request

@@ -25,7 +25,8 @@ impl Certificate {
         let made =
             Self { certificate: directory.join("certificate.pem"), key: directory.join("key.pem") };
         let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-                     -subj /CN=localhost -addext subjectAltName=DNS:localhost";
+                     -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+                     -addext basicConstraints=critical,CA:FALSE";
         let mut openssl = Command::new("openssl");
         openssl.args(words.split_whitespace());
         openssl.arg("-out").arg(&made.certificate).arg("-keyout").arg(&made.key);

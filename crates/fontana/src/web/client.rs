@@ -187,6 +187,7 @@ impl Client {
     pub(crate) fn failure_of_read(&self, error: &io::Error) -> MirrorFailure {
         match error.kind() {
             _ if self.need.left() == 0 => MirrorFailure::Cut,
+            _ if is_of_certificate(error) => MirrorFailure::Certificate(error.to_string()),
             io::ErrorKind::QuotaExceeded => MirrorFailure::Drip,
             io::ErrorKind::TimedOut => MirrorFailure::Silent(SILENCE),
             _ => MirrorFailure::Connection(error.to_string()),
@@ -324,6 +325,12 @@ fn check_length(wanted: &FileRange, found: Option<u64>, right: u64) -> Result<()
         }
         _ => Ok(()),
     }
+}
+
+/// Whether TLS has refused the server's certificate: another attempt would end in the same way.
+fn is_of_certificate(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// A strong validator (RFC 9110, section 8.8.1): others are of no use with If-Range.

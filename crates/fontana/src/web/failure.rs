@@ -6,9 +6,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorFailure {
-    /// The name cannot be resolved, the connection fails or ends, or TLS refuses it.
+    /// The name cannot be resolved, or the connection fails or ends.
     #[error("{0}")]
     Connection(String),
+    /// Its certificate is not valid, or of no authority that this host trusts.
+    #[error("{0}")]
+    Certificate(String),
     /// Nothing arrived for so long.
     #[error("nothing arrived for {} s", .0.as_secs())]
     Silent(Duration),
@@ -67,6 +70,7 @@ impl MirrorFailure {
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
             Self::Range { .. }
             | Self::Redirect(_)
+            | Self::Certificate(_)
             | Self::Encoding(_)
             | Self::Manifest { .. }
             | Self::Wrong(_)

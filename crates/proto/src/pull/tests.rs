@@ -177,6 +177,32 @@ fn gaps_are_filled_without_what_lies_between() {
     assert!(run.arrived <= 4_000 + 50, "{} arrived", run.arrived);
 }
 
+/// At the end, a slow source would be waited for.
+#[test]
+fn a_whole_is_left_to_a_source_that_will_have_sent_it_sooner() {
+    let mut pull = Pull::new();
+    let (fast, slow) = (pull.add_source(), pull.add_source());
+    pull.set_lacking(std::iter::once(0..10_000).collect());
+    let ranges = [fast, slow].map(|id| pull.next_request(Instant::ZERO, id).unwrap().range);
+    for step in 1..=10 {
+        let now = at(Duration::from_millis(100 * step));
+        for (id, range, each) in [(fast, &ranges[0], 20), (slow, &ranges[1], 1)] {
+            pull.on_arrival(now, id, range.start + (step - 1) * each..range.start + step * each);
+        }
+    }
+    let now = at(Duration::from_secs(1));
+    pull.end_request(now, slow);
+    pull.add_whole(9_000..9_500, Vec::new());
+    let request = pull.next_request(now, slow).unwrap();
+    assert!(!request.is_whole, "{request:?}");
+    pull.end_request(now, fast);
+    assert!(pull.next_request(now, fast).unwrap().is_whole);
+    // If the fast one has tried it, the slow one sends it.
+    pull.end_request(now, slow);
+    pull.add_whole(9_000..9_500, vec![fast]);
+    assert!(pull.next_request(now, slow).unwrap().is_whole);
+}
+
 #[test]
 fn a_whole_comes_from_one_source_and_from_another_one_first() {
     let now = Instant::ZERO;
