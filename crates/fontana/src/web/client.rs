@@ -6,6 +6,7 @@ use super::gate::Gate;
 use super::patience::{Need, Patience, SILENCE};
 use fontana_wire::WebAddress;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -187,10 +188,10 @@ impl Client {
     pub(crate) fn failure_of_read(&self, error: &io::Error) -> MirrorFailure {
         match error.kind() {
             _ if self.need.left() == 0 => MirrorFailure::Cut,
-            _ if is_of_certificate(error) => MirrorFailure::Certificate(error.to_string()),
+            _ if is_of_certificate(error) => MirrorFailure::Certificate(told(error)),
             io::ErrorKind::QuotaExceeded => MirrorFailure::Drip,
             io::ErrorKind::TimedOut => MirrorFailure::Silent(SILENCE),
-            _ => MirrorFailure::Connection(error.to_string()),
+            _ => MirrorFailure::Connection(told(error)),
         }
     }
 
@@ -203,7 +204,7 @@ impl Client {
             // The server may have noticed first, and ended the connection.
             _ if self.need.left() == 0 => MirrorFailure::Cut,
             Error::Timeout(_) => MirrorFailure::Silent(SILENCE),
-            other => MirrorFailure::Connection(other.to_string()),
+            other => MirrorFailure::Connection(told(other)),
         }
     }
 
@@ -325,6 +326,12 @@ fn check_length(wanted: &FileRange, found: Option<u64>, right: u64) -> Result<()
         }
         _ => Ok(()),
     }
+}
+
+/// An error as a reason, bounded: it may quote names of a server's certificate.
+fn told(error: &impl Display) -> String {
+    const MAX_LENGTH: usize = 200;
+    error.to_string().chars().filter(|c| !c.is_control()).take(MAX_LENGTH).collect()
 }
 
 /// Whether TLS has refused the server's certificate: another attempt would end in the same way.

@@ -36,10 +36,11 @@ impl Mirrors {
         }
         (self.is_dirty, self.looked_at, self.packets) = (false, now, packets);
         let Some(files) = &self.files else { return };
+        let from_shelves = self.under_way_from_shelves(now);
         let (mut lacking, mut all_wanted) = (RangeSet::default(), 0);
         for block in files.blocks() {
             let Some(positions) = files.positions(block) else { continue };
-            let under_way = self.under_way_from_shelves(now, block);
+            let under_way = from_shelves.get(&block).copied().unwrap_or(0);
             let wanted = receiver.block_symbols_wanted(block);
             all_wanted += u64::from(wanted);
             let wanted = wanted.saturating_sub(under_way);
@@ -82,39 +83,25 @@ impl Mirrors {
         chosen
     }
 
-    /// Symbols of a block that shelves are sending, as far as they are on time.
-    fn under_way_from_shelves(&self, now: Instant, block: BlockId) -> u32 {
-        let requests = self.mirrors.iter().filter_map(|mirror| match &mirror.work {
-            Work::Symbols(symbols) if now < symbols.due => Some(symbols),
-            _ => None,
-        });
-        let of_block = requests.flat_map(|symbols| symbols.left_of(block));
-        of_block.map(|esis| esis.end - esis.start).sum()
+    /// Symbols of each block that shelves are sending, as far as they are on time.
+    fn under_way_from_shelves(&self, now: Instant) -> BTreeMap<BlockId, u32> {
+        let mut under_way = BTreeMap::new();
+        for mirror in &self.mirrors {
+            let Work::Symbols(symbols) = &mirror.work else { continue };
+            for (block, esis) in symbols.left().filter(|_| now < symbols.due) {
+                *under_way.entry(block).or_default() += esis.end - esis.start;
+            }
+        }
+        under_way
     }
 
     /// What the blocks want of a shelf now.
     pub(super) fn lacking<'a>(&self, now: Instant, receiver: &'a Receiver) -> Lacking<'a> {
-        let mut under_way: BTreeMap<BlockId, u32> = BTreeMap::new();
-        for mirror in &self.mirrors {
-            match &mirror.work {
-                Work::Symbols(symbols) if now < symbols.due => {
-                    for (block, esis) in symbols.left() {
-                        *under_way.entry(block).or_default() += esis.end - esis.start;
-                    }
-                }
-                Work::Fetch { .. } => {
-                    let (Some(files), Some(rest)) = (&self.files, self.pull.expected(mirror.id))
-                    else {
-                        continue;
-                    };
-                    for range in self.pull.lacking().within(rest) {
-                        for run in files.runs(range) {
-                            *under_way.entry(run.block).or_default() +=
-                                run.esis.end - run.esis.start;
-                        }
-                    }
-                }
-                _ => {}
+        let mut under_way = self.under_way_from_shelves(now);
+        let requested = self.mirrors.iter().filter_map(|mirror| self.pull.expected(mirror.id));
+        for range in requested.flat_map(|range| self.pull.lacking().within(range)) {
+            for run in self.files.iter().flat_map(|files| files.runs(range.clone())) {
+                *under_way.entry(run.block).or_default() += run.esis.end - run.esis.start;
             }
         }
         // One mirror sends these as a whole.

@@ -93,11 +93,6 @@ impl Symbols {
             (!left.is_empty()).then_some((*block, left))
         })
     }
-
-    /// Those of one block.
-    pub(super) fn left_of(&self, block: BlockId) -> impl Iterator<Item = Range<u32>> + '_ {
-        self.left().filter(move |(own, _)| *own == block).map(|(_, esis)| esis)
-    }
 }
 
 impl MirrorState {
