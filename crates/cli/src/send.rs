@@ -180,6 +180,7 @@ impl Plan {
             .tsi(arguments.tsi.map(Tsi))
             .mode(match arguments.push {
                 Some(repair_permille) => SendMode::Push { repair_permille },
+                None if arguments.reports.repair_on_demand => SendMode::RepairOnDemand,
                 None => SendMode::OnDemand,
             })
             .ordering(match (arguments.sequential, arguments.schedule) {
@@ -346,6 +347,9 @@ impl Outline {
             let end = match (arguments.push, arguments.duration) {
                 (Some(_), _) => "once",
                 (None, Some(_)) => "for a while",
+                (None, None) if arguments.reports.repair_on_demand => {
+                    "until receivers lack nothing"
+                }
                 (None, None) => "until Ctrl-C",
             };
             if let Some(lost) = listing::not_kept(manifest, arguments.format()) {

@@ -191,6 +191,12 @@ pub enum SetupError {
         /// What is missing.
         needs: &'static str,
     },
+    /// A session cannot repair on demand.
+    #[error("repair on demand needs {needs}")]
+    RepairOnDemand {
+        /// What is missing.
+        needs: &'static str,
+    },
     /// The content cannot be described in one session.
     #[error("too much for one session: {0}")]
     TooMuch(#[from] ControlError),

@@ -16,11 +16,13 @@ mod prepared;
 mod queue;
 mod reach;
 mod renewal;
+mod repair;
 mod reports;
 mod runner;
 mod sealing;
 mod session;
 mod stream;
+mod update;
 
 pub(crate) use carousel::Carousel;
 pub use checks::MAX_PEAK_WINDOW;

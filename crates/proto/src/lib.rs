@@ -80,6 +80,7 @@ mod endpoint;
 mod event;
 pub mod feedback;
 mod job;
+mod lacking;
 mod pacer;
 mod placed;
 mod profile;
@@ -109,6 +110,7 @@ pub use job::{
     BlockOutcome, Category, Choice, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe,
     Saved, SavedBlock, Scope, Search, SendDone, SendJob, SymbolCopy,
 };
+pub use lacking::Lacking;
 pub use pacer::Pacer;
 pub use placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};
 pub use profile::Profile;

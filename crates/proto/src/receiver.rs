@@ -33,6 +33,7 @@ mod channels;
 mod collector;
 mod config;
 mod digests;
+mod lacking;
 mod newer;
 mod pulled;
 mod reception;

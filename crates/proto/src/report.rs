@@ -5,20 +5,28 @@
 //! a [`RollCallGate`] decides which roll calls are authentic and new, and a [`Reporter`] when to
 //! answer.
 //!
-//! In each round a receiver draws a number between 0 and 1, and reports when that part of the
-//! round's window has passed. The collector chooses the window so that all receivers together send
-//! at most its budget of reports. It may change the window during a round: the numbers that were
-//! drawn stay.
+//! A sender that repairs on demand sends what receivers request in [`RepairRounds`]; a receiver's
+//! [`Reporter`] requests what it [lacks](crate::Lacking), unless others have.
+//!
+//! In each round of reports a receiver draws a number between 0 and 1, and reports when that part
+//! of the round's window has passed. The collector chooses the window so that all receivers
+//! together send at most its budget of reports. It may change the window during a round: the
+//! numbers that were drawn stay.
 
 mod collector;
 mod gate;
 mod head_count;
+mod limit;
 mod reporter;
+mod requester;
+mod round_trip;
+mod rounds;
 mod status;
 
 pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
 pub use gate::{RollCallGate, RollCallRefusal};
-pub use reporter::{DueReport, Reporter};
+pub use reporter::{AnswerContent, DueAnswer, Reporter};
+pub use rounds::{IgnoredRequest, RepairConfig, RepairRounds};
 pub use status::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };

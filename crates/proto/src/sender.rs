@@ -58,6 +58,9 @@ pub enum SendMode {
         /// Repair symbols per thousand source symbols of a block, rounded up.
         repair_permille: u32,
     },
+    /// The source symbols, and then fresh symbols of the blocks that receivers
+    /// [request](Sender::repair) some of.
+    RepairOnDemand,
 }
 
 /// Configuration of a sender.
@@ -163,6 +166,9 @@ pub struct Sender {
     base_gap: u64,
     outputs: VecDeque<SenderOutput>,
     state: State,
+    /// Without content to send, no control packet is sent before, and this object's is next.
+    rests_until: Instant,
+    idle_turn: usize,
     /// No content has been sent since its symbols were found to be unprepared.
     starving: bool,
 }
@@ -174,6 +180,8 @@ enum State {
     Starved,
     /// The rate does not allow a packet before then.
     Paced(Instant),
+    /// Only control objects are left to send, the next one then.
+    Resting(Instant),
     Finished,
 }
 
@@ -183,8 +191,11 @@ const CONTROL_INTERVAL: u64 = 256;
 /// Shortest interval between control packets, in packets, even if the head then comes less than
 /// once a second on slow links.
 const MIN_CONTROL_INTERVAL: u64 = 50;
-/// Interval of packets, in nanoseconds, of a session that has only control objects.
-const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
+/// Interval of packets of a session that has only control objects.
+const IDLE_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval of control packets of a session that repairs on demand while nothing is requested: a
+/// receiver that joins late waits for head and manifest for about a second.
+const SILENT_INTERVAL: Duration = Duration::from_millis(200);
 /// Least number of symbols of each control object in a push session without content: one is very
 /// likely to arrive, even if most are lost. Every symbol is sent at least twice.
 const IDLE_PUSH_SYMBOLS: u64 = 20;
@@ -213,6 +224,10 @@ impl Sender {
         let limit = match config.mode {
             SendMode::OnDemand => None,
             SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
+            // A restarted sender, or a mirror, sends nothing before it is asked.
+            SendMode::RepairOnDemand => {
+                Some(if config.objects.iter().any(|object| object.source_pass) { 1000 } else { 0 })
+            }
         };
         let starts_redundantly = !config.first.is_empty();
         let mut factory = BlockFactory {
@@ -266,6 +281,8 @@ impl Sender {
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
             state: State::Sending,
+            rests_until: Instant::ZERO,
+            idle_turn: 0,
             starving: false,
         }
     }
@@ -318,9 +335,25 @@ impl Sender {
         let mut random = SplitMix64::new(0, 0);
         let channels = self.outlet.channels.len();
         self.announcement = Some(ControlCarousel::new(object, 1, channels, &mut random));
-        if self.state == State::Starved {
+        if matches!(self.state, State::Starved | State::Resting(_)) {
             self.state = State::Sending;
         }
+    }
+
+    /// Sends so many symbols of these blocks that were not sent before, after what is planned
+    /// already ([`SendMode::RepairOnDemand`]).
+    pub fn repair(&mut self, symbols: &[(BlockId, u32)]) {
+        for &(block, count) in symbols {
+            self.rounds.repair(block, count);
+        }
+        if matches!(self.state, State::Starved | State::Resting(_)) {
+            self.state = State::Sending;
+        }
+    }
+
+    /// Whether everything is sent that was planned or [requested](Self::repair).
+    pub fn is_sent(&self) -> bool {
+        self.rounds.is_empty() || self.rounds.are_sent()
     }
 
     /// Counters so far.
@@ -421,16 +454,29 @@ impl Sender {
         let enough = |carousel: &ControlCarousel| {
             carousel.sent() >= IDLE_PUSH_SYMBOLS.max(2 * carousel.source_symbols())
         };
-        if self.control.is_empty()
-            || (self.mode != SendMode::OnDemand && self.control.iter().all(enough))
-        {
+        let (is_finite, interval) = match self.mode {
+            SendMode::Push { .. } => (true, IDLE_INTERVAL),
+            SendMode::OnDemand => (false, IDLE_INTERVAL),
+            SendMode::RepairOnDemand => (false, SILENT_INTERVAL),
+        };
+        let repairs = self.mode == SendMode::RepairOnDemand;
+        if (self.control.is_empty() && !repairs) || (is_finite && self.control.iter().all(enough)) {
             self.finish();
             return self.outputs.pop_front();
         }
-        let which = (self.outlet.stats.packets % self.control.len() as u64) as usize;
+        if self.control.is_empty() {
+            self.rests_until = self.rests_until.max(now + interval);
+        }
+        if now < self.rests_until {
+            self.state = State::Resting(self.rests_until);
+            return None;
+        }
+        let which = self.idle_turn % self.control.len();
         let output = self.control_packet(now, slot, which, out)?;
+        self.idle_turn = which + 1;
         self.outlet.rest();
-        self.wait_until(now + Duration::from_nanos(IDLE_INTERVAL_NANOS));
+        self.rests_until = now + interval;
+        self.state = State::Resting(self.rests_until);
         Some(output)
     }
 
@@ -461,10 +507,13 @@ impl Sender {
         }
         match next {
             Ok((queue, planned)) => self.data_packet(now, slot, queue, planned, out),
-            Err(Missing::Over) if self.rounds.are_over() => {
-                self.finish();
-                None
-            }
+            Err(Missing::Over) if self.rounds.are_over() => match self.mode {
+                SendMode::RepairOnDemand => self.idle_packet(now, slot, out),
+                SendMode::OnDemand | SendMode::Push { .. } => {
+                    self.finish();
+                    None
+                }
+            },
             Err(Missing::Over) => {
                 self.outlet.pass_over();
                 None
@@ -522,7 +571,7 @@ impl Endpoint for Sender {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if matches!(self.state, State::Paced(wake) if wake <= now) {
+        if matches!(self.state, State::Paced(wake) | State::Resting(wake) if wake <= now) {
             self.state = State::Sending;
         }
     }
@@ -561,7 +610,7 @@ impl Endpoint for Sender {
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Paced(wake) => Some(wake),
+            State::Paced(wake) | State::Resting(wake) => Some(wake),
             _ => None,
         }
     }

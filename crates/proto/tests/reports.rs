@@ -8,17 +8,17 @@ mod plain;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
-    CollectorConfig, Expected, ExpectedReceiver, ExpectedState, ReportCollector, Reporter,
-    RollCallGate, RollCallRefusal,
+    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, ReportCollector,
+    Reporter, RollCallGate, RollCallRefusal,
 };
 use fontana_proto::{
-    ControlObject, Endpoint, Instant, Output, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
+    ControlObject, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject,
+    Sender, SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
 };
 use fontana_wire::{
-    Fingerprint, Hash, InstanceId, OpenedReport, Packet, ReceiverId, ReceiverLabel, ReceiverReport,
-    ReceiverState, ReportDatagram, RollCall, RollCallError, RollCallList, SealId, SecretKey, Toi,
-    Tsi,
+    Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, ReceiverId,
+    ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallEcho, RollCallError,
+    RollCallList, SealId, SecretKey, Toi, Tsi,
 };
 use plain::{CLOCK, Plain};
 use std::cmp::Reverse;
@@ -47,7 +47,7 @@ fn config(expected: Expected, seed: u64) -> CollectorConfig {
         expected,
         budget_per_second: BUDGET,
         // That of a packet of 1 500 bytes.
-        list_capacity: RollCall::capacity(1388).unwrap(),
+        list_capacity: RollCall::capacity(1388, None).unwrap(),
         max_receivers: 1 << 20,
         seed,
     }
@@ -65,6 +65,7 @@ fn report(receiver: ReceiverId, label: &str, state: ReceiverState, round: u32) -
         label: label.parse().unwrap(),
         started_unix_ms: CLOCK,
         round,
+        echo: RollCallEcho::default(),
         state,
         permille: 500,
         symbols_lacking: 10,
@@ -75,11 +76,17 @@ fn report(receiver: ReceiverId, label: &str, state: ReceiverState, round: u32) -
     }
 }
 
+/// What receivers lack that request nothing.
+fn nothing(_: usize) -> Lacking {
+    Lacking::default()
+}
+
 const COMPLETE: ReceiverState = ReceiverState::Complete { manifest: MANIFEST };
 
-fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> OpenedReport {
-    let bytes = report.emit(SealId::from(instance()), counter, key, None::<&Plain>);
-    ReportDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap()
+fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> OpenedFeedback {
+    let feedback = Feedback::Report(report.clone());
+    let bytes = feedback.emit(SealId::from(instance()), counter, key, None::<&Plain>);
+    FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap()
 }
 
 /// What happened in a simulated session.
@@ -95,7 +102,7 @@ struct Run {
 enum Event {
     Poll(usize),
     Call(Rc<RollCall>),
-    Report(Box<OpenedReport>),
+    Report(Box<OpenedFeedback>),
 }
 
 /// `crowd` receivers that finish within a second. Roll calls and reports take 10 ms, and each is
@@ -145,7 +152,7 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
                     if reporter.is_known() || unit() < loss {
                         continue;
                     }
-                    reporter.handle_roll_call(now, &call);
+                    reporter.handle_roll_call(now, &call, nothing);
                     if let Some(due) = reporter.poll_timeout() {
                         push(&mut queue, &mut events, due.max(now), Event::Poll(number));
                     }
@@ -163,7 +170,8 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
                 run.per_second.resize(run.per_second.len().max(second + 1), 0);
                 run.per_second[second] += 1;
                 let state = if is_finished { COMPLETE } else { ReceiverState::Receiving };
-                let report = report(receiver_id(number as u64), "", state, due.round);
+                let AnswerContent::Report { round } = due.content else { panic!("{due:?}") };
+                let report = report(receiver_id(number as u64), "", state, round);
                 if unit() >= loss {
                     let opened = Box::new(opened(&report, due.counter, None));
                     push(&mut queue, &mut events, now + delay, Event::Report(opened));
@@ -276,6 +284,7 @@ fn call(serial: u64, issued_unix_ms: u64) -> RollCall {
         known: 0,
         salt: serial,
         list: RollCallList::Known(Vec::new()),
+        repair: None,
     }
 }
 
@@ -297,7 +306,7 @@ fn deliver(publisher: &SecretKey, symbols: &[(u64, Vec<u8>)], seconds: u64) -> S
         for (_, symbol) in symbols.iter().filter(|(at, _)| *at == ms) {
             for (gate, reporter) in &mut receivers {
                 if let Ok(call) = gate.check(now, CLOCK + ms, symbol) {
-                    reporter.handle_roll_call(now, &call);
+                    reporter.handle_roll_call(now, &call, nothing);
                 }
             }
         }
@@ -396,12 +405,12 @@ fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
         let now = Instant::ZERO + Duration::from_millis(ms);
         // A new round every 10 ms, with a window of 1 ms.
         if ms % 10 == 0 {
-            reporter.handle_roll_call(now, &RollCall { window_ms: 1, ..call(ms, CLOCK) });
+            reporter.handle_roll_call(now, &RollCall { window_ms: 1, ..call(ms, CLOCK) }, nothing);
         }
         sent.extend(reporter.poll(now).map(|_| ms));
     }
     assert!((35..=41).contains(&sent.len()), "{}", sent.len());
-    assert!(sent.windows(2).all(|two| two[1] - two[0] >= 250), "{sent:?}");
+    assert!(sent.windows(5).all(|five| five[4] - five[0] >= 1000), "{sent:?}");
     // Without roll calls, nothing after two seconds.
     assert!(
         reporter.poll_timeout().is_none_or(|due| due < Instant::ZERO + Duration::from_secs(12))
@@ -419,20 +428,20 @@ fn a_receiver_stops_when_two_roll_calls_list_it_after_its_final_report() {
     };
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     reporter.set_final();
-    reporter.handle_roll_call(at(0), &listing(1));
-    reporter.handle_roll_call(at(1), &listing(2));
+    reporter.handle_roll_call(at(0), &listing(1), nothing);
+    reporter.handle_roll_call(at(1), &listing(2), nothing);
     assert!(!reporter.is_known(), "it has not reported");
     assert!(reporter.poll(at(1900)).is_some());
-    reporter.handle_roll_call(at(1900), &listing(3));
-    reporter.handle_roll_call(at(1910), &listing(3));
+    reporter.handle_roll_call(at(1900), &listing(3), nothing);
+    reporter.handle_roll_call(at(1910), &listing(3), nothing);
     assert!(!reporter.is_known(), "one salt");
-    reporter.handle_roll_call(at(1920), &listing(4));
+    reporter.handle_roll_call(at(1920), &listing(4), nothing);
     assert!(reporter.is_known());
-    reporter.handle_roll_call(at(1930), &RollCall { round: 2, ..listing(5) });
+    reporter.handle_roll_call(at(1930), &RollCall { round: 2, ..listing(5) }, nothing);
     assert_eq!((reporter.poll_timeout(), reporter.poll(at(3500))), (None, None));
     // Another run of the sender knows nothing of it.
     let other = RollCall { instance: InstanceId([6; 16]), ..call(6, CLOCK) };
-    reporter.handle_roll_call(at(3600), &other);
+    reporter.handle_roll_call(at(3600), &other, nothing);
     assert!(!reporter.is_known() && reporter.poll(at(5000)).is_some());
 }
 

@@ -34,7 +34,7 @@
 //! | `congestion`, `cci`, `numbering` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`], [`Numbering`] | RFC 3738; `docs/wire.md` |
 //! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
-//! | [`report`], [`roll_call`] | [`ReceiverReport`], [`RollCall`] | `docs/wire.md` |
+//! | [`feedback`], [`report`], [`repair_request`], [`roll_call`] | [`Feedback`], [`ReceiverReport`], [`RepairRequest`], [`RollCall`] | `docs/wire.md` |
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
@@ -53,6 +53,7 @@ mod digests;
 mod extension;
 mod fcast;
 mod fdt;
+pub mod feedback;
 pub mod fti;
 mod hash;
 mod head;
@@ -67,7 +68,9 @@ mod oti;
 mod packet_error;
 mod path;
 mod printable;
+mod receiver_id;
 mod records;
+pub mod repair_request;
 pub mod report;
 pub mod roll_call;
 mod schedule;
@@ -94,6 +97,9 @@ pub use fcast::{
     InternetChecksum, Slice,
 };
 pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5};
+pub use feedback::echo::RollCallEcho;
+pub use feedback::error::FeedbackError;
+pub use feedback::{Feedback, FeedbackDatagram, FeedbackHeader, OpenedFeedback};
 pub use hash::{
     BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
 };
@@ -113,12 +119,13 @@ pub use numbering::{Numbering, SequenceNumber};
 pub use packet_error::PacketError;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;
+pub use receiver_id::{LabelError, ReceiverId, ReceiverLabel};
 pub use records::{HeadRecords, RecordError};
-pub use report::{
-    OpenedReport, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, ReportDatagram,
-    ReportError, ReportHeader,
+pub use repair_request::{BlockNeed, RepairRequest};
+pub use report::{ReceiverReport, ReceiverState};
+pub use roll_call::{
+    Fingerprint, RepairCall, RollCall, RollCallError, RollCallList, UnverifiedRollCall,
 };
-pub use roll_call::{Fingerprint, RollCall, RollCallError, RollCallList, UnverifiedRollCall};
 pub use schedule::{AnnouncedSchedule, LayerSymbols};
 pub use seal::{
     PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,

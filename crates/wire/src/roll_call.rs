@@ -21,8 +21,15 @@
 //!     88      8  salt
 //!     96      2  number of fingerprints
 //!     98     4n  fingerprints
-//!  98+4n     32  public key
-//! 130+4n     64  signature
+//!  98+4n      1  repair round: 0 = none, 1 = receivers may request, 2 = enough have
+//!             4  its number                             }
+//!             4  its window, microseconds               } if there is one
+//!             4  number of receivers that it is for     }
+//!             1  number of blocks                       }
+//!           12m  blocks in ascending order: TOI, SBN,   }
+//!                symbols that are being sent            }
+//!      .     32  public key
+//!      .     64  signature
 //! ```
 //!
 //! The signature is Ed25519 over `"fontana roll call v1"`, a zero byte, and all bytes before the
@@ -32,15 +39,18 @@ use crate::bytes::Reader;
 use crate::head::InstanceId;
 use crate::id::{Toi, Tsi};
 use crate::key::{KeyError, PublicKey, SecretKey, Signature};
-use crate::report::{ReceiverId, ReceiverLabel};
+use crate::receiver_id::{ReceiverId, ReceiverLabel};
+use crate::repair_request::{BlockNeed, RepairRequest};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: &[u8; 8] = b"FONTROL\x01";
 /// Prefix of the signed message.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana roll call v1\0";
 const FINGERPRINT_CONTEXT: &str = "fontana 2026-11 roll call fingerprint v1";
-/// Bytes of everything but the fingerprints.
-const FIXED_BYTES: usize = 98 + PublicKey::SIZE + size_of::<Signature>();
+/// Bytes of everything but the fingerprints and the repair round.
+const FIXED_BYTES: usize = 99 + PublicKey::SIZE + size_of::<Signature>();
+/// Bytes of a repair round without blocks.
+const REPAIR_BYTES: usize = 13;
 /// Offset of the TOI in a header with a CCI, a TSI and a TOI of 32 bits, which Fontana sends.
 const TOI_AT: usize = 12;
 
@@ -87,6 +97,33 @@ impl RollCallList {
     }
 }
 
+/// A round in which receivers may [request](crate::RepairRequest) what they lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairCall {
+    /// The round. Everything that was requested in those before has been sent.
+    pub round: u32,
+    /// Longest time from the round's first roll call until a receiver requests, in microseconds.
+    pub window_us: u32,
+    /// Number of receivers that the window is for.
+    pub receivers: u32,
+    /// Enough receivers have requested: the others wait for the next round.
+    pub is_closed: bool,
+    /// The blocks that were requested in this round, in ascending order, and the symbols that are
+    /// sent for them: a receiver that lacks no more does not ask.
+    pub pending: Vec<BlockNeed>,
+}
+
+impl RepairCall {
+    /// Most blocks of [`pending`](Self::pending).
+    pub const MAX_PENDING: usize = RepairRequest::MAX_BLOCKS;
+
+    /// True if what is sent covers this need.
+    pub fn covers(&self, need: &BlockNeed) -> bool {
+        let at = self.pending.binary_search_by_key(&(need.toi, need.sbn), |it| (it.toi, it.sbn));
+        at.ok().and_then(|at| self.pending.get(at)).is_some_and(|it| it.symbols >= need.symbols)
+    }
+}
+
 /// A request for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollCall {
@@ -114,13 +151,16 @@ pub struct RollCall {
     pub salt: u64,
     /// Which receivers need not report again.
     pub list: RollCallList,
+    /// The repair round, if receivers may request repair.
+    pub repair: Option<RepairCall>,
 }
 
 impl RollCall {
-    /// Number of fingerprints that fit into a symbol of this many bytes; `None` if the rest of a
-    /// roll call does not fit.
-    pub fn capacity(symbol_size: u16) -> Option<usize> {
-        let room = usize::from(symbol_size).checked_sub(FIXED_BYTES)?;
+    /// Number of fingerprints that fit into a symbol of this many bytes beside a repair round with
+    /// `pending` blocks, if there is one; `None` if the rest of a roll call does not fit.
+    pub fn capacity(symbol_size: u16, pending: Option<usize>) -> Option<usize> {
+        let repair = pending.map_or(0, |count| REPAIR_BYTES + BlockNeed::SIZE * count);
+        let room = usize::from(symbol_size).checked_sub(FIXED_BYTES + repair)?;
         Some(room / 4)
     }
 
@@ -178,6 +218,21 @@ impl RollCall {
         out.extend((fingerprints.len() as u16).to_be_bytes());
         for Fingerprint(fingerprint) in fingerprints {
             out.extend(fingerprint.to_be_bytes());
+        }
+        out.push(match &self.repair {
+            None => 0,
+            Some(RepairCall { is_closed: false, .. }) => 1,
+            Some(RepairCall { is_closed: true, .. }) => 2,
+        });
+        if let Some(repair) = &self.repair {
+            out.extend(repair.round.to_be_bytes());
+            out.extend(repair.window_us.to_be_bytes());
+            out.extend(repair.receivers.to_be_bytes());
+            let pending = &repair.pending;
+            BlockNeed::emit_list(
+                pending.get(..RepairCall::MAX_PENDING).unwrap_or(pending),
+                &mut out,
+            );
         }
         out.extend(signer.public_key().to_bytes());
         let signature = signer.sign(&[SIGNATURE_DOMAIN, &out].concat());
@@ -265,6 +320,20 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<RollCall, RollCallErro
         1 => RollCallList::Missing(fingerprints),
         kind => return Some(Err(RollCallError::List(kind))),
     };
+    let repair = match reader.u8()? {
+        0 => None,
+        kind @ 1..=2 => {
+            let (round, window_us, receivers) = (reader.u32()?, reader.u32()?, reader.u32()?);
+            match BlockNeed::read_list(RepairCall::MAX_PENDING, reader)? {
+                Ok(pending) => {
+                    let is_closed = kind == 2;
+                    Some(RepairCall { round, window_us, receivers, is_closed, pending })
+                }
+                Err(_) => return Some(Err(RollCallError::Repair)),
+            }
+        }
+        _ => return Some(Err(RollCallError::Repair)),
+    };
     if window_ms == 0 {
         return Some(Err(RollCallError::Window));
     }
@@ -284,6 +353,7 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<RollCall, RollCallErro
         known,
         salt,
         list,
+        repair,
     }))
 }
 
@@ -305,6 +375,9 @@ pub enum RollCallError {
     /// An unknown kind of list.
     #[error("a list of the unknown kind {0}")]
     List(u8),
+    /// A repair round that is not one.
+    #[error("a repair round that is not one")]
+    Repair,
     /// A window of no length.
     #[error("a window of 0 ms")]
     Window,

@@ -181,9 +181,10 @@ pub(crate) struct ReceiveArguments {
     pub(crate) one_way: bool,
     /// Report to the sender whether this receiver is complete, or has failed
     ///
-    /// Sends UDP packets of at most 300 bytes, and only if a roll call asks for them (fontana send
-    /// --reports) that is signed by the key in the ticket. They go to the address in the roll call.
-    /// After its end the receiver waits until the sender knows. See docs/reports.md.
+    /// Also requests what it lacks, if the sender repairs on demand. Sends UDP packets of at most
+    /// 947 bytes, and only if a roll call asks for them (fontana send --reports,
+    /// --repair-on-demand) that is signed by the key in the ticket. They go to the address in the
+    /// roll call. After its end the receiver waits until the sender knows. See docs/reports.md.
     #[arg(long, requires = "named",
           conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
     pub(crate) report: bool,
@@ -195,7 +196,7 @@ pub(crate) struct ReceiveArguments {
     /// With --report: sign reports with the key in KEYFILE (fontana keygen)
     #[arg(long, value_name = "KEYFILE", requires = "report", value_hint = ValueHint::FilePath)]
     pub(crate) identity: Option<PathBuf>,
-    /// With --report: send at most this many reports per second, whatever the sender asks for
+    /// With --report: send at most this many packets per second, whatever the sender asks for
     #[arg(long, value_name = "N", default_value_t = 4, requires = "report",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) feedback_rate: u32,

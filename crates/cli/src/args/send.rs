@@ -7,7 +7,7 @@ use super::{
 use crate::units::{
     parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
 };
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use fontana::wire::FluteVersion;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -360,21 +360,31 @@ pub(crate) struct SendArguments {
 
 /// The options about reports of receivers.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("asks").multiple(true)))]
 pub(crate) struct ReportArguments {
     /// Ask the receivers for reports: which of them are complete, and which have failed
     ///
     /// Needs --sign. Only receivers with `fontana recv --report` and a ticket that names the key
     /// answer, with UDP packets to ADDRESS:PORT of this host. The default is the address that
     /// packets are sent from, and any free port. See docs/reports.md.
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) reports: Option<Option<SocketAddr>>,
+    /// Send the source symbols once, and then only what receivers request
+    ///
+    /// Includes --reports. Receivers with `fontana recv --report` request symbols of the blocks
+    /// that they lack some of; the others have what these request. Ends when nothing is lacking
+    /// and the receivers have reported; with --expect, when all expected ones are complete. Needs
+    /// one channel, and a code without an end. See docs/reports.md.
+    #[arg(long, group = "asks",
+          conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
+    pub(crate) repair_on_demand: bool,
     /// Expect this many receivers, or those that FILE names; otherwise end with exit code 9
     ///
     /// FILE has a line for each receiver: its label (recv --name), and perhaps ed25519:KEY, the key
     /// with which it signs (recv --identity). The exit code is 0 only if all of them are complete
     /// and verified. A file whose name is a number: ./12.
-    #[arg(long, value_name = "FILE|COUNT", value_parser = parse_expect, requires = "reports",
+    #[arg(long, value_name = "FILE|COUNT", value_parser = parse_expect, requires = "asks",
           value_hint = ValueHint::FilePath)]
     pub(crate) expect: Option<ExpectArgument>,
     /// End when all expected receivers are complete
@@ -393,7 +403,7 @@ pub(crate) struct ReportArguments {
     ///
     /// FILE is replaced atomically. It has the fields of the events `roll_call` and `report`
     /// (docs/events.md).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "reports")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "asks")]
     pub(crate) status_file: Option<PathBuf>,
     /// Run PROGRAM when all expected receivers are complete
     ///

@@ -25,9 +25,12 @@ const MAX_EXPECTED: usize = 1 << 16;
 /// Names that are listed at the end on a terminal.
 const MAX_LISTED: usize = 100;
 
-/// The options of `--reports`; `None` without it.
+/// The options of `--reports` and `--repair-on-demand`; `None` without them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
-    let Some(address) = arguments.reports.reports else { return Ok(None) };
+    let address = match arguments.reports.reports {
+        None if !arguments.reports.repair_on_demand => return Ok(None),
+        address => address.flatten(),
+    };
     if arguments.format() != SessionFormat::Fontana {
         let message = "--reports with plain FLUTE or FCAST, whose receivers know no roll calls";
         return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));

@@ -15,6 +15,7 @@ mod one_way;
 mod pipes;
 mod real;
 mod relay;
+mod repair;
 mod reports;
 mod resume;
 mod transfers;

@@ -13,7 +13,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes a key on host 0. `words`: `keygen`, or `keygen --group`.
-fn keygen(scene: &Scene, words: &str, name: &str) -> PathBuf {
+pub(crate) fn keygen(scene: &Scene, words: &str, name: &str) -> PathBuf {
     let key = scene.path(name);
     let words = words.split_whitespace().map(OsString::from);
     let arguments: Vec<_> = words.chain([key.clone().into()]).collect();

@@ -80,6 +80,8 @@ pub enum ErrorKind {
     GrowingPush,
     /// Reports cannot be collected, or not sent.
     Reports,
+    /// A session cannot repair on demand.
+    RepairOnDemand,
     /// There are more files than a session can describe.
     TooMuch,
     /// A file to be sent does not exist.
@@ -201,6 +203,7 @@ impl ErrorKind {
         Self::NoFurtherFiles,
         Self::GrowingPush,
         Self::Reports,
+        Self::RepairOnDemand,
         Self::TooMuch,
         Self::SourceMissing,
         Self::SourceDenied,
@@ -277,6 +280,7 @@ impl ErrorKind {
             | Self::NoFurtherFiles
             | Self::GrowingPush
             | Self::Reports
+            | Self::RepairOnDemand
             | Self::TooMuch
             | Self::NothingSelected
             | Self::NotOneFile => Outcome::Usage,
@@ -364,6 +368,7 @@ impl SetupError {
             Self::NoFurtherFiles(_) => ErrorKind::NoFurtherFiles,
             Self::GrowingPush => ErrorKind::GrowingPush,
             Self::Reports { .. } => ErrorKind::Reports,
+            Self::RepairOnDemand { .. } => ErrorKind::RepairOnDemand,
             Self::TooMuch(_) => ErrorKind::TooMuch,
         }
     }

@@ -31,9 +31,9 @@ use fontana_net::{
     Channels, Clock, PanicError, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
 };
 use fontana_proto::{
-    ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, ReceiveDone,
-    ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64, Subscription,
-    SubscriptionLimits, Verified,
+    ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, Lacking,
+    ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64,
+    Subscription, SubscriptionLimits, Verified,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
 use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex};
@@ -421,12 +421,13 @@ impl DecidingThread<'_, '_> {
     }
 
     fn handle_batch(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
+        self.core.endpoint.handle_datagrams(self.now(), batch);
+        self.poll(batch)?;
         let now = self.now();
         if let Some(reporting) = &mut self.reporting {
-            reporting.take(now, batch);
+            reporting.take(now, batch, |most| self.core.endpoint.lacking(most));
         }
-        self.core.endpoint.handle_datagrams(self.now(), batch);
-        self.poll(batch)
+        Ok(())
     }
 
     /// Carries out everything that the endpoint asks for; `batch` is what it has just handled.
@@ -523,7 +524,7 @@ impl DecidingThread<'_, '_> {
                     }
                     let now = self.now();
                     if let Some(reporting) = &mut self.reporting {
-                        reporting.take(now, &batch.as_datagrams());
+                        reporting.take(now, &batch.as_datagrams(), |_| Lacking::default());
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -8,9 +8,11 @@ use crate::reporting::Reporting;
 use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
 use fontana_fec::EncodingId;
-use fontana_proto::report::{DueReport, Reporter, RollCallGate, RollCallRefusal};
-use fontana_proto::{DatagramBatch, Instant};
-use fontana_wire::{Packet, ReceiverId, ReceiverReport, ReceiverState, RollCall, Toi};
+use fontana_proto::report::{AnswerContent, DueAnswer, Reporter, RollCallGate, RollCallRefusal};
+use fontana_proto::{DatagramBatch, Instant, Lacking};
+use fontana_wire::{
+    Feedback, Packet, ReceiverId, ReceiverReport, ReceiverState, RepairRequest, RollCall, Toi,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -71,14 +73,20 @@ impl ReportStage {
         }))
     }
 
-    /// Looks for roll calls among the datagrams of a batch. With a group key, these were opened.
-    pub(super) fn take(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+    /// Looks for roll calls among the datagrams of a batch, which the receiver has handled. With a
+    /// group key, these were opened. `lacking`: what it lacks, of so many blocks.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        batch: &DatagramBatch<'_>,
+        lacking: impl Fn(usize) -> Lacking,
+    ) {
         for (_, payload) in batch.iter().filter(|(_, payload)| RollCall::may_be(payload)) {
             let Some(symbol) = symbol_of(payload) else { continue };
             match self.gate.check(now, system::unix_ms(), symbol) {
                 Ok(call) => {
                     self.called_at = Some(Duration::from_nanos(now.as_nanos()));
-                    self.reporter.handle_roll_call(now, &call);
+                    self.reporter.handle_roll_call(now, &call, &lacking);
                 }
                 // Each roll call may arrive twice, from a mirror of the network.
                 Err(RollCallRefusal::Replayed) => {}
@@ -105,52 +113,70 @@ impl ReportStage {
         !self.reporter.is_known() && elapsed < until.min(ended_at + LONGEST_WAIT)
     }
 
-    /// When a report is due; `None` if none is.
+    /// When a report or a request is due; `None` if none is.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.reporter.poll_timeout()
     }
 
-    /// Sends the report that is due, if one is. Returns the collector, if it was not reported to
-    /// before.
+    /// Sends the report or the request that is due, if one is. Returns the collector, if it was not
+    /// reported to before.
     pub(super) fn poll(
         &mut self,
         now: Instant,
         progress: impl FnOnce() -> ReceiveProgress,
     ) -> Option<SocketAddr> {
         let due = self.reporter.poll(now)?;
+        let to = due.to;
         let datagram = self.datagram(due, &progress());
-        match self.options.socket.send(&datagram, due.to) {
+        match self.options.socket.send(&datagram, to) {
             Ok(()) => self.sent += 1,
             // The next round repeats it.
-            Err(error) => tracing::debug!(%error, to = %due.to, "a report was not sent"),
+            Err(error) => tracing::debug!(%error, %to, "a report was not sent"),
         }
-        (self.told.replace(due.to) != Some(due.to)).then_some(due.to)
+        (self.told.replace(to) != Some(to)).then_some(to)
     }
 
-    fn datagram(&self, due: DueReport, progress: &ReceiveProgress) -> Vec<u8> {
-        let (wanted, lacking) = (progress.source_symbols, progress.symbols_wanted);
-        let permille = match self.state {
-            ReceiverState::Complete { .. } => 1000,
-            _ if wanted == 0 => 0,
-            _ => wanted.saturating_sub(lacking) * 1000 / wanted,
-        };
-        let loss = progress.loss().unwrap_or(0.0).clamp(0.0, 1.0);
-        let report = ReceiverReport {
-            receiver: self.receiver,
-            label: self.options.label.clone(),
-            started_unix_ms: self.started_unix_ms,
-            round: due.round,
-            state: self.state,
-            permille: permille.min(1000) as u16,
-            symbols_lacking: lacking,
-            loss_ppm: (loss * 1e6) as u32,
-            kernel_drops: progress.kernel_drops,
-            channels: progress.channels,
-            seconds: u32::try_from(progress.elapsed.as_secs()).unwrap_or(u32::MAX),
+    fn datagram(&self, due: DueAnswer, progress: &ReceiveProgress) -> Vec<u8> {
+        let loss_ppm = (progress.loss().unwrap_or(0.0).clamp(0.0, 1.0) * 1e6) as u32;
+        let DueAnswer { instance, counter, echo, content, .. } = due;
+        let feedback = match content {
+            AnswerContent::Report { round } => {
+                let (wanted, lacking) = (progress.source_symbols, progress.symbols_wanted);
+                let permille = match self.state {
+                    ReceiverState::Complete { .. } => 1000,
+                    _ if wanted == 0 => 0,
+                    _ => wanted.saturating_sub(lacking) * 1000 / wanted,
+                };
+                Feedback::Report(ReceiverReport {
+                    receiver: self.receiver,
+                    label: self.options.label.clone(),
+                    started_unix_ms: self.started_unix_ms,
+                    round,
+                    echo,
+                    state: self.state,
+                    permille: permille.min(1000) as u16,
+                    symbols_lacking: lacking,
+                    loss_ppm,
+                    kernel_drops: progress.kernel_drops,
+                    channels: progress.channels,
+                    seconds: u32::try_from(progress.elapsed.as_secs()).unwrap_or(u32::MAX),
+                })
+            }
+            AnswerContent::Request { round, lacking, mute_us } => {
+                Feedback::Request(RepairRequest {
+                    receiver: self.receiver,
+                    round,
+                    echo,
+                    loss_ppm,
+                    mute_us,
+                    may_lack_more: lacking.may_lack_more,
+                    blocks: lacking.blocks,
+                })
+            }
         };
         let key = self.group_key.as_ref();
-        let cipher = key.map(|key| InstanceCipher::of_reports(key, due.instance, self.receiver));
-        report.emit(due.instance, due.counter, self.options.identity.as_ref(), cipher.as_ref())
+        let cipher = key.map(|key| InstanceCipher::of_reports(key, instance, self.receiver));
+        feedback.emit(instance, counter, self.options.identity.as_ref(), cipher.as_ref())
     }
 }
 

@@ -67,7 +67,7 @@ impl PacketSeal for InstanceCipher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_wire::ReportDatagram;
+    use fontana_wire::{Feedback, FeedbackDatagram};
 
     const CIPHERTEXT: &str = "f48e6e3c48329495";
     const TAG: &str = "6ab29706e530a98f4bd508e050dab2ba";
@@ -87,13 +87,14 @@ mod tests {
         let digits: Vec<_> = block.lines().filter_map(|line| line.split('|').next()).collect();
         let bytes = hex(&digits.concat());
         let key = GroupKey::from_bytes(std::array::from_fn(|i| i as u8));
-        let datagram = ReportDatagram::parse(&bytes).unwrap();
+        let datagram = FeedbackDatagram::parse(&bytes).unwrap();
         let header = datagram.header;
         let cipher = InstanceCipher::of_reports(&key, header.instance, header.receiver);
         let opened = datagram.open(Some(&cipher)).unwrap();
-        assert_eq!((opened.report.label.as_str(), opened.report.kernel_drops), ("rack-1", 17));
+        let Feedback::Report(report) = &opened.feedback else { panic!("a report") };
+        assert_eq!((report.label.as_str(), report.kernel_drops), ("rack-1", 17));
         assert!(opened.is_sealed && opened.counter == 6);
-        let again = opened.report.emit(header.instance, header.counter, None, Some(&cipher));
+        let again = opened.feedback.emit(header.instance, header.counter, None, Some(&cipher));
         assert_eq!(again, bytes);
         let other = InstanceCipher::of_reports(&key, header.instance, ReceiverId([0xAB; 16]));
         assert!(datagram.open(Some(&other)).is_err());

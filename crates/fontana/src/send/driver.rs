@@ -6,8 +6,10 @@ use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
 use super::renewal::HeadRenewal;
-use super::reports::{ReportThread, Update};
+use super::repair::RepairProgress;
+use super::reports::ReportThread;
 use super::runner::{Encoded, SendRunner, SentObject, Worker, WorkerQueues};
+use super::update::Update;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
@@ -96,6 +98,7 @@ pub(super) fn run(
         drop((job_queue, block_queue, finished));
         let (update, updates) = bounded(MAX_UPDATES);
         let collects = CancellationToken::new();
+        let sent_requests = reports.as_ref().and_then(ReportThread::sent_requests);
         match reports {
             // The receiving end is dropped with the pacing thread, which ends it in any case.
             Some(reports) => {
@@ -116,6 +119,7 @@ pub(super) fn run(
             renewal,
             updates,
             collects,
+            repair: sent_requests.map(RepairProgress::new),
             crowd: None,
             solved,
             ended: false,
@@ -138,6 +142,8 @@ struct PacingThread {
     updates: Receiver<Update>,
     /// Ends the collecting thread.
     collects: CancellationToken,
+    /// What is sent of what receivers have requested, with repair on demand.
+    repair: Option<RepairProgress>,
     /// What is known of the receivers.
     crowd: Option<Arc<Crowd>>,
     solved: Arc<SolvedStore>,
@@ -220,6 +226,10 @@ impl PacingThread {
     /// Sends a roll call, or emits what receivers have reported.
     fn take_update(&mut self, update: Update, emit: &mut dyn FnMut(SendEvent)) {
         match update {
+            Update::Repair(symbols) => {
+                self.core.endpoint.repair(&symbols);
+                self.repair.iter_mut().for_each(RepairProgress::take);
+            }
             Update::RollCall(object) => self.core.endpoint.announce(*object),
             Update::Report(status) => emit(SendEvent::Report(status)),
             Update::Crowd(crowd) => {
@@ -272,6 +282,11 @@ impl PacingThread {
                     let prepared = &mut self.core.runner.prepared;
                     self.queue.flush(prepared)?;
                     prepared.recycle();
+                    if let Some(repair) =
+                        self.repair.as_ref().filter(|_| self.core.endpoint.is_sent())
+                    {
+                        repair.all_sent();
+                    }
                     return Ok(());
                 }
             }

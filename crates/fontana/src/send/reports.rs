@@ -2,17 +2,24 @@
 //! ask for them.
 
 use super::options::SendOptions;
+use super::repair::{RepairStage, SentRequests};
+use super::update::Update;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::geometry::FTI_BYTES;
 use crate::reporting::{Crowd, ReportCollection};
 use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
-use crossbeam_channel::Sender;
+use crossbeam_channel::{SendError, Sender};
 use fontana_net::{Clock, CollectorSocket};
-use fontana_proto::report::{CollectorConfig, Expected, ReceiverStatus, ReportCollector};
+use fontana_proto::report::{
+    CollectorConfig, Expected, ReceiverStatus, RepairConfig, ReportCollector,
+};
 use fontana_proto::{ControlObject, Instant, SendMode, control_oti};
-use fontana_wire::{Hash, InstanceId, ReportDatagram, RollCall, SealId, SecretKey, Ticket, Toi};
+use fontana_wire::{
+    Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, RollCall, SealId, SecretKey,
+    Ticket, Toi,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,21 +35,11 @@ const MAX_RECEIVERS: usize = 1 << 16;
 /// Longest time from the completion of all receivers to the end of the session, in which they are
 /// told that they are known.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// Interval of the rounds of reports when nothing is left to repair.
+const LAST_ROUNDS: Duration = Duration::from_millis(100);
 /// Fewest fingerprints that a roll call has room for: two roll calls a second acknowledge two
 /// receivers.
 const LEAST_CAPACITY: usize = 4;
-
-/// What the thread tells the pacing thread.
-pub(super) enum Update {
-    /// A roll call to be sent.
-    RollCall(Box<ControlObject>),
-    /// A receiver has a new state.
-    Report(Box<ReceiverStatus>),
-    /// The state of all receivers.
-    Crowd(Arc<Crowd>),
-    /// All expected receivers are complete, or it is the deadline.
-    Over,
-}
 
 /// What is needed to collect reports.
 pub(super) struct ReportThread {
@@ -52,6 +49,19 @@ pub(super) struct ReportThread {
     signer: SecretKey,
     group_key: Option<GroupKey>,
     symbol_size: u16,
+    repair: Option<(RepairConfig, SentRequests)>,
+}
+
+/// What has been collected.
+struct Collected {
+    collector: ReportCollector,
+    repair: Option<RepairStage>,
+    id: SealId,
+    /// Since when all expected receivers are complete, or nothing is left to repair.
+    done_since: Option<Instant>,
+    next_crowd: Instant,
+    next_check: Instant,
+    next_round: Instant,
 }
 
 impl ReportThread {
@@ -64,6 +74,7 @@ impl ReportThread {
         manifest: Option<Hash>,
         local: IpAddr,
         symbol_size: u16,
+        repair: Option<RepairConfig>,
     ) -> Result<Option<Self>, Error> {
         let Some(format) = options.format.fontana() else { return Ok(None) };
         let Some(reports) = &format.reports else { return Ok(None) };
@@ -72,7 +83,7 @@ impl ReportThread {
         if format.certificate.is_some() {
             return Err(needs("the publisher's own key, and a certified mirror has another").into());
         }
-        if options.mode != SendMode::OnDemand {
+        if matches!(options.mode, SendMode::Push { .. }) {
             return Err(needs("a session without an end of its own").into());
         }
         if !(1..=ReportCollection::MAX_BUDGET).contains(&reports.budget_per_second) {
@@ -88,10 +99,11 @@ impl ReportThread {
             return Err(needs("a group key, or a key of each expected receiver").into());
         }
         let symbol_size = symbol_size - FTI_BYTES;
-        let list_capacity = RollCall::capacity(symbol_size).unwrap_or(0);
+        let pending = repair.as_ref().map(|repair| repair.pending_capacity);
+        let list_capacity = RollCall::capacity(symbol_size, pending).unwrap_or(0);
         if list_capacity < LEAST_CAPACITY {
             let (what, actual) = ("the symbol size", u64::from(symbol_size + FTI_BYTES));
-            let allowed = "at least 228 for a session with reports";
+            let allowed = "at least 232 for a session with reports, 824 to repair on demand";
             return Err(SetupError::Range { what, actual, allowed }.into());
         }
         let address = reports.address.unwrap_or(SocketAddr::new(local, 0));
@@ -116,7 +128,8 @@ impl ReportThread {
             seed: system::random_u64()?,
         };
         let options = reports.clone();
-        Ok(Some(Self { socket, config, options, signer, group_key, symbol_size }))
+        let repair = repair.map(|config| (config, SentRequests::default()));
+        Ok(Some(Self { socket, config, options, signer, group_key, symbol_size, repair }))
     }
 
     /// True if a group key or signatures authenticate the reports.
@@ -124,48 +137,33 @@ impl ReportThread {
         self.group_key.is_some() || self.options.is_signed()
     }
 
+    /// With repair on demand: counts the requests that are sent.
+    pub(super) fn sent_requests(&self) -> Option<SentRequests> {
+        self.repair.as_ref().map(|(_, sent)| Arc::clone(sent))
+    }
+
     /// Collects reports until `stop` is cancelled, or the pacing thread takes no more updates.
     pub(super) fn run(self, updates: &Sender<Update>, stop: &CancellationToken) {
         let clock = Clock::start();
-        let id = SealId::from(self.config.instance);
-        let is_authenticated = self.is_authenticated();
-        let mut collector = ReportCollector::new(self.config.clone(), Instant::ZERO);
-        let mut buffer = vec![0; ReportDatagram::MAX_SIZE + 1];
-        let (mut next_crowd, mut next_check) = (Instant::ZERO, Instant::ZERO);
-        let mut complete_at = None;
+        let mut collected = Collected {
+            collector: ReportCollector::new(self.config.clone(), Instant::ZERO),
+            repair: self.repair.clone().map(|(config, sent)| RepairStage::new(config, sent)),
+            id: SealId::from(self.config.instance),
+            done_since: None,
+            next_crowd: Instant::ZERO,
+            next_check: Instant::ZERO,
+            next_round: Instant::ZERO,
+        };
+        let mut buffer = vec![0; FeedbackDatagram::MAX_SIZE + 1];
         while !stop.is_cancelled() {
             let now = Instant::from_nanos(clock.now_nanos());
-            let roll_call = collector.poll_roll_call(now, system::unix_ms());
-            let roll_call = roll_call.and_then(|call| self.control_object(&call));
-            if let Some(object) = roll_call
-                && updates.send(Update::RollCall(Box::new(object))).is_err()
-            {
-                return;
-            }
-            if now >= next_check {
-                next_check = now + CHECK_EVERY;
-                let is_complete = collector.summary().is_as_expected();
-                complete_at = if is_complete { complete_at.or(Some(now)) } else { None };
-            }
-            let is_told = complete_at
-                .is_some_and(|at| !collector.is_listing() || now >= at + FAREWELL)
-                && self.options.until_complete;
-            let elapsed = Duration::from_nanos(now.as_nanos());
-            let is_over =
-                is_told || self.options.deadline.is_some_and(|deadline| elapsed >= deadline);
-            if is_over || now >= next_crowd {
-                next_crowd = now + CROWD_EVERY;
-                let crowd = crowd(&collector, is_authenticated);
-                if updates.send(Update::Crowd(Arc::new(crowd))).is_err() {
-                    return;
-                }
-            }
+            let Ok(is_over) = self.poll(&mut collected, now, updates) else { return };
             if is_over {
                 let _ = updates.send(Update::Over);
                 return;
             }
-            let wait = collector.poll_timeout().saturating_since(now).min(LONGEST_WAIT);
-            let received = match self.socket.receive(wait, &mut buffer) {
+            let patience = collected.patience(now);
+            let received = match self.socket.receive(patience, &mut buffer) {
                 Ok(Some(length)) => buffer.get(..length),
                 Ok(None) => None,
                 // Only a defect of the system ends a socket that is bound.
@@ -177,36 +175,134 @@ impl ReportThread {
             };
             let Some(datagram) = received else { continue };
             let now = Instant::from_nanos(clock.now_nanos());
-            let status = self.take(&mut collector, now, id, datagram);
+            let status = self.take(&mut collected, now, datagram);
             if let Some(status) = status
                 && updates.send(Update::Report(Box::new(status))).is_err()
             {
                 return;
             }
         }
-        let _ = updates.send(Update::Crowd(Arc::new(crowd(&collector, is_authenticated))));
+        let _ = updates.send(Update::Crowd(Arc::new(self.crowd(&collected.collector))));
+    }
+
+    /// Sends what is due to the pacing thread. Returns whether the session is over.
+    fn poll(
+        &self,
+        collected: &mut Collected,
+        now: Instant,
+        updates: &Sender<Update>,
+    ) -> Result<bool, SendError<Update>> {
+        let Collected { collector, repair, .. } = collected;
+        if let Some(repair) = repair {
+            if repair.poll(now, updates)? {
+                collector.want_call();
+            }
+            // The last receivers say at once that they are complete.
+            let is_ending = repair.silent_since().is_some_and(|at| now < at + FAREWELL);
+            if is_ending && now >= collected.next_round && !collector.has_only_final() {
+                collected.next_round = now + LAST_ROUNDS;
+                collector.want_round();
+            }
+        }
+        if let Some(mut call) = collector.poll_roll_call(now, system::unix_ms()) {
+            let (receivers, round_trip) = (collector.head_count(), collector.round_trip());
+            call.repair =
+                repair.as_mut().and_then(|repair| repair.call(now, receivers, round_trip));
+            if let Some(object) = self.control_object(&call) {
+                updates.send(Update::RollCall(Box::new(object)))?;
+            }
+        }
+        if now >= collected.next_check {
+            collected.next_check = now + CHECK_EVERY;
+            let is_done = match self.options.expected {
+                Expected::Anyone => collector.has_only_final(),
+                _ => collector.summary().is_as_expected(),
+            };
+            collected.done_since = if is_done { collected.done_since.or(Some(now)) } else { None };
+        }
+        let collector = &collected.collector;
+        let silent_since = collected.repair.as_ref().map(RepairStage::silent_since);
+        let may_end = match silent_since {
+            None => self.options.until_complete,
+            Some(silent_since) => silent_since.is_some(),
+        };
+        let is_told =
+            collected.done_since.is_some_and(|at| !collector.is_listing() || now >= at + FAREWELL);
+        // Receivers that say nothing more are not waited for, unless they are expected.
+        let is_left = self.options.expected == Expected::Anyone
+            && silent_since.flatten().is_some_and(|at| now >= at + FAREWELL);
+        let elapsed = Duration::from_nanos(now.as_nanos());
+        let is_over = (may_end && is_told)
+            || is_left
+            || self.options.deadline.is_some_and(|deadline| elapsed >= deadline);
+        if is_over || now >= collected.next_crowd {
+            collected.next_crowd = now + CROWD_EVERY;
+            updates.send(Update::Crowd(Arc::new(self.crowd(collector))))?;
+        }
+        Ok(is_over)
     }
 
     /// Reads a datagram. Returns the state of a receiver if it is new.
     fn take(
         &self,
-        collector: &mut ReportCollector,
+        Collected { collector, repair, id, .. }: &mut Collected,
         now: Instant,
-        id: SealId,
         datagram: &[u8],
     ) -> Option<ReceiverStatus> {
-        let opened = ReportDatagram::parse(datagram).ok().filter(|it| it.header.instance == id);
+        let opened = FeedbackDatagram::parse(datagram).ok().filter(|it| it.header.instance == *id);
         let opened = opened.and_then(|datagram| {
             let key = self.group_key.as_ref();
             let cipher =
-                key.map(|key| InstanceCipher::of_reports(key, id, datagram.header.receiver));
+                key.map(|key| InstanceCipher::of_reports(key, *id, datagram.header.receiver));
             datagram.open(cipher.as_ref()).ok()
         });
         let Some(opened) = opened else {
             collector.ignore();
             return None;
         };
-        collector.handle_report(now, &opened).ok().flatten()
+        match &opened.feedback {
+            Feedback::Report(report) => {
+                let status = collector.handle_report(now, &opened).ok()?;
+                collector.measure(now, &opened.feedback);
+                repair.iter_mut().for_each(|repair| repair.rounds.note_loss(report.loss_ppm));
+                status
+            }
+            Feedback::Request(request) => {
+                let is_authentic = self.is_authentic(&opened);
+                let taken = repair.as_mut().is_some_and(|repair| {
+                    let rounds = &mut repair.rounds;
+                    rounds.handle_request(now, request, opened.counter, is_authentic).is_ok()
+                });
+                if taken {
+                    collector.measure(now, &opened.feedback);
+                } else {
+                    collector.ignore();
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether a member of the group has sent it, an expected receiver has signed it, or the user
+    /// trusts all.
+    fn is_authentic(&self, opened: &OpenedFeedback) -> bool {
+        let is_expected = || {
+            let Expected::Named(list) = &self.options.expected else { return false };
+            let signer = opened.claimed_signer();
+            signer.is_some_and(|signer| {
+                let is_known = list.iter().any(|receiver| receiver.key == Some(signer));
+                is_known && opened.is_signed_by(&signer)
+            })
+        };
+        opened.is_sealed || self.options.trust_unauthenticated || is_expected()
+    }
+
+    fn crowd(&self, collector: &ReportCollector) -> Crowd {
+        Crowd {
+            summary: collector.summary(),
+            receivers: collector.receivers().cloned().collect(),
+            is_authenticated: self.is_authenticated(),
+        }
     }
 
     fn control_object(&self, call: &RollCall) -> Option<ControlObject> {
@@ -216,10 +312,11 @@ impl ReportThread {
     }
 }
 
-fn crowd(collector: &ReportCollector, is_authenticated: bool) -> Crowd {
-    Crowd {
-        summary: collector.summary(),
-        receivers: collector.receivers().cloned().collect(),
-        is_authenticated,
+impl Collected {
+    /// Longest wait for a datagram.
+    fn patience(&self, now: Instant) -> Duration {
+        let until_call = self.collector.poll_timeout().saturating_since(now).min(LONGEST_WAIT);
+        let repair = self.repair.as_ref();
+        repair.map_or(until_call, |repair| until_call.min(repair.patience(now)))
     }
 }

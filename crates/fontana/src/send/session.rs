@@ -9,6 +9,7 @@ use super::egress::Egress;
 use super::number::HeldNumber;
 use super::options::SendOptions;
 use super::order::Layout;
+use super::repair::repair_config;
 use super::reports::ReportThread;
 use super::runner::EncoderPool;
 use super::sealing::Sealing;
@@ -115,11 +116,20 @@ impl PreparedSender {
         let tsi = options.tsi.unwrap_or_else(|| draw_tsi(manifest_hash.as_ref(), seed));
         let local = socket.local_address().ip();
         let ticket = ticket(&options, local, tsi, manifest_hash);
-        let reports =
-            ReportThread::prepare(&options, instance, &ticket, manifest_hash, local, symbol_size)?;
+        let packets_per_second = rate_bytes_per_second as f64 / f64::from(packet_bytes);
+        let channel_count = congestion_control.channel_count();
+        let repair = repair_config(&options, &content, channel_count, packets_per_second)?;
+        let reports = ReportThread::prepare(
+            &options,
+            instance,
+            &ticket,
+            manifest_hash,
+            local,
+            symbol_size,
+            repair,
+        )?;
         let shares = SenderMemory::of(options.memory, options.workers);
-        let (layout, solved) =
-            plan(&options, &content, symbol_size, congestion_control.channel_count(), &shares)?;
+        let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares)?;
         let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: send_objects(&content, options.source_pass).collect(),

@@ -20,6 +20,7 @@ mod block;
 mod copies;
 mod corrupt;
 mod ended;
+mod lacking;
 mod object;
 mod pulled;
 mod slots;

@@ -1,14 +1,15 @@
 //! The sender's side: issues roll calls and keeps the state of each receiver.
 
 use super::head_count::HeadCount;
+use super::round_trip::RoundTrip;
 use super::status::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{
-    Fingerprint, Hash, InstanceId, OpenedReport, ReceiverId, ReceiverLabel, ReceiverState,
-    RollCall, RollCallList, Tsi,
+    Feedback, Fingerprint, Hash, InstanceId, OpenedFeedback, ReceiverId, ReceiverLabel,
+    ReceiverState, RollCall, RollCallList, Tsi,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -52,6 +53,8 @@ pub struct CollectorConfig {
 /// Why a report was ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredReport {
+    /// It is another answer of a receiver.
+    NotAReport,
     /// Its counter is not above the last one of the process.
     Replayed,
     /// The receiver's key is expected, and has not signed it.
@@ -87,9 +90,15 @@ pub struct ReportCollector {
     ignored: u64,
     /// Largest estimate of a round.
     estimate: f64,
+    /// Estimate at the end of the last round.
+    last_estimate: Option<u32>,
     serial: u64,
     called_at: Option<Instant>,
     next_call: Instant,
+    /// A roll call is wanted before, and perhaps a new round.
+    is_wanted: bool,
+    begins_round: bool,
+    round_trip: RoundTrip,
 }
 
 impl ReportCollector {
@@ -110,9 +119,13 @@ impl ReportCollector {
             recent: VecDeque::new(),
             ignored: 0,
             estimate: 0.0,
+            last_estimate: None,
             serial: 0,
             called_at: None,
             next_call: now,
+            is_wanted: false,
+            begins_round: false,
+            round_trip: RoundTrip::default(),
         }
     }
 
@@ -129,7 +142,7 @@ impl ReportCollector {
     pub fn handle_report(
         &mut self,
         now: Instant,
-        opened: &OpenedReport,
+        opened: &OpenedFeedback,
     ) -> Result<Option<ReceiverStatus>, IgnoredReport> {
         let result = self.take(now, opened);
         self.ignored += u64::from(result.is_err());
@@ -139,9 +152,11 @@ impl ReportCollector {
     fn take(
         &mut self,
         now: Instant,
-        opened: &OpenedReport,
+        opened: &OpenedFeedback,
     ) -> Result<Option<ReceiverStatus>, IgnoredReport> {
-        let report = &opened.report;
+        let Feedback::Report(report) = &opened.feedback else {
+            return Err(IgnoredReport::NotAReport);
+        };
         if self.receivers.get(&report.receiver).is_some_and(|known| known.counter >= opened.counter)
         {
             return Err(IgnoredReport::Replayed);
@@ -207,24 +222,69 @@ impl ReportCollector {
         }
     }
 
-    /// When the next roll call is due.
-    pub fn poll_timeout(&self) -> Instant {
-        self.next_call
+    /// Asks for a roll call before the next one is due.
+    pub fn want_call(&mut self) {
+        self.is_wanted = true;
     }
 
-    /// The roll call that is due; `None` if none is.
+    /// Asks for a roll call that begins a round, in which few receivers report at once.
+    pub fn want_round(&mut self) {
+        (self.is_wanted, self.begins_round) = (true, true);
+    }
+
+    /// Whether receivers have reported, and all of them a final state, but those that no longer
+    /// report. Looks at every receiver.
+    pub fn has_only_final(&self) -> bool {
+        !self.receivers.is_empty() && self.outstanding() == 0
+    }
+
+    /// Number of receivers: those that have reported, or more by the estimate of the last round. In
+    /// the first round, the number that is assumed.
+    pub fn head_count(&self) -> u32 {
+        let known = u32::try_from(self.receivers.len()).unwrap_or(u32::MAX);
+        known.max(self.last_estimate.unwrap_or_else(|| self.head_count.assumed()))
+    }
+
+    /// Handles an authentic answer of a receiver, of any kind: measures the round trip.
+    pub fn measure(&mut self, now: Instant, answer: &Feedback) {
+        self.round_trip.answer(now, answer.echo());
+    }
+
+    /// The largest time lately from a roll call to an answer, without the receiver's wait.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip.largest()
+    }
+
+    /// When the next roll call is due.
+    pub fn poll_timeout(&self) -> Instant {
+        let wanted = self.called_at.filter(|_| self.is_wanted).map(|at| at + LEAST_INTERVAL);
+        wanted.map_or(self.next_call, |wanted| wanted.min(self.next_call))
+    }
+
+    /// The roll call that is due; `None` if none is. Its repair round is the caller's.
     pub fn poll_roll_call(&mut self, now: Instant, unix_ms: u64) -> Option<RollCall> {
-        if now < self.next_call {
+        if now < self.poll_timeout() {
             return None;
         }
-        let outstanding = self.outstanding();
-        if let Some(estimate) = self.head_count.estimate() {
-            self.estimate = self.estimate.max(estimate);
+        // The number of receivers is halved at most once in the regular interval.
+        if now >= self.next_call {
+            let outstanding = self.outstanding();
+            let (round, estimate) = (self.head_count.round(), self.head_count.estimate());
+            self.estimate = self.estimate.max(estimate.unwrap_or(0.0));
+            self.head_count.announce(now, outstanding);
+            if self.head_count.round() != round {
+                self.last_estimate = Some(estimate.unwrap_or(0.0).ceil() as u32);
+            }
+            let every = if self.head_count.is_searching() { EVERY_WHILE_SEARCHING } else { EVERY };
+            self.next_call = now + every;
+        } else if std::mem::take(&mut self.begins_round) {
+            self.head_count.begin_round(now, self.outstanding());
+        } else {
+            self.head_count.advance(now);
         }
-        self.head_count.announce(now, outstanding);
-        let every = if self.head_count.is_searching() { EVERY_WHILE_SEARCHING } else { EVERY };
-        (self.called_at, self.next_call) = (Some(now), now + every);
+        (self.called_at, self.is_wanted) = (Some(now), false);
         self.serial += 1;
+        self.round_trip.call(now, self.serial);
         let salt = self.random.next_u64();
         let known = self.receivers.values().filter(|known| known.status.report.state.is_final());
         let known = known.count() as u32;
@@ -241,6 +301,7 @@ impl ReportCollector {
             known,
             salt,
             list: self.list(salt),
+            repair: None,
         })
     }
 

@@ -11,6 +11,8 @@ const UNKNOWN_CROWD: f64 = (1_u32 << 20) as f64;
 const AIM: f64 = 0.93;
 /// Shortest window of a round.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
+/// Shortest window of a round that is begun early.
+const LEAST_SHORT_WINDOW: Duration = Duration::from_millis(10);
 /// Part of the receivers of one round that are expected in the next one: those whose report was
 /// lost, and those that have not received the acknowledgment.
 const REPEATED: f64 = 0.1;
@@ -31,6 +33,8 @@ pub(crate) struct HeadCount {
     least: f64,
     /// No receiver has reported yet.
     is_searching: bool,
+    /// The round was begun early: its window is as short as the budget permits.
+    is_short: bool,
 }
 
 impl HeadCount {
@@ -45,6 +49,7 @@ impl HeadCount {
             assumed: known.map_or(UNKNOWN_CROWD, f64::from),
             least: 0.0,
             is_searching: known.is_none(),
+            is_short: false,
         }
     }
 
@@ -63,7 +68,8 @@ impl HeadCount {
 
     pub(crate) fn window(&self) -> Duration {
         let seconds = self.assumed / (AIM * self.budget_per_second);
-        Duration::from_secs_f64(seconds).max(LEAST_WINDOW)
+        let least = if self.is_short { LEAST_SHORT_WINDOW } else { LEAST_WINDOW };
+        Duration::from_secs_f64(seconds).max(least)
     }
 
     /// Part of the window that has passed, in units of 2^-32.
@@ -97,15 +103,29 @@ impl HeadCount {
     pub(crate) fn announce(&mut self, now: Instant, outstanding: usize) {
         self.advance(now);
         if self.position >= 1.0 {
-            let repeated = REPEATED * f64::from(self.replies);
-            self.round = self.round.wrapping_add(1);
-            self.assumed = repeated.max(outstanding as f64);
-            (self.position, self.replies, self.least) = (0.0, 0, 0.0);
+            self.next_round(outstanding);
         } else if self.is_searching && self.position > 0.0 {
             self.assumed /= 2.0;
         } else {
             self.adapt();
         }
+    }
+
+    /// Begins a round before the window has passed, unless no receiver has reported yet.
+    pub(crate) fn begin_round(&mut self, now: Instant, outstanding: usize) {
+        self.advance(now);
+        if !self.is_searching {
+            self.next_round(outstanding);
+            self.is_short = true;
+        }
+    }
+
+    fn next_round(&mut self, outstanding: usize) {
+        let repeated = REPEATED * f64::from(self.replies);
+        self.round = self.round.wrapping_add(1);
+        self.assumed = repeated.max(outstanding as f64);
+        (self.position, self.replies, self.least) = (0.0, 0, 0.0);
+        self.is_short = false;
     }
 
     /// Two standard deviations above the estimate, so that few reports do not shorten the window
@@ -118,7 +138,8 @@ impl HeadCount {
         self.assumed = self.assumed.max(self.least).min(f64::from(u32::MAX));
     }
 
-    fn advance(&mut self, now: Instant) {
+    /// Time passes.
+    pub(crate) fn advance(&mut self, now: Instant) {
         let passed = now.saturating_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.position = (self.position + passed / self.window().as_secs_f64()).min(1.0);

@@ -1,8 +1,11 @@
 //! The receiver's side: when to answer roll calls.
 
+use super::limit::SecondLimit;
+use super::requester::RepairRequester;
+use crate::lacking::Lacking;
 use crate::random::SplitMix64;
 use crate::time::Instant;
-use fontana_wire::{InstanceId, ReceiverId, ReceiverLabel, RollCall, SealId};
+use fontana_wire::{InstanceId, ReceiverId, ReceiverLabel, RollCall, RollCallEcho, SealId};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,17 +18,38 @@ const MAKE_UP: Duration = Duration::from_millis(500);
 /// next one.
 const LATEST_ENTRY: f64 = 0.5;
 
-/// A report that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DueReport {
+/// An answer to a roll call that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueAnswer {
     /// Where to send it: the signed address of the roll call.
     pub to: SocketAddr,
-    /// The round that it answers.
-    pub round: u32,
     /// The run of the sender that has asked.
     pub instance: SealId,
     /// Its number: grows for as long as the process runs.
     pub counter: u64,
+    /// The roll call that it answers, and since when it is here.
+    pub echo: RollCallEcho,
+    /// What to send.
+    pub content: AnswerContent,
+}
+
+/// What a receiver answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerContent {
+    /// How far it is, in this round.
+    Report {
+        /// The round of reports.
+        round: u32,
+    },
+    /// What it lacks, in this round.
+    Request {
+        /// The repair round.
+        round: u32,
+        /// What it lacked when the round began.
+        lacking: Lacking,
+        /// Time in microseconds until it may send again.
+        mute_us: u32,
+    },
 }
 
 /// What a receiver knows of the sender's requests.
@@ -33,6 +57,9 @@ pub struct DueReport {
 struct Asked {
     instance: InstanceId,
     collector: SocketAddr,
+    serial: u64,
+    /// When the last roll call arrived.
+    at: Instant,
     round: u32,
     /// The part of the window after which it reports.
     turn: f64,
@@ -50,12 +77,10 @@ pub struct Reporter {
     receiver: ReceiverId,
     label: ReceiverLabel,
     random: SplitMix64,
-    /// Shortest time between two reports.
-    interval: Duration,
+    limit: SecondLimit,
     asked: Option<Asked>,
+    repair: RepairRequester,
     counter: u64,
-    /// No report is sent before.
-    earliest: Instant,
     is_final: bool,
     /// It has reported its final state to the present sender.
     has_reported_final: bool,
@@ -68,17 +93,17 @@ impl Reporter {
     /// Default of `max_per_second`.
     pub const DEFAULT_MAX_PER_SECOND: u32 = 4;
 
-    /// A reporter that was not asked. It never sends more than `max_per_second` reports, nor more
-    /// than one a second if that is 0.
+    /// A reporter that was not asked. In any second it sends at most `max_per_second` reports and
+    /// requests, and one if that is 0.
     pub fn new(receiver: ReceiverId, label: ReceiverLabel, max_per_second: u32, seed: u64) -> Self {
         Self {
             receiver,
             label,
             random: SplitMix64::new(seed, 0),
-            interval: Duration::from_secs(1) / max_per_second.max(1),
+            limit: SecondLimit::new(max_per_second),
             asked: None,
+            repair: RepairRequester::new(seed),
             counter: 0,
-            earliest: Instant::ZERO,
             is_final: false,
             has_reported_final: false,
             listed: None,
@@ -101,8 +126,15 @@ impl Reporter {
         self.asked.is_some_and(|asked| now <= asked.until)
     }
 
-    /// Handles a roll call that was checked.
-    pub fn handle_roll_call(&mut self, now: Instant, call: &RollCall) {
+    /// Handles a roll call that was checked. `lacking`: what the receiver lacks, of so many blocks
+    /// at most, after all that has arrived before.
+    pub fn handle_roll_call(
+        &mut self,
+        now: Instant,
+        call: &RollCall,
+        lacking: impl FnOnce(usize) -> Lacking,
+    ) {
+        self.repair.handle_roll_call(now, call, lacking);
         let last = self.asked.filter(|asked| asked.instance == call.instance);
         if last.is_none() {
             // Another run of the sender knows nothing of this receiver.
@@ -135,6 +167,8 @@ impl Reporter {
         self.asked = Some(Asked {
             instance: call.instance,
             collector: call.collector,
+            serial: call.serial,
+            at: now,
             round: call.round,
             turn,
             until: now + VALID,
@@ -143,28 +177,41 @@ impl Reporter {
         });
     }
 
-    /// The report that is due, once. The caller sends it now, or not at all.
-    pub fn poll(&mut self, now: Instant) -> Option<DueReport> {
-        let is_known = self.is_known;
+    /// The answer that is due, once. The caller sends it now, or not at all.
+    pub fn poll(&mut self, now: Instant) -> Option<DueAnswer> {
+        let (is_known, earliest) = (self.is_known, self.limit.earliest());
         let asked = self.asked.as_mut()?;
         asked.is_over |= now > asked.until;
-        let due = asked.due?.max(self.earliest);
-        if is_known || now < due || asked.is_over {
+        if asked.is_over || now < earliest {
             return None;
         }
-        asked.due = None;
-        self.earliest = now + self.interval;
-        self.has_reported_final |= self.is_final;
+        let mut content = if asked.due.is_some_and(|due| due <= now) && !is_known {
+            asked.due = None;
+            self.has_reported_final |= self.is_final;
+            AnswerContent::Report { round: asked.round }
+        } else if self.repair.due().is_some_and(|due| due <= now) {
+            let (round, lacking) = self.repair.take()?;
+            AnswerContent::Request { round, lacking, mute_us: 0 }
+        } else {
+            return None;
+        };
+        let echo =
+            RollCallEcho { serial: asked.serial, held_us: micros(now.saturating_since(asked.at)) };
+        let (to, instance) = (asked.collector, SealId::from(asked.instance));
+        self.limit.spend(now);
+        if let AnswerContent::Request { mute_us, .. } = &mut content {
+            *mute_us = micros(self.limit.earliest().saturating_since(now));
+        }
         let counter = self.counter;
         self.counter += 1;
-        let instance = SealId::from(asked.instance);
-        Some(DueReport { to: asked.collector, round: asked.round, instance, counter })
+        Some(DueAnswer { to, instance, counter, echo, content })
     }
 
-    /// When the next report is due; `None` if none is.
+    /// When the next answer is due; `None` if none is.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let asked = self.asked.filter(|asked| !self.is_known && !asked.is_over)?;
-        let due = asked.due?.max(self.earliest);
+        let asked = self.asked.filter(|asked| !asked.is_over)?;
+        let report = asked.due.filter(|_| !self.is_known);
+        let due = report.into_iter().chain(self.repair.due()).min()?.max(self.limit.earliest());
         (due <= asked.until).then_some(due)
     }
 
@@ -182,4 +229,8 @@ impl Reporter {
 /// Time until this part of the window has passed.
 fn wait(call: &RollCall, part: f64) -> Duration {
     Duration::from_millis(call.window_ms.into()).mul_f64(part.clamp(0.0, 1.0))
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }

@@ -15,7 +15,7 @@ use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::event::SenderOutput;
 use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
-use crate::schedule::{BlockShape, Order, RunLength, SymbolStream, Turn};
+use crate::schedule::{BlockShape, Order, RunLength, SymbolStream, Turn, share};
 use fontana_fec::{EncodingId, Esi, Oti};
 use fontana_wire::{SymbolDigest, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,6 +36,8 @@ pub(super) struct Block {
     pub(super) first: u64,
     /// Number of its symbols in the opening.
     pub(super) opening: u64,
+    /// Number of symbols that were planned on demand, after those of the order.
+    pub(super) repaired: u64,
     pub(super) symbol_size: u16,
     /// Bytes to send of its last source symbol.
     pub(super) last_symbol_size: u16,
@@ -112,6 +114,12 @@ pub(super) struct Rounds {
     returned: Vec<VecDeque<Turn>>,
     /// For each queue, true if the order has no more turns.
     over: Vec<bool>,
+    /// The blocks by their ids, once symbols are requested.
+    indices: BTreeMap<BlockId, usize>,
+    /// Symbols to send of each block on demand, after the order.
+    requested: BTreeMap<usize, u64>,
+    /// Block of the last symbol that was planned on demand, and how many follow of it.
+    requested_run: (usize, u64),
     round_symbols: u32,
     /// Symbols of the next window, while windows grow.
     next_round: u32,
@@ -163,6 +171,8 @@ struct Draft {
     first_batch: u64,
     /// It began in the first phase of the order, and ends with it.
     is_first_phase: bool,
+    /// The order is over: it has symbols on demand, whose order stays.
+    is_repair: bool,
 }
 
 /// The result of a step of a draft.
@@ -178,6 +188,9 @@ enum Step {
 /// Steps of a draft for every packet that is sent. Planning a large window at once would take tens
 /// of milliseconds, during which packets are due.
 const STEPS_AT_A_TIME: usize = 16;
+
+/// Symbols of a block on demand that follow each other: a GSO batch.
+const REQUESTED_RUN: u64 = 32;
 
 /// Symbols of the first window; windows double from there. So the first packet need not wait for a
 /// large window to be prepared.
@@ -195,6 +208,9 @@ impl Rounds {
             returned: vec![VecDeque::new(); order.queue_count()],
             over: vec![false; order.queue_count()],
             order,
+            indices: BTreeMap::new(),
+            requested: BTreeMap::new(),
+            requested_run: (0, 0),
             alternation: orders
                 .schedule
                 .alternates_in_windows()
@@ -350,7 +366,12 @@ impl Rounds {
 
     /// True if no channel has anything to send.
     pub(super) fn are_over(&self) -> bool {
-        self.rounds.is_empty() && self.draft.is_none()
+        self.rounds.is_empty() && self.draft.is_none() && self.requested.is_empty()
+    }
+
+    /// True if everything that was ordered or requested is sent.
+    pub(super) fn are_sent(&self) -> bool {
+        self.are_over() && self.over.iter().all(|&over| over)
     }
 
     /// Handles a batch that is prepared, with the digests of its symbols if the driver makes them.
@@ -399,6 +420,7 @@ impl Rounds {
         if is_new {
             for (index, _) in self.blocks.iter().enumerate().filter(|(_, b)| b.id.toi == toi) {
                 self.order.withdraw(index);
+                self.requested.remove(&index);
             }
         }
         is_new
@@ -457,6 +479,7 @@ impl Rounds {
             batches: BTreeMap::new(),
             first_batch: self.next_batch,
             is_first_phase: !self.order.is_first_phase_over(),
+            is_repair: !self.indices.is_empty(),
         }
     }
 
@@ -475,12 +498,12 @@ impl Rounds {
 
     /// Requests the batches of a window; false if it is empty.
     fn finish(&mut self, draft: Draft, out: &mut VecDeque<SenderOutput>) -> bool {
-        let Draft { mut queues, batches, first_batch, .. } = draft;
+        let Draft { mut queues, batches, first_batch, is_repair, .. } = draft;
         let unsent = queues.iter().map(VecDeque::len).sum();
         if unsent == 0 {
             return false;
         }
-        if let Some(run_length) = self.alternation {
+        if let Some(run_length) = self.alternation.filter(|_| !is_repair) {
             // The middle of the run, as a share of the block's symbols in the window.
             let share = |planned: &Planned| {
                 let block = planned.turn.block;
@@ -513,13 +536,49 @@ impl Rounds {
     /// The next turn of a queue, if it has one.
     fn next_turn(&mut self, queue: usize) -> Option<Turn> {
         let returned = self.returned.get_mut(queue).and_then(VecDeque::pop_front);
-        let turn = returned.or_else(|| self.order.turn(queue));
+        let turn = returned.or_else(|| self.order.turn(queue)).or_else(|| self.requested_turn());
         if turn.is_none()
             && let Some(over) = self.over.get_mut(queue)
         {
             *over = true;
         }
         turn
+    }
+
+    /// The next symbol on demand. Blocks alternate in runs, whatever is requested of each:
+    /// receivers that lack little need not wait for those that lack much.
+    fn requested_turn(&mut self) -> Option<Turn> {
+        let (last, run) = self.requested_run;
+        let from = if run > 0 { last } else { last + 1 };
+        let next = self.requested.range(from..).next().or_else(|| self.requested.first_key_value());
+        let (&index, _) = next?;
+        let left = self.requested.get_mut(&index)?;
+        *left -= 1;
+        if *left == 0 {
+            self.requested.remove(&index);
+        }
+        let run = if index == last && run > 0 { run } else { REQUESTED_RUN };
+        self.requested_run = (index, run - 1);
+        let limit = self.orders.limit_permille.unwrap_or(0);
+        let block = self.blocks.get_mut(index)?;
+        let i = share(block.shape.source_symbols, limit) + block.repaired;
+        block.repaired += 1;
+        Some(Turn { block: index, i })
+    }
+
+    /// Plans this many more symbols of a block, after the order. A block that is unknown or
+    /// withdrawn has none.
+    pub(super) fn repair(&mut self, id: BlockId, symbols: u32) {
+        if self.indices.len() != self.blocks.len() {
+            self.indices =
+                (0..).zip(&self.blocks).map(|(index, block)| (block.id, index)).collect();
+        }
+        let index = self.indices.get(&id).copied();
+        let index = index.filter(|_| symbols > 0 && !self.withdrawn.contains(&id.toi));
+        if let Some(index) = index {
+            *self.requested.entry(index).or_insert(0) += u64::from(symbols);
+            self.over.fill(false);
+        }
     }
 
     /// Ends the oldest window: its remaining symbols will be prepared again.

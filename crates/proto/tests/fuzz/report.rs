@@ -5,12 +5,16 @@ mod plain;
 
 use crate::{SEQUENCES, advance};
 use bolero::check;
-use fontana_proto::Instant;
-use fontana_proto::report::{CollectorConfig, Expected, ReportCollector, Reporter, RollCallGate};
+use fontana_proto::report::{
+    AnswerContent, CollectorConfig, Expected, RepairConfig, RepairRounds, ReportCollector,
+    Reporter, RollCallGate,
+};
+use fontana_proto::{BlockId, Instant, Lacking};
 use fontana_testing::Script;
 use fontana_wire::{
-    Fingerprint, Hash, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
-    ReportDatagram, RollCall, RollCallList, SealId, SecretKey, Tsi,
+    BlockNeed, Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, ReceiverId,
+    ReceiverLabel, ReceiverReport, ReceiverState, RepairCall, RepairRequest, RollCall,
+    RollCallEcho, RollCallList, SealId, SecretKey, Toi, Tsi,
 };
 use plain::{CLOCK, Plain};
 use std::time::Duration;
@@ -39,7 +43,24 @@ fn roll_call(script: &mut Script<'_>, receiver: ReceiverId) -> RollCall {
         known: script.u32(),
         salt,
         list: kind(list),
+        repair: script.once_in(2).then(|| RepairCall {
+            round: script.below(3).into(),
+            window_us: script.magnitude() as u32,
+            receivers: script.magnitude() as u32,
+            is_closed: script.once_in(4),
+            pending: blocks(script),
+        }),
     }
+}
+
+/// Up to three blocks, in ascending order.
+fn blocks(script: &mut Script<'_>) -> Vec<BlockNeed> {
+    let mut sbn = 0;
+    let mut block = |script: &mut Script<'_>| {
+        sbn += 1 + u32::from(script.below(2));
+        BlockNeed { toi: 1, sbn, symbols: 1 + (script.magnitude() as u32 >> 1) }
+    };
+    (0..script.below(4)).map(|_| block(script)).collect()
 }
 
 /// The destination is that of the last roll call that was obeyed, counters grow, and no two reports
@@ -52,7 +73,7 @@ fn any_roll_calls() {
         let receiver = ReceiverId([1; 16]);
         let mut gate = RollCallGate::new(key.public_key(), Tsi(5));
         let mut reporter = Reporter::new(receiver, label(&mut script), 4, script.u64());
-        let (mut now, mut to, mut last) = (Instant::ZERO, None, None::<(Instant, u64)>);
+        let (mut now, mut to, mut sent) = (Instant::ZERO, None, Vec::<(Instant, u64)>::new());
         for _ in 0..Script::STEPS {
             now = advance(&mut script, now);
             let unix_ms = CLOCK + now.as_nanos() / 1_000_000;
@@ -67,19 +88,27 @@ fn any_roll_calls() {
                     }
                     if let Ok(call) = gate.check(now, unix_ms, &symbol) {
                         assert!(!is_changed && call.collector.port() != 0);
-                        reporter.handle_roll_call(now, &call);
+                        let may_lack_more = script.once_in(4);
+                        let lacking = |most: usize| {
+                            let mut blocks = blocks(&mut script);
+                            blocks.truncate(most);
+                            Lacking { blocks, may_lack_more }
+                        };
+                        reporter.handle_roll_call(now, &call, lacking);
                         to = Some(call.collector);
                     }
                 }
                 _ => {}
             }
-            if let Some(due) = reporter.poll(now) {
+            while let Some(due) = reporter.poll(now) {
                 assert_eq!(Some(due.to), to);
-                if let Some((at, counter)) = last {
-                    assert!(due.counter > counter && now >= at + Duration::from_millis(250));
+                assert!(sent.last().is_none_or(|&(_, counter)| due.counter > counter));
+                sent.push((now, due.counter));
+                let fifth_last = sent.len().checked_sub(5).and_then(|at| sent.get(at));
+                assert!(fifth_last.is_none_or(|&(at, _)| now >= at + Duration::from_secs(1)));
+                if let AnswerContent::Request { lacking, .. } = due.content {
+                    assert!(lacking.blocks.len() <= RepairRequest::MAX_BLOCKS);
                 }
-                last = Some((now, due.counter));
-                assert_eq!(reporter.poll(now), None);
             }
             assert!(reporter.poll_timeout().is_none_or(|due| due > now), "it was polled");
         }
@@ -116,6 +145,7 @@ fn any_reports() {
                 label: label(&mut script),
                 started_unix_ms: script.u64(),
                 round: script.below(4).into(),
+                echo: RollCallEcho { serial: script.magnitude(), held_us: script.u32() },
                 state: match script.below(4) {
                     0 => ReceiverState::Receiving,
                     1 => ReceiverState::Failed { exit_code: script.u8() },
@@ -130,8 +160,13 @@ fn any_reports() {
             };
             let signer = script.once_in(2).then_some(&key);
             let counter = if script.once_in(8) { script.magnitude() } else { counter };
-            let bytes = report.emit(SealId([5; 8]), counter, signer, None::<&Plain>);
-            let opened = ReportDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap();
+            let feedback = Feedback::Report(report);
+            let bytes = feedback.emit(SealId([5; 8]), counter, signer, None::<&Plain>);
+            let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap();
+            collector.measure(now, &opened.feedback);
+            if script.once_in(8) {
+                collector.want_call();
+            }
             let _ = collector.handle_report(now, &opened);
             if let Some(call) = collector.poll_roll_call(now, CLOCK) {
                 assert!(call.serial > serial && call.window_ms >= 1000);
@@ -145,5 +180,73 @@ fn any_reports() {
             assert!(summary.complete + summary.failed <= summary.known);
             assert!(summary.estimate >= summary.known);
         }
+    });
+}
+
+/// Whatever is requested, what is sent for it stays within the bounds of each receiver, and a round
+/// never lasts for ever.
+#[test]
+fn any_requests() {
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let source_symbols = [1 + u32::from(script.below(50)), 1 + u32::from(script.below(50))];
+        let block = |sbn: u32| BlockId { toi: Toi(1), sbn: fontana_fec::Sbn(sbn) };
+        let config = RepairConfig {
+            blocks: (1..).zip(source_symbols).map(|(sbn, k)| (block(sbn), k)).collect(),
+            symbols_per_second: script.magnitude() as f64,
+            pending_capacity: script.below(3).into(),
+            max_receivers: 1 + usize::from(script.below(4)),
+        };
+        // A receiver that was forgotten begins again: as often as it has requested, at most.
+        let receivers = Script::STEPS as u64;
+        let mut rounds = RepairRounds::new(config.clone(), Instant::ZERO);
+        let (mut now, mut given, mut last_round) = (Instant::ZERO, 0_u64, 0);
+        for counter in 0..Script::STEPS as u64 {
+            now = advance(&mut script, now);
+            match script.below(4) {
+                0 => rounds.handle_sent(now),
+                1 => {
+                    let trip = Duration::from_micros(script.magnitude() >> 32);
+                    if let Some(call) = rounds.call(now, script.u16().into(), trip) {
+                        assert!(
+                            call.round >= last_round
+                                && call.pending.len() <= config.pending_capacity
+                        );
+                        last_round = call.round;
+                        assert!(!rounds.wants_call(now));
+                    }
+                }
+                _ => {
+                    let request = RepairRequest {
+                        receiver: ReceiverId([script.below(6); 16]),
+                        round: if script.once_in(4) { script.below(9).into() } else { last_round },
+                        echo: RollCallEcho::default(),
+                        loss_ppm: script.u32() % 1_000_001,
+                        mute_us: script.u32(),
+                        may_lack_more: script.once_in(4),
+                        blocks: blocks(&mut script),
+                    };
+                    let counter = if script.once_in(8) { script.magnitude() } else { counter };
+                    let _ = rounds.handle_request(now, &request, counter, script.once_in(2));
+                }
+            }
+            given +=
+                rounds.poll_symbols().into_iter().flatten().map(|(_, n)| u64::from(n)).sum::<u64>();
+            // Twice, for a loss of at most a half, what each receiver may cause: the content, and a
+            // third of it later; and a symbol of each block and request for rounding.
+            let content: u64 = source_symbols.iter().map(|&k| u64::from(k)).sum();
+            assert!(given <= 2 * receivers * (content * 4 / 3 + 1) + 2 * (counter + 1));
+            rounds.handle_timeout(now);
+            let _ = rounds.poll_timeout();
+        }
+        // Without further requests, the session is silent after a while.
+        for _ in 0..400 {
+            now = now + Duration::from_millis(500);
+            let _ = rounds.poll_symbols();
+            rounds.handle_sent(now);
+            rounds.handle_timeout(now);
+            let _ = rounds.call(now, 1, Duration::from_millis(1));
+        }
+        assert!(rounds.is_silent(), "{rounds:?}");
     });
 }

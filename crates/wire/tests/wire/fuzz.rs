@@ -5,8 +5,8 @@ use crate::{digests, documentation, fcast, head, manifest, report, stream};
 use fontana_fec::EncodingId;
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
-    DigestList, Extension, Fdt, FluteVersion, Manifest, ManifestLimits, Packet, PacketSeal,
-    PlacedFragment, Printable, ReportDatagram, ReservedBits, SEAL_BYTES, SealId, SealNonce,
+    DigestList, Extension, Fdt, Feedback, FeedbackDatagram, FluteVersion, Manifest, ManifestLimits,
+    Packet, PacketSeal, PlacedFragment, Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce,
     SealedDatagram, SecretKey, ShelfIndex, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead,
     UnverifiedRollCall, decode_bounded, fti, parse_content_location,
 };
@@ -270,10 +270,10 @@ fn shelf_index() {
 #[test]
 fn roll_call() {
     let key = SecretKey::from_seed(&[7; 32]);
-    let good = report::roll_call().emit(&key);
+    let good = [report::roll_call(), report::repair_call()].map(|call| call.emit(&key));
     bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
-        let bytes = patched(&good, *at, *cut, patch);
-        if let Ok(call) = UnverifiedRollCall::parse(&bytes) {
+        for bytes in good.each_ref().map(|good| patched(good, *at, *cut, patch)) {
+            let Ok(call) = UnverifiedRollCall::parse(&bytes) else { continue };
             // Every roll call has one encoding: all but the signature is the same.
             let again = call.claimed().emit(&key);
             let unsigned = bytes.len() - 96;
@@ -285,16 +285,26 @@ fn roll_call() {
 
 #[test]
 fn receiver_report() {
+    feedback(&Feedback::Report(report::report()));
+}
+
+#[test]
+fn repair_request() {
+    feedback(&Feedback::Request(report::request()));
+}
+
+/// What is read from an altered datagram has one encoding.
+fn feedback(good: &Feedback) {
     let key = SecretKey::from_seed(&[9; 32]);
-    let good = report::report().emit(SealId([7; 8]), 6, Some(&key), None::<&Sum>);
+    let good = good.emit(SealId([7; 8]), 6, Some(&key), None::<&Sum>);
     bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
         let bytes = patched(&good, *at, *cut, patch);
-        let Ok(datagram) = ReportDatagram::parse(&bytes) else { return };
+        let Ok(datagram) = FeedbackDatagram::parse(&bytes) else { return };
         let _ = datagram.open(Some(&Sum));
         if let Ok(opened) = datagram.open(None::<&Sum>) {
             let header = datagram.header;
             let signer = opened.claimed_signer().map(|_| &key);
-            let again = opened.report.emit(header.instance, header.counter, signer, None::<&Sum>);
+            let again = opened.feedback.emit(header.instance, header.counter, signer, None::<&Sum>);
             let unsigned = bytes.len() - if signer.is_some() { 96 } else { 0 };
             assert_eq!(again.get(..unsigned), bytes.get(..unsigned));
             let _ = opened.is_signed_by(&key.public_key());

@@ -6,9 +6,10 @@ use crate::documentation::block;
 use crate::fuzz::Sum;
 use crate::{flips, truncations};
 use fontana_wire::{
-    Fingerprint, Hash, HeaderFields, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport,
-    ReceiverState, ReportDatagram, ReportError, RollCall, RollCallError, RollCallList, SealId,
-    SecretKey, Toi, Tsi, UnverifiedRollCall,
+    BlockNeed, Feedback, FeedbackDatagram, FeedbackError, Fingerprint, Hash, HeaderFields,
+    InstanceId, LabelError, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairCall,
+    RepairRequest, RollCall, RollCallEcho, RollCallError, RollCallList, SealId, SecretKey, Toi,
+    Tsi, UnverifiedRollCall,
 };
 use std::net::SocketAddr;
 
@@ -42,6 +43,38 @@ pub(crate) fn roll_call() -> RollCall {
         known: 2,
         salt,
         list: RollCallList::Known(known.to_vec()),
+        repair: None,
+    }
+}
+
+/// A roll call of a repair round.
+pub(crate) fn repair_call() -> RollCall {
+    let pending =
+        vec![BlockNeed { toi: 1, sbn: 0, symbols: 31 }, BlockNeed { toi: 1, sbn: 2, symbols: 7 }];
+    RollCall {
+        repair: Some(RepairCall {
+            round: 4,
+            window_us: 5_000,
+            receivers: 12,
+            is_closed: false,
+            pending,
+        }),
+        ..roll_call()
+    }
+}
+
+pub(crate) fn request() -> RepairRequest {
+    RepairRequest {
+        receiver: ReceiverId([0xAA; 16]),
+        round: 4,
+        echo: RollCallEcho { serial: 12, held_us: 4_321 },
+        loss_ppm: 20_000,
+        mute_us: 1_000,
+        may_lack_more: false,
+        blocks: vec![
+            BlockNeed { toi: 1, sbn: 2, symbols: 9 },
+            BlockNeed { toi: 3, sbn: 0, symbols: 1 },
+        ],
     }
 }
 
@@ -51,6 +84,7 @@ pub(crate) fn report() -> ReceiverReport {
         label: "rack-1".parse().unwrap(),
         started_unix_ms: 1_795_424_440_000,
         round: 3,
+        echo: RollCallEcho { serial: 12, held_us: 250_000 },
         state: ReceiverState::Complete { manifest: Hash([0x11; 32]) },
         permille: 1000,
         symbols_lacking: 0,
@@ -62,13 +96,15 @@ pub(crate) fn report() -> ReceiverReport {
 }
 
 fn emit(report: &ReceiverReport, identity: Option<&SecretKey>, cipher: Option<&Sum>) -> Vec<u8> {
-    report.emit(SealId::from(instance()), 6, identity, cipher)
+    Feedback::Report(report.clone()).emit(SealId::from(instance()), 6, identity, cipher)
 }
 
 #[test]
 fn the_pages_examples_are_the_codes_output() {
     assert_eq!(block("roll-call"), roll_call().emit(&publisher()));
+    assert_eq!(block("repair-call"), repair_call().emit(&publisher()));
     assert_eq!(block("signed-report"), emit(&report(), Some(&identity()), None));
+    assert_eq!(block("repair-request"), emit_request(&request(), None, None));
     let label = "rack-1".parse().unwrap();
     assert_eq!(Fingerprint::of_label(roll_call().salt, &label), Fingerprint(0x251d_2509));
 }
@@ -80,7 +116,9 @@ fn a_roll_call_is_read_back_and_any_changed_bit_is_noticed() {
         list: RollCallList::Missing(vec![Fingerprint(7)]),
         ..roll_call()
     };
-    for call in [roll_call(), v6] {
+    let mut closed = repair_call();
+    closed.repair.iter_mut().for_each(|repair| repair.is_closed = true);
+    for call in [roll_call(), v6, repair_call(), closed] {
         let bytes = call.emit(&publisher());
         let parsed = UnverifiedRollCall::parse(&bytes).unwrap();
         assert_eq!(parsed.claimed(), &call);
@@ -105,14 +143,20 @@ fn a_roll_call_is_read_back_and_any_changed_bit_is_noticed() {
 
 #[test]
 fn a_full_roll_call_fills_its_symbol() {
-    for size in [216, 1280, 1388] {
-        let capacity = RollCall::capacity(size).unwrap();
-        let list = RollCallList::Known(vec![Fingerprint(1); capacity]);
-        let length = RollCall { list, ..roll_call() }.emit(&publisher()).len();
-        assert!((usize::from(size) - 3..=usize::from(size)).contains(&length), "{length}");
+    for (call, pending) in [(roll_call(), None), (repair_call(), Some(2))] {
+        for size in [240, 1280, 1388] {
+            let capacity = RollCall::capacity(size, pending).unwrap();
+            let list = RollCallList::Known(vec![Fingerprint(1); capacity]);
+            let length = RollCall { list, ..call.clone() }.emit(&publisher()).len();
+            assert!((usize::from(size) - 3..=usize::from(size)).contains(&length), "{length}");
+        }
     }
-    assert_eq!(RollCall::capacity(193), None);
-    assert_eq!(RollCall::capacity(194), Some(0));
+    assert_eq!(RollCall::capacity(194, None), None);
+    assert_eq!(RollCall::capacity(195, None), Some(0));
+    assert_eq!(
+        (RollCall::capacity(219, Some(1)), RollCall::capacity(220, Some(1))),
+        (None, Some(0))
+    );
 }
 
 #[test]
@@ -155,36 +199,91 @@ fn a_report_is_read_back_and_any_changed_bit_is_noticed() {
             [(Some(&identity()), None), (None, Some(&Sum)), (Some(&identity()), Some(&Sum))]
         {
             let bytes = emit(&report, identity, cipher);
-            assert!(bytes.len() <= ReportDatagram::MAX_SIZE);
-            let opened = ReportDatagram::parse(&bytes).unwrap().open(cipher).unwrap();
-            assert_eq!((&opened.report, opened.counter), (&report, 6));
+            assert!(bytes.len() <= FeedbackDatagram::MAX_SIZE);
+            let opened = FeedbackDatagram::parse(&bytes).unwrap().open(cipher).unwrap();
+            assert_eq!((&opened.feedback, opened.counter), (&Feedback::Report(report.clone()), 6));
             assert_eq!(opened.is_sealed, cipher.is_some());
-            let is_signed = |opened: &fontana_wire::OpenedReport| {
+            let is_signed = |opened: &fontana_wire::OpenedFeedback| {
                 identity.is_none_or(|key| opened.is_signed_by(&key.public_key()))
             };
             assert!(is_signed(&opened) && !opened.is_signed_by(&publisher().public_key()));
             for flipped in flips(&bytes) {
-                let opened = ReportDatagram::parse(&flipped).and_then(|it| it.open(cipher));
+                let opened = FeedbackDatagram::parse(&flipped).and_then(|it| it.open(cipher));
                 // Without a signature, the tag protects it.
                 assert!(opened.is_err() || identity.is_some() && !is_signed(&opened.unwrap()));
             }
             for cut in truncations(&bytes) {
-                assert!(ReportDatagram::parse(cut).and_then(|it| it.open(cipher)).is_err());
+                assert!(FeedbackDatagram::parse(cut).and_then(|it| it.open(cipher)).is_err());
             }
         }
     }
+}
+
+fn emit_request(
+    request: &RepairRequest,
+    identity: Option<&SecretKey>,
+    cipher: Option<&Sum>,
+) -> Vec<u8> {
+    Feedback::Request(request.clone()).emit(SealId::from(instance()), 7, identity, cipher)
+}
+
+#[test]
+fn a_request_is_read_back_and_nothing_else_is_one() {
+    let need = |toi, sbn, symbols| BlockNeed { toi, sbn, symbols };
+    let nothing = RepairRequest { may_lack_more: true, blocks: Vec::new(), ..request() };
+    let most = (0..64).map(|sbn| need(u32::MAX, sbn, u32::MAX)).collect();
+    for request in [request(), nothing, RepairRequest { blocks: most, ..request() }] {
+        for (identity, cipher) in [(None, None), (Some(&identity()), Some(&Sum))] {
+            let bytes = emit_request(&request, identity, cipher);
+            assert!(bytes.len() <= FeedbackDatagram::MAX_SIZE);
+            let opened = FeedbackDatagram::parse(&bytes).unwrap().open(cipher).unwrap();
+            assert_eq!(
+                (opened.counter, &opened.feedback),
+                (7, &Feedback::Request(request.clone()))
+            );
+            assert_eq!(opened.feedback.echo(), request.echo);
+            for cut in truncations(&bytes) {
+                assert!(FeedbackDatagram::parse(cut).and_then(|it| it.open(cipher)).is_err());
+            }
+        }
+    }
+    let refused = |blocks: Vec<BlockNeed>| {
+        let bytes = emit_request(&RepairRequest { blocks, ..request() }, None, None);
+        FeedbackDatagram::parse(&bytes).and_then(|it| it.open(NO_CIPHER)).map(|_| ())
+    };
+    for blocks in [
+        vec![need(1, 2, 9), need(1, 2, 9)],
+        vec![need(1, 3, 9), need(1, 2, 9)],
+        vec![need(2, 0, 9), need(1, 9, 9)],
+        vec![need(1, 2, 0)],
+    ] {
+        assert_eq!(refused(blocks), Err(FeedbackError::Blocks));
+    }
+    // The kind is signed and sealed with the rest.
+    let mut other_kind = emit_request(&request(), None, Some(&Sum));
+    other_kind[6] = b'P';
+    let opened = FeedbackDatagram::parse(&other_kind).and_then(|it| it.open(Some(&Sum)));
+    assert_eq!(opened, Err(FeedbackError::Tag));
+}
+
+#[test]
+fn what_is_sent_covers_a_need_of_no_more_symbols() {
+    let call = repair_call().repair.unwrap();
+    let covers = |toi, sbn, symbols| call.covers(&BlockNeed { toi, sbn, symbols });
+    assert!(covers(1, 0, 31) && covers(1, 2, 1));
+    assert!(!covers(1, 0, 32) && !covers(1, 1, 1) && !covers(2, 0, 1));
 }
 
 #[test]
 fn a_session_with_a_group_key_reads_only_encrypted_reports() {
     let (plain, sealed) = (emit(&report(), None, None), emit(&report(), None, Some(&Sum)));
     let open = |bytes: &[u8], cipher: Option<&Sum>| {
-        ReportDatagram::parse(bytes).and_then(|it| it.open(cipher)).map(|_| ())
+        FeedbackDatagram::parse(bytes).and_then(|it| it.open(cipher)).map(|_| ())
     };
     assert_eq!(open(&plain, None), Ok(()));
-    assert_eq!(open(&plain, Some(&Sum)), Err(ReportError::NotEncrypted));
+    assert_eq!(open(&plain, Some(&Sum)), Err(FeedbackError::NotEncrypted));
     assert_eq!(open(&sealed, Some(&Sum)), Ok(()));
-    assert_eq!(open(&sealed, NO_CIPHER), Err(ReportError::Encrypted));
+    assert_eq!(open(&sealed, NO_CIPHER), Err(FeedbackError::Encrypted));
 }
 
 #[test]
@@ -192,11 +291,16 @@ fn the_longest_report_fits_and_a_longer_label_is_refused() {
     let label: ReceiverLabel = "x".repeat(63).parse().unwrap();
     let longest = ReceiverReport { label, ..report() };
     let bytes = emit(&longest, Some(&identity()), Some(&Sum));
-    assert_eq!(bytes.len(), ReportDatagram::MAX_SIZE);
+    assert!(bytes.len() <= FeedbackDatagram::MAX_SIZE);
+    let blocks = (0..64).map(|sbn| BlockNeed { toi: 1, sbn, symbols: 1 }).collect();
+    let requested = RepairRequest { blocks, ..request() };
+    let longest = emit_request(&requested, Some(&identity()), Some(&Sum));
+    assert_eq!(longest.len(), FeedbackDatagram::MAX_SIZE);
     assert!("x".repeat(64).parse::<ReceiverLabel>().is_err());
     for bad in ["a b", "a\n", "\u{e4}", "a/b", "\"", "\x1b[2J"] {
-        assert_eq!(bad.parse::<ReceiverLabel>(), Err(ReportError::Label));
+        assert_eq!(bad.parse::<ReceiverLabel>(), Err(LabelError));
     }
-    let longer = [&bytes[..], &[0]].concat();
-    assert!(ReportDatagram::parse(&longer).is_err());
+    let longer = [&longest[..], &[0]].concat();
+    let too_long = FeedbackError::Size { actual: longer.len() };
+    assert_eq!(FeedbackDatagram::parse(&longer), Err(too_long));
 }

@@ -253,6 +253,22 @@ impl Block {
         }
     }
 
+    /// Symbols with which the block will almost certainly be recovered. 0 if enough have arrived,
+    /// or if that is not known before the attempt under way ends.
+    pub(super) fn symbols_lacking(&self) -> u32 {
+        if self.has_enough() {
+            return 0;
+        }
+        match self.state {
+            State::Untouched | State::Collecting(_) | State::Solving { .. } => {
+                let surplus = self.facts.sure_surplus.unwrap_or(0);
+                let sure = self.source_symbols.saturating_add(surplus);
+                sure.saturating_sub(self.fresh).max(self.symbols_wanted())
+            }
+            _ => self.symbols_wanted(),
+        }
+    }
+
     fn decoder(&self) -> Result<Box<dyn IdDecoder>, BlockLengthError> {
         self.plans.decoder(self.scheme, self.source_symbols)
     }

@@ -1,0 +1,140 @@
+//! Repair on demand: the source symbols once, and then what receivers request.
+
+use crate::reports::keygen;
+use crate::scene::{Scene, same_file};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A session that repairs on demand, with a group key.
+struct Repaired {
+    scene: Scene,
+    file: PathBuf,
+    send: String,
+    receive: String,
+}
+
+impl Repaired {
+    fn new(receivers: usize, bytes: u64) -> Option<Self> {
+        let scene = Scene::new(receivers + 1)?;
+        let file = scene.noise("image.raw", bytes);
+        let sign = keygen(&scene, "keygen", "publisher.key");
+        let group = keygen(&scene, "keygen --group", "group.key");
+        let send = format!(
+            "--rate 100M --sign {} --group-key {} --repair-on-demand",
+            sign.display(),
+            group.display()
+        );
+        let receive = format!("--report --group-key {} --timeout 100", group.display());
+        Some(Self { scene, file, send, receive })
+    }
+
+    /// Four receivers that each lose this many of a thousand packets. Returns the packets that were
+    /// sent, of every kind, over the source symbols.
+    fn sent_per_file(&self, permille: u32) -> f64 {
+        let receivers = 1..5;
+        if permille > 0 {
+            receivers.clone().for_each(|host| self.scene.bench.lose(host, permille));
+        }
+        let options = format!("{} --expect 4", self.send);
+        // All listen before the first packet: what is sent before would be lacking as well.
+        let ticket = self.scene.send(0, &format!("{options} --dry-run"), &self.file).ticket;
+        let mut receptions: Vec<_> = receivers
+            .map(|host| {
+                let into = self.scene.path(&format!("{permille} {host}"));
+                let label = format!("{} --name host-{host}", self.receive);
+                let mut reception = self.scene.receive_into(&into, host, &ticket, &label);
+                reception.receiver.wait_for("sandbox", PATIENCE);
+                (reception, into)
+            })
+            .collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let started = std::time::Instant::now();
+        let mut sender = self.scene.send(0, &options, &self.file).sender;
+        let (code, said) = sender.finish(PATIENCE);
+        assert_eq!(code, Some(0), "{said}");
+        let ended = started.elapsed();
+        for (reception, into) in &mut receptions {
+            reception.complete();
+            assert!(same_file(&self.file, &into.join("image.raw")));
+        }
+        let summary = sender.last("summary").unwrap();
+        println!("{permille} of 1000 lost, {ended:?}: {summary}");
+        let packets = |field: &str| summary[field].as_f64().unwrap();
+        packets("packets") / packets("source_symbols")
+    }
+}
+
+fn check(bytes: u64) {
+    let Some(session) = Repaired::new(4, bytes) else { return };
+    for (permille, most) in [(0, 1.01), (10, 1.025), (100, 1.14)] {
+        let sent = session.sent_per_file(permille);
+        println!("{permille} of 1000 lost: {sent:.4} packets for each source symbol");
+        assert!(sent <= most, "{permille} of 1000 lost: {sent}");
+    }
+}
+
+#[test]
+fn little_more_is_sent_than_what_the_receivers_lack() {
+    check(16 << 20);
+}
+
+/// Run by `.ci/long reports`.
+#[test]
+#[ignore = "64 MiB"]
+fn little_more_of_a_larger_file_is_sent_than_what_the_receivers_lack() {
+    check(64 << 20);
+}
+
+#[test]
+fn a_late_receiver_and_a_restarted_sender_send_only_what_is_lacking() {
+    let Some(session) = Repaired::new(2, 4 << 20) else { return };
+    let Repaired { scene, file, send, receive } = &session;
+    let manifest = scene.path("manifest");
+    let options = format!("{send} --manifest {} --expect 2 --until-complete", manifest.display());
+    let sent = scene.send(0, &options, file);
+    let mut first = scene.receive(1, &sent.ticket, &format!("{receive} --name first"));
+    let mut sender = sent.sender;
+    first.complete();
+    // The second one joins when nothing is sent any more, and gets all of it.
+    scene.receive(2, &sent.ticket, &format!("{receive} --name second")).complete();
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+
+    // A sender that is started again sends no symbol before it is asked.
+    let restarted = scene.send(0, &options, file);
+    let mut sender = restarted.sender;
+    let mut labels = Vec::new();
+    for host in [1, 2] {
+        let into = scene.path(&format!("again {host}"));
+        let label = format!("{receive} --name again-{host}");
+        labels.push((scene.receive_into(&into, host, &restarted.ticket, &label), into));
+    }
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+    for (reception, into) in &mut labels {
+        reception.complete();
+        assert!(same_file(file, &into.join("image.raw")));
+    }
+    let summary = sender.last("summary").unwrap();
+    assert_eq!(summary["source_symbols"], 0, "{summary}");
+}
+
+/// Without `--report`, a receiver gets what others request, and sends nothing.
+#[test]
+fn a_receiver_that_may_not_request_sends_nothing() {
+    let Some(session) = Repaired::new(2, 1 << 20) else { return };
+    let Repaired { scene, file, send, receive } = &session;
+    scene.bench.count_sent(1);
+    let sent = scene.send(0, &format!("{send} --expect 1"), file);
+    let silent = receive.replace("--report", "");
+    let mut silent = scene.receive(1, &sent.ticket, &silent);
+    let mut allowed = scene.receive(2, &sent.ticket, &format!("{receive} --name second"));
+    silent.complete();
+    allowed.complete();
+    assert_eq!(scene.bench.sent(1).1, 0);
+    let mut sender = sent.sender;
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+}

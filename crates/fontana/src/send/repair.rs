@@ -1,0 +1,145 @@
+//! Repair on demand: what receivers request, between the collecting and the pacing thread.
+
+use super::options::SendOptions;
+use super::update::Update;
+use crate::content::Content;
+use crate::error::{Error, SetupError};
+use crossbeam_channel::{SendError, Sender};
+use fontana_fec::Sbn;
+use fontana_proto::report::{RepairConfig, RepairRounds};
+use fontana_proto::{BlockId, Instant, SendMode};
+use fontana_wire::RepairCall;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Largest number of blocks that a roll call says are being sent: half of a packet.
+const PENDING_CAPACITY: usize = 48;
+/// Receivers whose requests are remembered, 50 bytes each.
+const MAX_RECEIVERS: usize = 1 << 16;
+/// Longest wait until the collecting thread sees that symbols are sent.
+const SENT_LATENCY: Duration = Duration::from_millis(2);
+
+/// How many of the requests that the pacing thread has taken are sent: 0 before the source symbols
+/// are, then one more than the requests.
+pub(super) type SentRequests = Arc<AtomicU64>;
+
+/// What the session repairs, if it repairs on demand.
+pub(super) fn repair_config(
+    options: &SendOptions,
+    content: &Content,
+    channels: u8,
+    packets_per_second: f64,
+) -> Result<Option<RepairConfig>, Error> {
+    if options.mode != SendMode::RepairOnDemand {
+        return Ok(None);
+    }
+    let needs = |needs| Err(SetupError::RepairOnDemand { needs }.into());
+    if options.format.fontana().is_none_or(|format| format.reports.is_none()) {
+        return needs("reports, with which receivers request");
+    }
+    if channels != 1 {
+        return needs("a session on one channel");
+    }
+    let mut blocks = std::collections::BTreeMap::new();
+    for object in &content.objects {
+        let layout = object.source.layout();
+        if !layout.oti().scheme.profile().is_rateless {
+            return needs("a code whose symbols do not repeat: RaptorQ, Raptor or LT");
+        }
+        for sbn in (0..layout.block_count()).map(Sbn) {
+            let k = layout.source_symbols(sbn).unwrap_or(0);
+            blocks.insert(BlockId { toi: object.toi, sbn }, k);
+        }
+    }
+    Ok(Some(RepairConfig {
+        blocks,
+        symbols_per_second: packets_per_second,
+        pending_capacity: PENDING_CAPACITY,
+        max_receivers: MAX_RECEIVERS,
+    }))
+}
+
+/// The repair rounds of the collecting thread.
+pub(super) struct RepairStage {
+    pub(super) rounds: RepairRounds,
+    sent: SentRequests,
+    /// Requests that were handed to the pacing thread.
+    given: u64,
+    silent_since: Option<Instant>,
+}
+
+impl RepairStage {
+    pub(super) fn new(config: RepairConfig, sent: SentRequests) -> Self {
+        let rounds = RepairRounds::new(config, Instant::ZERO);
+        Self { rounds, sent, given: 0, silent_since: None }
+    }
+
+    /// Continues the round. Returns whether a roll call is wanted.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        updates: &Sender<Update>,
+    ) -> Result<bool, SendError<Update>> {
+        if let Some(symbols) = self.rounds.poll_symbols() {
+            self.given += 1;
+            updates.send(Update::Repair(symbols))?;
+        }
+        if self.is_sent() {
+            self.rounds.handle_sent(now);
+        }
+        self.rounds.handle_timeout(now);
+        self.silent_since =
+            if self.rounds.is_silent() { self.silent_since.or(Some(now)) } else { None };
+        Ok(self.rounds.wants_call(now))
+    }
+
+    fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Acquire) == 1 + self.given
+    }
+
+    /// Since when nothing has been lacking.
+    pub(super) fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
+    }
+
+    pub(super) fn call(
+        &mut self,
+        now: Instant,
+        receivers: u32,
+        round_trip: Duration,
+    ) -> Option<RepairCall> {
+        self.rounds.call(now, receivers, round_trip)
+    }
+
+    /// Longest wait of the collecting thread.
+    pub(super) fn patience(&self, now: Instant) -> Duration {
+        match self.rounds.poll_timeout().filter(|_| self.is_sent()) {
+            Some(due) => due.saturating_since(now),
+            None => SENT_LATENCY,
+        }
+    }
+}
+
+/// The pacing thread's side: says when all symbols are sent.
+pub(super) struct RepairProgress {
+    sent: SentRequests,
+    /// Requests that were taken.
+    taken: u64,
+}
+
+impl RepairProgress {
+    pub(super) fn new(sent: SentRequests) -> Self {
+        Self { sent, taken: 0 }
+    }
+
+    /// A request was taken.
+    pub(super) fn take(&mut self) {
+        self.taken += 1;
+    }
+
+    /// All symbols have been given to the kernel.
+    pub(super) fn all_sent(&self) {
+        self.sent.store(1 + self.taken, Ordering::Release);
+    }
+}

@@ -1,0 +1,38 @@
+//! How many datagrams a receiver sends in a second, at most.
+
+use crate::time::Instant;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A limit on the datagrams of any second.
+#[derive(Debug)]
+pub(super) struct SecondLimit {
+    most: usize,
+    /// When the last ones were sent, oldest first.
+    sent: VecDeque<Instant>,
+}
+
+impl SecondLimit {
+    /// At most so many datagrams in any second, but one.
+    pub(super) fn new(most: u32) -> Self {
+        Self { most: most.max(1) as usize, sent: VecDeque::new() }
+    }
+
+    /// No datagram may be sent before.
+    pub(super) fn earliest(&self) -> Instant {
+        match self.sent.front() {
+            Some(&oldest) if self.sent.len() >= self.most => oldest + SECOND,
+            _ => Instant::ZERO,
+        }
+    }
+
+    /// A datagram is sent.
+    pub(super) fn spend(&mut self, now: Instant) {
+        if self.sent.len() >= self.most {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(now);
+    }
+}

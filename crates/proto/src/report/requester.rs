@@ -1,0 +1,77 @@
+//! The receiver's side of repair on demand: what to request, and when.
+
+use crate::feedback::truncated_backoff;
+use crate::lacking::Lacking;
+use crate::random::SplitMix64;
+use crate::time::Instant;
+use fontana_wire::{InstanceId, RepairRequest, RollCall};
+use std::time::Duration;
+
+/// Requests what a receiver lacks, once in each repair round.
+///
+/// With the first roll call of a round it notes what is lacking, and draws a wait (RFC 5401). If
+/// the sender says before its end that it sends as many symbols for other receivers, or that enough
+/// receivers have requested in this round, it does not request.
+#[derive(Debug)]
+pub(super) struct RepairRequester {
+    random: SplitMix64,
+    round: Option<Round>,
+}
+
+#[derive(Debug)]
+struct Round {
+    instance: InstanceId,
+    number: u32,
+    lacking: Lacking,
+    /// When to request; `None`: there is no need, or it has requested.
+    due: Option<Instant>,
+}
+
+impl RepairRequester {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { random: SplitMix64::new(seed, REQUEST_STREAM), round: None }
+    }
+
+    /// Handles a roll call. `lacking`: the first blocks that lack symbols, at most so many, after
+    /// everything that has arrived before the roll call.
+    pub(super) fn handle_roll_call(
+        &mut self,
+        now: Instant,
+        call: &RollCall,
+        lacking: impl FnOnce(usize) -> Lacking,
+    ) {
+        let Some(repair) = &call.repair else {
+            self.round = None;
+            return;
+        };
+        let last = self.round.take().filter(|round| round.instance == call.instance);
+        let mut round = last.filter(|round| round.number == repair.round).unwrap_or_else(|| {
+            let lacking = lacking(RepairRequest::MAX_BLOCKS);
+            let window = Duration::from_micros(repair.window_us.into());
+            let wait = truncated_backoff(window, repair.receivers, &mut self.random);
+            let due = (!lacking.is_nothing()).then_some(now + wait);
+            Round { instance: call.instance, number: repair.round, lacking, due }
+        });
+        let blocks = &round.lacking.blocks;
+        let is_covered = !blocks.is_empty() && blocks.iter().all(|need| repair.covers(need));
+        if repair.is_closed || is_covered {
+            round.due = None;
+        }
+        self.round = Some(round);
+    }
+
+    /// When the request is due; `None` if there is none.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.round.as_ref()?.due
+    }
+
+    /// The round and what to request in it. The caller sends it now, or not at all.
+    pub(super) fn take(&mut self) -> Option<(u32, Lacking)> {
+        let round = self.round.as_mut()?;
+        round.due = None;
+        Some((round.number, round.lacking.clone()))
+    }
+}
+
+/// Stream of the random generator for waits, different from that of reports.
+const REQUEST_STREAM: u64 = 1;

@@ -1,0 +1,55 @@
+//! The time from a roll call to the answer of the receiver that is farthest away.
+
+use crate::time::Instant;
+use fontana_wire::RollCallEcho;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Roll calls whose answers are measured.
+const REMEMBERED: usize = 64;
+/// Assumed before the first answer, and the largest that is believed.
+const UNKNOWN: Duration = Duration::from_millis(500);
+/// Time after which the largest of a period is forgotten.
+const PERIOD: Duration = Duration::from_secs(30);
+
+/// The largest round-trip time of the last half to whole minute.
+#[derive(Debug, Default)]
+pub(super) struct RoundTrip {
+    /// Roll calls by serial number, and when each was issued.
+    calls: VecDeque<(u64, Instant)>,
+    /// Largest of the present period, and when it began.
+    present: Option<(Duration, Instant)>,
+    /// Largest of the period before.
+    before: Option<Duration>,
+}
+
+impl RoundTrip {
+    pub(super) fn call(&mut self, now: Instant, serial: u64) {
+        if self.calls.len() >= REMEMBERED {
+            self.calls.pop_front();
+        }
+        self.calls.push_back((serial, now));
+    }
+
+    /// An answer has arrived. One that claims to be older than its roll call counts as immediate.
+    pub(super) fn answer(&mut self, now: Instant, echo: RollCallEcho) {
+        let Some(&(_, at)) = self.calls.iter().find(|(serial, _)| *serial == echo.serial) else {
+            return;
+        };
+        let held = Duration::from_micros(echo.held_us.into());
+        let sample = now.saturating_since(at).saturating_sub(held).min(UNKNOWN);
+        self.present = Some(match self.present {
+            Some((largest, since)) if now < since + PERIOD => (largest.max(sample), since),
+            last => {
+                self.before = last.map(|(largest, _)| largest);
+                (sample, now)
+            }
+        });
+    }
+
+    /// The largest time.
+    pub(super) fn largest(&self) -> Duration {
+        let present = self.present.map(|(largest, _)| largest);
+        present.into_iter().chain(self.before).max().unwrap_or(UNKNOWN)
+    }
+}

@@ -1,0 +1,363 @@
+//! The sender's side of repair on demand: which symbols to send for what receivers lack.
+//!
+//! Time is divided into rounds. A round begins with a roll call, which follows everything that was
+//! sent for earlier rounds: receivers see what they lack after all of that. Within the round's
+//! window they request it ([`RepairRequest`]); the roll calls of the round say what is sent, so
+//! that few do. For each block the largest need counts, because a symbol of a rateless code is of
+//! use to all receivers that lack one. The round ends when the window is over and the symbols are
+//! sent.
+//!
+//! Receivers lose different packets, so that the largest need is known only when all have asked. Of
+//! a crowd, some that were drawn by their waits ask, and the round is closed; those that lack more
+//! than what is sent ask in the next one, and they are fewer each time.
+//!
+//! A round in which nothing is requested is silent. After enough silent rounds nothing is lacking,
+//! with the certainty that losses permit.
+
+use crate::endpoint::BlockId;
+use crate::time::Instant;
+use fontana_fec::Sbn;
+use fontana_wire::{BlockNeed, ReceiverId, RepairCall, RepairRequest, Toi};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Shortest window.
+const LEAST_WINDOW: Duration = Duration::from_millis(5);
+/// Receivers that may request at once: their requests need not be suppressed.
+const AT_ONCE: u32 = 20;
+/// Requests after which a round is closed.
+const ENOUGH: u32 = 10;
+/// Length of a window in which requests are suppressed, in times that suppression takes: K of RFC
+/// 5401, section 3.2.1, for requests by unicast.
+const WINDOW_ROUND_TRIPS: u32 = 6;
+/// Time from a request to the roll call that suppresses others: the shortest interval of roll
+/// calls.
+const LEAST_INTERVAL: Duration = Duration::from_millis(20);
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
+/// Time that receivers and sender need beside the round trip.
+const SLACK: Duration = Duration::from_millis(2);
+/// Interval of rounds while receivers are waited for that may not send, or do not know yet what
+/// they lack.
+const WAITING_INTERVAL: Duration = Duration::from_millis(50);
+/// Longest time that a receiver is waited for because it may not send.
+const LONGEST_MUTE: Duration = Duration::from_secs(1);
+/// Interval of rounds while nothing is lacking: that of roll calls.
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
+/// Probability that a receiver lacks something after all silent rounds, and has not been heard.
+const UNHEARD: f64 = 1e-6;
+const SILENT_ROUNDS: std::ops::RangeInclusive<u32> = 2..=20;
+/// Silent rounds that follow each other at once. A receiver may send four answers a second, so that
+/// further ones, which losses require, have an interval in which it may send one.
+const QUICK_ROUNDS: u32 = 3;
+const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
+/// Largest loss that a receiver is believed.
+const MAX_LOSS: f64 = 0.5;
+/// Part of what a receiver has caused in a round that it may cause in addition later.
+const MORE_PER_ROUND: f64 = 0.25;
+/// Part of the rate for all receivers together that nothing authenticates.
+const UNAUTHENTICATED_SHARE: f64 = 0.25;
+
+/// What [`RepairRounds`] needs to know.
+#[derive(Clone, Debug)]
+pub struct RepairConfig {
+    /// Source symbols of each block of the session.
+    pub blocks: BTreeMap<BlockId, u32>,
+    /// Symbols that the rate allows.
+    pub symbols_per_second: f64,
+    /// Blocks that a roll call has room for.
+    pub pending_capacity: usize,
+    /// Receivers that are remembered. For further ones, others are forgotten.
+    pub max_receivers: usize,
+}
+
+/// Why a request, or a part of it, was ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IgnoredRequest {
+    /// Its counter is not above the last one of the process.
+    Replayed,
+    /// It answers another round.
+    OtherRound,
+}
+
+/// A receiver that has requested.
+#[derive(Debug)]
+struct Requester {
+    counter: u64,
+    /// Symbols that it may still cause to be sent.
+    credit: f64,
+}
+
+#[derive(Debug)]
+struct Round {
+    number: u32,
+    /// When its first roll call was issued; `None`: it is due.
+    called_at: Option<Instant>,
+    window: Duration,
+    /// When all requests have arrived.
+    heard_at: Instant,
+    /// When the next one may begin, after all requests have arrived.
+    next_at: Option<Instant>,
+    /// Largest need of each block.
+    needs: BTreeMap<BlockId, u32>,
+    /// Symbols that were given out for it.
+    given: BTreeMap<BlockId, u32>,
+    /// Something was requested that no roll call has said.
+    has_news: bool,
+    /// Number of requests.
+    requests: u32,
+}
+
+/// Decides which symbols are sent for what receivers lack.
+#[derive(Debug)]
+pub struct RepairRounds {
+    config: RepairConfig,
+    source_symbols: f64,
+    requesters: BTreeMap<ReceiverId, Requester>,
+    /// `None` while the source symbols are sent.
+    round: Option<Round>,
+    /// Symbols to be given out, of each block.
+    owed: BTreeMap<BlockId, u32>,
+    /// Symbols that unauthenticated receivers may cause now, and since when.
+    share: (f64, Instant),
+    /// Everything that was given out is sent.
+    is_sent: bool,
+    silent_rounds: u32,
+    /// Receivers may be unable to request until then.
+    mute_until: Instant,
+    largest_loss: f64,
+}
+
+impl RepairRounds {
+    /// The source symbols are being sent.
+    pub fn new(config: RepairConfig, now: Instant) -> Self {
+        let source_symbols = config.blocks.values().map(|&k| f64::from(k)).sum();
+        Self {
+            config,
+            source_symbols,
+            requesters: BTreeMap::new(),
+            round: None,
+            owed: BTreeMap::new(),
+            share: (0.0, now),
+            is_sent: false,
+            silent_rounds: 0,
+            mute_until: now,
+            largest_loss: 0.0,
+        }
+    }
+
+    /// Everything that was given out is sent, with the first call the source symbols.
+    pub fn handle_sent(&mut self, now: Instant) {
+        self.is_sent = true;
+        if self.round.is_none() {
+            self.open(now, 1);
+        }
+    }
+
+    /// A receiver loses this part of the packets.
+    pub fn note_loss(&mut self, loss_ppm: u32) {
+        self.largest_loss = self.largest_loss.max(loss_of(loss_ppm));
+    }
+
+    /// Handles a request. `is_authenticated`: a group key, a signature or the user's word says that
+    /// it is an expected receiver's.
+    ///
+    /// # Errors
+    /// Why it was ignored.
+    pub fn handle_request(
+        &mut self,
+        now: Instant,
+        request: &RepairRequest,
+        counter: u64,
+        is_authenticated: bool,
+    ) -> Result<(), IgnoredRequest> {
+        let known = self.requesters.get(&request.receiver);
+        if known.is_some_and(|known| known.counter >= counter) {
+            return Err(IgnoredRequest::Replayed);
+        }
+        if known.is_none() && self.requesters.len() >= self.config.max_receivers {
+            // Ids are random: so is the one that follows. It begins again, if it still requests.
+            let next = self.requesters.range(request.receiver..).next();
+            let forgotten = next.or_else(|| self.requesters.first_key_value()).map(|(id, _)| *id);
+            forgotten.map(|id| self.requesters.remove(&id));
+        }
+        let credit = self.source_symbols;
+        let new = Requester { counter, credit };
+        let requester = self.requesters.entry(request.receiver).or_insert(new);
+        requester.counter = counter;
+        let Some(round) = self.round.as_mut().filter(|round| round.number == request.round) else {
+            return Err(IgnoredRequest::OtherRound);
+        };
+        let mute = Duration::from_micros(request.mute_us.into()).min(LONGEST_MUTE);
+        self.mute_until = self.mute_until.max(now + mute);
+        self.silent_rounds = 0;
+        (round.requests, round.has_news) = (round.requests.saturating_add(1), true);
+        // A request that comes late does not wait for the next round.
+        round.next_at = round.next_at.map(|next_at| next_at.min(now + WAITING_INTERVAL));
+        let loss = loss_of(request.loss_ppm);
+        self.largest_loss = self.largest_loss.max(loss);
+        self.share.0 = share_now(&self.config, self.share, now);
+        self.share.1 = now;
+        let per_symbol = 1.0 / (1.0 - loss);
+        let mut caused = 0.0;
+        for need in &request.blocks {
+            let block = BlockId { toi: Toi(need.toi.into()), sbn: Sbn(need.sbn) };
+            let Some(&k) = self.config.blocks.get(&block) else { continue };
+            let known = round.needs.get(&block).copied().unwrap_or(0);
+            // No block lacks more than its source symbols and the surplus of its code. What the
+            // request causes is what no other receiver has asked for.
+            let most = k.saturating_add(k.div_ceil(8)).saturating_add(8);
+            let mut more =
+                need.symbols.min(most).saturating_sub(known).min(requester.credit as u32);
+            if !is_authenticated {
+                more = more.min((self.share.0 / per_symbol) as u32);
+                self.share.0 -= f64::from(more) * per_symbol;
+            }
+            if more == 0 {
+                continue;
+            }
+            requester.credit -= f64::from(more);
+            caused += f64::from(more);
+            round.needs.insert(block, known + more);
+            let to_send = (f64::from(known + more) * per_symbol).ceil() as u32;
+            let given = round.given.entry(block).or_insert(0);
+            if to_send > *given {
+                *self.owed.entry(block).or_insert(0) += to_send - *given;
+                *given = to_send;
+            }
+        }
+        requester.credit += caused * MORE_PER_ROUND;
+        Ok(())
+    }
+
+    /// Symbols to be sent now, beside those of earlier calls: fresh ones of these blocks. The
+    /// caller says when they are [sent](Self::handle_sent).
+    pub fn poll_symbols(&mut self) -> Option<Vec<(BlockId, u32)>> {
+        if self.owed.is_empty() {
+            return None;
+        }
+        self.is_sent = false;
+        Some(std::mem::take(&mut self.owed).into_iter().collect())
+    }
+
+    /// Judges the round when all requests have arrived and everything is sent, and begins the next.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let is_done = self.is_sent && self.owed.is_empty();
+        let Some(round) = self.round.as_mut().filter(|_| is_done) else { return };
+        let Some(called_at) = round.called_at.filter(|_| round.heard_at <= now) else { return };
+        let number = round.number.wrapping_add(1);
+        let next_at = *round.next_at.get_or_insert_with(|| {
+            let is_silent = round.requests == 0 && now >= self.mute_until;
+            self.silent_rounds = if is_silent { self.silent_rounds.saturating_add(1) } else { 0 };
+            let interval = if !round.given.is_empty() {
+                Duration::ZERO
+            } else if self.silent_rounds >= silent_rounds(self.largest_loss) {
+                IDLE_INTERVAL
+            } else if is_silent && self.silent_rounds < QUICK_ROUNDS {
+                LEAST_INTERVAL
+            } else if is_silent {
+                ANSWER_INTERVAL
+            } else {
+                WAITING_INTERVAL
+            };
+            called_at + interval
+        });
+        if next_at <= now {
+            self.open(now, number);
+        }
+    }
+
+    fn open(&mut self, now: Instant, number: u32) {
+        self.round = Some(Round {
+            number,
+            called_at: None,
+            window: Duration::ZERO,
+            heard_at: now,
+            next_at: None,
+            needs: BTreeMap::new(),
+            given: BTreeMap::new(),
+            has_news: false,
+            requests: 0,
+        });
+    }
+
+    /// Whether nothing has been lacking for so many rounds that the session may end.
+    pub fn is_silent(&self) -> bool {
+        self.silent_rounds >= silent_rounds(self.largest_loss)
+    }
+
+    /// Whether a roll call should be issued soon: a round begins, or has news.
+    pub fn wants_call(&self, now: Instant) -> bool {
+        let Some(round) = &self.round else { return false };
+        match round.called_at {
+            None => true,
+            Some(at) => round.has_news && now < at + round.window,
+        }
+    }
+
+    /// The repair round for a roll call that is issued now, for so many receivers. `None` while the
+    /// source symbols are sent.
+    pub fn call(
+        &mut self,
+        now: Instant,
+        receivers: u32,
+        round_trip: Duration,
+    ) -> Option<RepairCall> {
+        let round_trip = round_trip.min(LONGEST_ROUND_TRIP);
+        let window = window(receivers, round_trip);
+        let round = self.round.as_mut()?;
+        if round.called_at.is_none() {
+            round.called_at = Some(now);
+            round.window = window;
+            round.heard_at = now + window + round_trip + SLACK;
+        }
+        round.has_news = false;
+        let pending = round.needs.iter().filter_map(|(block, &symbols)| {
+            let toi = u32::try_from(block.toi.0).ok()?;
+            Some(BlockNeed { toi, sbn: block.sbn.0, symbols })
+        });
+        Some(RepairCall {
+            round: round.number,
+            window_us: u32::try_from(round.window.as_micros()).unwrap_or(u32::MAX),
+            receivers,
+            is_closed: round.requests >= ENOUGH && receivers > AT_ONCE,
+            pending: pending.take(self.config.pending_capacity).collect(),
+        })
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None` if something else has
+    /// to happen first.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let round = self.round.as_ref()?;
+        (round.called_at.is_some() && self.is_sent).then(|| round.next_at.unwrap_or(round.heard_at))
+    }
+}
+
+fn loss_of(ppm: u32) -> f64 {
+    (f64::from(ppm) / 1e6).min(MAX_LOSS)
+}
+
+/// Symbols that unauthenticated receivers may cause now.
+fn share_now(config: &RepairConfig, (share, since): (f64, Instant), now: Instant) -> f64 {
+    let rate = config.symbols_per_second * UNAUTHENTICATED_SHARE;
+    let most = rate.max(f64::from(AT_ONCE));
+    (share + rate * now.saturating_since(since).as_secs_f64()).min(most)
+}
+
+/// The window of a round. A few receivers may all request at once.
+fn window(receivers: u32, round_trip: Duration) -> Duration {
+    match receivers {
+        0..=AT_ONCE => LEAST_WINDOW,
+        _ => WINDOW_ROUND_TRIPS * (round_trip + LEAST_INTERVAL),
+    }
+}
+
+/// Silent rounds after which a receiver that lacks something has been heard, if this part of the
+/// packets is lost in both directions.
+fn silent_rounds(loss: f64) -> u32 {
+    let unheard = 1.0 - (1.0 - loss) * (1.0 - loss);
+    let (mut rounds, mut probability) = (0, 1.0);
+    while probability > UNHEARD && rounds < *SILENT_ROUNDS.end() {
+        (rounds, probability) = (rounds + 1, probability * unheard);
+    }
+    rounds.max(*SILENT_ROUNDS.start())
+}

@@ -1,0 +1,395 @@
+//! Repair on demand: what a sender sends for receivers that lose packets, how many of them request,
+//! and what those cause that lie.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+#[path = "support/plain.rs"]
+mod plain;
+
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{FecScheme, Oti, Sbn};
+use fontana_proto::report::{
+    AnswerContent, CollectorConfig, Expected, RepairConfig, RepairRounds, ReportCollector, Reporter,
+};
+use fontana_proto::{
+    BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
+    SenderConfig, SplitMix64, TransmissionSchedule,
+};
+use fontana_wire::{
+    BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
+    ReceiverReport, ReceiverState, RepairRequest, RollCall, SealId, Toi, Tsi,
+};
+use plain::{CLOCK, Plain};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+const INSTANCE: InstanceId = InstanceId([5; 16]);
+const BLOCKS: u32 = 5;
+/// Source symbols of a block: five are 64 MiB of 1 400 bytes.
+const SOURCE_SYMBOLS: u32 = 9_587;
+/// With so many more than source symbols, RaptorQ recovers a block.
+const SURPLUS: u32 = 2;
+
+/// A receiver: the symbols that it has of each block.
+struct Receiver {
+    id: ReceiverId,
+    reporter: Reporter,
+    has: [u32; BLOCKS as usize],
+    /// It claims to lack everything, always.
+    lies: bool,
+    loss: f64,
+    complete_at: Option<Instant>,
+}
+
+impl Receiver {
+    /// With every source symbol a block needs no surplus.
+    fn lacking(&self) -> Lacking {
+        let need = |(sbn, &has): (u32, &u32)| {
+            let symbols = match () {
+                () if self.lies => SOURCE_SYMBOLS,
+                () if has == SOURCE_SYMBOLS && self.loss == 0.0 => 0,
+                () => (SOURCE_SYMBOLS + SURPLUS).saturating_sub(has),
+            };
+            (symbols > 0).then_some(BlockNeed { toi: 1, sbn, symbols })
+        };
+        let blocks = (0..).zip(&self.has).filter_map(need).collect();
+        Lacking { blocks, may_lack_more: false }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.lacking().is_nothing()
+    }
+}
+
+enum Packet {
+    Symbol(u32),
+    Call(Rc<RollCall>),
+}
+
+/// What a run has taken.
+#[derive(Debug)]
+struct Run {
+    /// Symbols sent, over the source symbols.
+    sent_per_file: f64,
+    requests: u32,
+    /// From the time at which the last honest receiver had enough until the sender knew.
+    farewell: Duration,
+    /// When the last honest receiver had enough, over the time of the source symbols.
+    complete: f64,
+}
+
+struct Conditions {
+    receivers: u32,
+    liars: u32,
+    loss: f64,
+    symbols_per_second: u32,
+    delay: Duration,
+    is_authenticated: bool,
+    seed: u64,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self {
+            receivers: 4,
+            liars: 0,
+            loss: 0.01,
+            symbols_per_second: 9_000,
+            delay: Duration::from_micros(200),
+            is_authenticated: true,
+            seed: 1,
+        }
+    }
+}
+
+/// A session in steps of 100 us. Packets and answers take `delay`; both are lost with the
+/// probability `loss`.
+fn run(conditions: &Conditions) -> Run {
+    let Conditions { receivers, liars, loss, symbols_per_second, delay, seed, .. } = *conditions;
+    let start = Instant::ZERO;
+    let mut random = SplitMix64::new(seed, 77);
+    let mut is_lost = move |loss: f64| (random.next_u64() >> 11) as f64 / 2_f64.powi(53) < loss;
+    let mut collector = ReportCollector::new(
+        CollectorConfig {
+            instance: INSTANCE,
+            tsi: Tsi(5),
+            manifest: Hash([3; 32]),
+            collector: "10.0.0.7:40007".parse().unwrap(),
+            expected: Expected::Count(receivers),
+            budget_per_second: 200,
+            list_capacity: 100,
+            max_receivers: 1 << 16,
+            seed,
+        },
+        start,
+    );
+    let blocks = (0..BLOCKS).map(|sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, SOURCE_SYMBOLS));
+    let mut rounds = RepairRounds::new(
+        RepairConfig {
+            blocks: blocks.collect(),
+            symbols_per_second: symbols_per_second.into(),
+            pending_capacity: 64,
+            max_receivers: 1 << 16,
+        },
+        start,
+    );
+    let mut crowd: Vec<_> = (0..receivers)
+        .map(|number| {
+            let id = ReceiverId(
+                [number.to_be_bytes(), [9; 4], [9; 4], [9; 4]].concat().try_into().unwrap(),
+            );
+            let label = ReceiverLabel::default();
+            let reporter = Reporter::new(id, label, 4, seed << 32 | u64::from(number));
+            let lies = number < liars;
+            Receiver { id, reporter, has: [0; BLOCKS as usize], lies, loss, complete_at: None }
+        })
+        .collect();
+    let source = BLOCKS * SOURCE_SYMBOLS;
+    let mut to_send: VecDeque<u32> = (0..source).map(|i| i % BLOCKS).collect();
+    let mut given: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut down: VecDeque<(Instant, Packet)> = VecDeque::new();
+    let mut up: VecDeque<(Instant, Feedback, u64)> = VecDeque::new();
+    let (mut sent, mut requests, mut allowance) = (0_u32, 0, 0.0);
+    let step = Duration::from_micros(100);
+    let mut now = start;
+    loop {
+        now = now + step;
+        assert!(now < start + Duration::from_secs(120), "seed {seed}: it does not end");
+        allowance += f64::from(symbols_per_second) * step.as_secs_f64();
+        while allowance >= 1.0 {
+            // Blocks alternate, as in the sender.
+            let next = to_send.pop_front().or_else(|| {
+                let (&block, _) = given.iter().next()?;
+                let after = given.range(1 + sent % BLOCKS..).next().map_or(block, |(&b, _)| b);
+                let left = given.get_mut(&after)?;
+                *left -= 1;
+                if *left == 0 {
+                    given.remove(&after);
+                }
+                Some(after)
+            });
+            let Some(block) = next else {
+                allowance = 0.0;
+                break;
+            };
+            allowance -= 1.0;
+            sent += 1;
+            down.push_back((now + delay, Packet::Symbol(block)));
+        }
+        if to_send.is_empty() && given.is_empty() {
+            rounds.handle_sent(now);
+        }
+        rounds.handle_timeout(now);
+        if rounds.wants_call(now) {
+            collector.want_call();
+        }
+        if let Some(mut call) = collector.poll_roll_call(now, CLOCK) {
+            call.repair = rounds.call(now, collector.head_count(), collector.round_trip());
+            down.push_back((now + delay, Packet::Call(Rc::new(call))));
+        }
+        while down.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, packet)) = down.pop_front() else { break };
+            for receiver in &mut crowd {
+                if is_lost(receiver.loss) {
+                    continue;
+                }
+                match &packet {
+                    Packet::Symbol(block) => {
+                        receiver.has[*block as usize] += 1;
+                        if receiver.complete_at.is_none() && receiver.is_complete() {
+                            receiver.complete_at = Some(now);
+                        }
+                    }
+                    Packet::Call(call) => {
+                        let lacking = receiver.lacking();
+                        receiver.reporter.handle_roll_call(now, call, |_| lacking);
+                    }
+                }
+            }
+        }
+        for receiver in &mut crowd {
+            while let Some(due) = receiver.reporter.poll(now) {
+                let loss_ppm = if receiver.lies { 500_000 } else { (loss * 1e6) as u32 };
+                let feedback = match due.content {
+                    AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
+                        receiver: receiver.id,
+                        label: ReceiverLabel::default(),
+                        started_unix_ms: 0,
+                        round,
+                        echo: due.echo,
+                        state: ReceiverState::Receiving,
+                        permille: 0,
+                        symbols_lacking: 0,
+                        loss_ppm,
+                        kernel_drops: 0,
+                        channels: 1,
+                        seconds: 0,
+                    }),
+                    AnswerContent::Request { round, lacking, mute_us } => {
+                        requests += 1;
+                        Feedback::Request(RepairRequest {
+                            receiver: receiver.id,
+                            round,
+                            echo: due.echo,
+                            loss_ppm,
+                            mute_us,
+                            may_lack_more: lacking.may_lack_more,
+                            blocks: lacking.blocks,
+                        })
+                    }
+                };
+                if !is_lost(loss) {
+                    up.push_back((now + delay, feedback, due.counter));
+                }
+            }
+        }
+        while up.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, feedback, counter)) = up.pop_front() else { break };
+            collector.measure(now, &feedback);
+            match feedback {
+                Feedback::Report(ref report) => {
+                    rounds.note_loss(report.loss_ppm);
+                    let id = SealId::from(INSTANCE);
+                    let bytes = feedback.emit(id, counter, None, None::<&Plain>);
+                    let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
+                    collector.handle_report(now, &opened.unwrap()).unwrap();
+                }
+                Feedback::Request(request) => {
+                    let known = conditions.is_authenticated;
+                    let _ = rounds.handle_request(now, &request, counter, known);
+                }
+            }
+            for (block, count) in rounds.poll_symbols().into_iter().flatten() {
+                *given.entry(block.sbn.0).or_insert(0) += count;
+            }
+        }
+        let honest = || crowd.iter().filter(|receiver| !receiver.lies);
+        let last = honest().map(|receiver| receiver.complete_at).collect::<Option<BTreeSet<_>>>();
+        let last = last.and_then(|times| times.last().copied());
+        if rounds.is_silent() || (liars > 0 && last.is_some()) {
+            let last =
+                last.unwrap_or_else(|| panic!("seed {seed}: it ended before all had enough"));
+            let seconds = |time: Instant| time.saturating_since(start).as_secs_f64();
+            return Run {
+                sent_per_file: f64::from(sent) / f64::from(source),
+                requests,
+                farewell: now.saturating_since(last),
+                complete: seconds(last) * f64::from(symbols_per_second) / f64::from(source),
+            };
+        }
+    }
+}
+
+#[test]
+fn little_more_is_sent_than_the_receiver_needs_that_lost_most() {
+    for (loss, most) in [(0.0, 1.0), (0.01, 1.015), (0.1, 1.125), (0.3, 1.46)] {
+        for seed in 1..=3 {
+            let run = run(&Conditions { loss, seed, ..Conditions::default() });
+            assert!(run.sent_per_file <= most, "{loss}, seed {seed}: {run:?}");
+            println!("{loss}, seed {seed}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn the_session_ends_soon_after_the_last_receiver_has_enough() {
+    for seed in 1..=5 {
+        let run = run(&Conditions { loss: 0.0, seed, ..Conditions::default() });
+        assert!(run.farewell <= Duration::from_millis(50), "seed {seed}: {run:?}");
+    }
+}
+
+#[test]
+fn few_of_many_receivers_request() {
+    for seed in 1..=2 {
+        let run = run(&Conditions { receivers: 300, seed, ..Conditions::default() });
+        println!("{run:?}");
+        assert!(run.sent_per_file <= 1.02, "seed {seed}: {run:?}");
+        // Without suppression, each would request about twice.
+        assert!(run.requests <= 200, "seed {seed}: {run:?}");
+    }
+}
+
+/// A tenth of the receivers claims to lack everything, in every round, and to lose half.
+#[test]
+fn receivers_that_lie_delay_the_others_by_less_than_a_third() {
+    for (loss, is_authenticated) in [(0.01, true), (0.1, true), (0.01, false)] {
+        let with = |liars| {
+            run(&Conditions {
+                receivers: 20,
+                liars,
+                loss,
+                is_authenticated,
+                ..Conditions::default()
+            })
+        };
+        let (alone, beside) = (with(0), with(2));
+        println!("{loss}, {is_authenticated}: {alone:?} {beside:?}");
+        assert!(beside.complete <= 1.3 * alone.complete, "{loss}: {alone:?}, {beside:?}");
+    }
+}
+
+/// The sender on ids: symbols that are requested follow the source symbols, are fresh, and blocks
+/// alternate. Then nothing but control packets is sent.
+#[test]
+fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 3, sub_blocks: 1, alignment: 4 });
+    let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme }.layout().unwrap();
+    for source_pass in [true, false] {
+        let mut sender = Sender::new(SenderConfig {
+            tsi: Tsi(5),
+            objects: vec![SendObject { toi: Toi(1), layout, source_pass }],
+            first: Vec::new(),
+            control: Vec::new(),
+            mode: SendMode::RepairOnDemand,
+            schedule: TransmissionSchedule::EVEN,
+            channels: None,
+            rate_bytes_per_second: 1_000_000,
+            packet_overhead: 28,
+            peak_window: Duration::ZERO,
+            round_symbols: 1024,
+            opening_permille: 100,
+            sequence_in_cci: true,
+            omit_padding: false,
+            fti_in_packets: false,
+            seal: None,
+            seed: 1,
+        });
+        let (mut symbols, mut header) = (Vec::new(), Vec::new());
+        let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
+        for ms in 0..2000 {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            sender.handle_timeout(now);
+            if ms == 600 {
+                assert!(sender.is_sent());
+                let unknown = BlockId { toi: Toi(9), sbn: Sbn(0) };
+                sender.repair(&[(block(0), 30), (block(2), 10), (unknown, 5)]);
+                assert!(!sender.is_sent());
+            }
+            while let Some(output) = sender.poll_output(now, &mut header) {
+                match output {
+                    Output::Job(SendJob::Prepare { batch, .. }) => {
+                        sender.handle_done(now, SendDone::Prepared { batch });
+                    }
+                    Output::Transmit { symbol: Some(symbol), .. } => {
+                        symbols.push((ms, symbol.block, symbol.esi));
+                    }
+                    Output::Event(event) => panic!("{event:?}"),
+                    _ => {}
+                }
+            }
+        }
+        let source = symbols.iter().filter(|(ms, ..)| *ms < 600).count();
+        assert_eq!(source, if source_pass { 300 } else { 0 });
+        let repair = &symbols[source..];
+        let of = |sbn| repair.iter().filter(|(_, id, _)| *id == block(sbn)).count();
+        assert_eq!((of(0), of(1), of(2)), (30, 0, 10));
+        assert!(repair.iter().all(|(_, _, esi)| esi.0 >= 100), "fresh symbols");
+        let distinct: BTreeSet<_> = symbols.iter().map(|&(_, id, esi)| (id, esi)).collect();
+        assert_eq!(distinct.len(), symbols.len());
+        // The block of which little is lacking is ready after twice as many symbols.
+        let last = repair.iter().rposition(|(_, id, _)| *id == block(2)).unwrap();
+        assert!(last <= 22, "{last}");
+        assert!(sender.is_sent());
+    }
+}
