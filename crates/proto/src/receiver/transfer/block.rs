@@ -95,10 +95,14 @@ enum State {
         lost: Vec<Esi>,
         /// Source symbols of the plan that have arrived since it was made, ascending.
         arrived: Vec<Esi>,
+        /// Repair symbols that were placed and that the plan does not read.
+        unread: Vec<Esi>,
     },
     Recovering {
         /// As in `Solved`.
         lost: Vec<Esi>,
+        /// As in `Solved`.
+        unread: Vec<Esi>,
     },
     /// The hash was wrong. More symbols are collected, or the block waits to be searched.
     Suspect(Box<Suspects>),

@@ -14,7 +14,7 @@ impl Block {
     pub(in crate::receiver::transfer) fn on_corrupt(&mut self) -> Sequel {
         self.corruptions.count(1);
         self.is_deferred = false;
-        let State::Recovering { lost } = &self.state else { return Sequel::Collects };
+        let State::Recovering { lost, .. } = &self.state else { return Sequel::Collects };
         let mut suspects = Suspects::new(self.source_symbols, lost, self.repair.symbols());
         let limits = self.search_limits();
         let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
