@@ -343,6 +343,45 @@ fn strangers_that_repeat_the_public_head_and_manifest_keep_no_place_from_the_sen
     }
 }
 
+/// An attacker hears the sender's first head, and repeats it from more addresses than the table has
+/// places, between each of the sender's packets and the next. Its addresses also show objects that
+/// the session does not have.
+#[test]
+fn later_sessions_that_repeat_the_head_do_not_displace_the_senders() {
+    let content = many_blocks(1);
+    let count = |strangers: u8, with_symbols: bool| {
+        let (mut honest, mut head, mut next) = (0, None, 0_u32);
+        let receiver = run_among(&content, 1, |_, datagram| {
+            honest += 1;
+            let heard = head.clone();
+            head.get_or_insert_with(|| datagram.to_vec());
+            let Some(heard) = heard else { return Vec::new() };
+            let packets = |stranger: u8| {
+                next += 1;
+                let from = IpAddr::V4(Ipv4Addr::new(9, 0, 0, (next % 250) as u8));
+                let mut symbol = Vec::new();
+                let fields = HeaderFields { codepoint: 6, ..HeaderFields::new(TSI, Some(Toi(99))) };
+                fields.emit(&mut symbol);
+                emit_payload_id(EncodingId::RAPTORQ, Sbn(0), Esi(next), &mut symbol);
+                symbol.extend([7; 64]);
+                let packets = [(from, heard.clone()), (from, symbol)];
+                packets.into_iter().take(1 + usize::from(with_symbols && stranger % 2 == 0))
+            };
+            (0..strangers).flat_map(packets).collect()
+        });
+        assert_eq!(receiver.endpoint.stats().corrupt_blocks, 0);
+        honest
+    };
+    let alone = count(0, false);
+    for strangers in [16, 64, 250] {
+        for with_symbols in [false, true] {
+            let among = count(strangers, with_symbols);
+            println!("{strangers} strangers, symbols {with_symbols}: {among}, {alone} alone");
+            assert!(among * 100 <= alone * 101, "{strangers}: {among}, {alone} alone");
+        }
+    }
+}
+
 /// Heads with the bytes that receivers compare, which no key has signed: each is another one.
 #[test]
 fn junk_heads_use_up_no_checks_of_the_senders_head() {

@@ -60,7 +60,6 @@ fn receiver(content: &Content) -> ReceiverDriver {
     let mut config = receiver_config();
     config.expectation.manifest = Some(content.hash());
     let mut receiver = ReceiverDriver::new(config, 0.0, 1);
-    receiver.endpoint.track_source_symbols();
     receiver.timeout(Instant::ZERO);
     receiver
 }

@@ -4,7 +4,7 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_fec::Progress;
+use fontana_fec::{EncodingId, Progress};
 use fontana_proto::{
     Acceptance, DecodePolicy, Endpoint, Expectation, Instant, ReceiveDone, ReceiveJob,
     ReceiverEvent, Rejection, SendMode, SenderEvent, TransmissionSchedule, Verified,
@@ -503,6 +503,53 @@ fn a_kept_symbol_that_is_not_what_it_was_costs_one_block_and_no_byte() {
     run(&mut [start(&content, &Setup { seed: 5, ..Setup::default() })], &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
     assert_eq!(receivers[0].endpoint.stats().corrupt_blocks, 1);
+}
+
+/// What is saved of a block still includes the symbols that were found to be wrong. The next run
+/// finds them again, without another symbol.
+#[test]
+fn a_run_that_ends_when_wrong_symbols_were_dropped_is_resumed_without_another_symbol() {
+    const K: u32 = 200;
+    let content = Content::new(&[(64 * K as usize, 1)], 12);
+    let mut driver = start(&content, &Setup::default());
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 0);
+    let is_dropped = |receiver: &ReceiverDriver| {
+        let dropped = |e: &ReceiverEvent| matches!(e, ReceiverEvent::SymbolsDropped { .. });
+        receiver.events.iter().any(dropped)
+    };
+    let mut now = Instant::ZERO;
+    receiver.timeout(now);
+    while !is_dropped(&receiver) {
+        for mut datagram in driver.poll(now) {
+            let packet = Packet::parse(&datagram).unwrap();
+            let is_content = packet.header.toi.is_some_and(Toi::is_content);
+            let esi = packet.payload(EncodingId::RAPTORQ).unwrap().map(|payload| payload.esi.0);
+            // Source symbols and a repair symbol, with errors that do not depend on each other.
+            if let Some(esi @ (7 | 150 | 201)) = esi.filter(|_| is_content) {
+                let at = datagram.len() - 1 - esi as usize % 60;
+                datagram[at] ^= 1 + esi as u8;
+            }
+            let corrupt = |e: &ReceiverEvent| matches!(e, ReceiverEvent::BlockCorrupt { .. });
+            receiver.runner.solver_is_slow = receiver.events.iter().any(corrupt);
+            receiver.hear(now, source(1), &datagram);
+            if is_dropped(&receiver) {
+                break;
+            }
+        }
+        now = now + Duration::from_millis(1);
+        assert!(now < Instant::ZERO + Duration::from_secs(5), "{:?}", receiver.events);
+    }
+    assert_eq!(receiver.runner.put_aside.len(), 1, "the block waits to be solved again");
+    let mut next = receiver.restarted(receiver_config(), 1);
+    next.timeout(now);
+    let mut again = start(&content, &Setup::default());
+    for datagram in (0..300).flat_map(|ms| again.poll(Instant::ZERO + Duration::from_millis(ms))) {
+        if Packet::parse(&datagram).unwrap().header.toi.is_some_and(|toi| !toi.is_content()) {
+            next.hear(now, source(1), &datagram);
+        }
+    }
+    assert!(next.complete_at.is_some() && next.has(&content), "{:?}", next.events);
+    assert!(is_dropped(&next) && next.endpoint.stats().fresh == 0);
 }
 
 #[test]

@@ -102,10 +102,7 @@ pub(super) fn run(
         trust,
     } = reception;
     let manifest_limits = limits.manifest;
-    let mut receiver = receiver(&options, &directory, limits);
-    if trust.is_some() {
-        receiver.track_source_symbols();
-    }
+    let receiver = receiver(&options, &directory, limits);
     let reporting = ReportStage::new(&options)?;
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =

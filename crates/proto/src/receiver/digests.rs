@@ -14,6 +14,11 @@
 //! Symbols that were taken before are handled as without digests: the block's hash shows that one
 //! is wrong, and [`Locator`](fontana_fec::Locator) which.
 //!
+//! **Further senders.** A sender is judged by its own lists: as long as [`LEAST_LISTS`] of it have
+//! not come, [`PATIENCE`] symbols that are not announced are taken. It began a moment ago, or the
+//! receiver has its key since then. Any host can repeat a head that certifies a key whose owner
+//! sends no lists. So the patience is counted by key, for [`MAX_SENDERS`] keys in a reception.
+//!
 //! **Lost lists.** Each list is sent twice. A receiver that loses both copies sees up to 96
 //! symbols in a row that are not announced. It knows from the numbers of the lists around it that
 //! one is missing, and then counts only the first symbol of a row as evidence. Forged symbols come
@@ -45,6 +50,10 @@ const ALARM_SYMBOLS: u32 = 1 << 14;
 /// among them, because copies of two lists alternate.
 const LEAST_LISTS: u32 = 4;
 
+/// Symbols of a sender that are taken before its lists have come: those of two lists. The next list
+/// that is sent after the head is that of the next symbols, or one copy of it is lost.
+const PATIENCE: u32 = 2 * DigestList::MAX_DIGESTS as u32;
+
 /// Senders whose lists are held: [`ReceiverLimits`](super::config::ReceiverLimits) allow 16
 /// sessions, of which attackers may have repeated some. Each takes 600 kB at most.
 const MAX_SENDERS: usize = 8;
@@ -53,6 +62,8 @@ const MAX_SENDERS: usize = 8;
 #[derive(Debug)]
 pub(super) struct SymbolDigests {
     senders: Vec<AnnouncedSymbols>,
+    /// Senders whose lists have not come.
+    awaited: Vec<AwaitedSender>,
     checks: CheckBudget,
     sampling: SplitMix64,
     /// Symbols to check, whatever the sample.
@@ -61,6 +72,14 @@ pub(super) struct SymbolDigests {
     /// Symbols for which only announced ones are taken.
     alarm: u32,
     was_announced: bool,
+}
+
+/// A sender whose lists have not come.
+#[derive(Debug)]
+struct AwaitedSender {
+    signer: DigestSigner,
+    /// Symbols that were taken although they are not announced.
+    taken: u32,
 }
 
 /// What a list was good for.
@@ -80,6 +99,7 @@ impl Default for SymbolDigests {
     fn default() -> Self {
         Self {
             senders: Vec::new(),
+            awaited: Vec::new(),
             checks: CheckBudget::default(),
             sampling: SplitMix64::new(0, 0),
             close_look: 0,
@@ -135,24 +155,33 @@ impl SymbolDigests {
         self.alarm > 0
     }
 
-    /// Whether to take a symbol that arrives from a sender of lists. `digest` computes its digest.
+    /// Whether to take a symbol of a session whose heads certify the keys of these `signers`.
+    /// `digest` computes its digest.
     #[inline]
-    pub(super) fn admits(&mut self, digest: impl FnOnce() -> SymbolDigest) -> bool {
+    pub(super) fn admits(
+        &mut self,
+        signers: &[DigestSigner],
+        digest: impl FnOnce() -> SymbolDigest,
+    ) -> bool {
         if self.senders.is_empty() {
             return true;
         }
         if self.alarm == 0 && self.close_look == 0 && self.sampling.below(SAMPLE) != 0 {
             return true;
         }
-        self.judge(digest())
+        self.judge(signers, digest())
     }
 
-    fn judge(&mut self, digest: SymbolDigest) -> bool {
+    fn judge(&mut self, signers: &[DigestSigner], digest: SymbolDigest) -> bool {
         let lists = self.senders.iter().map(|sender| sender.lists).max().unwrap_or(0);
         if lists < LEAST_LISTS {
             return true;
         }
         let is_announced = self.is_announced(digest);
+        if !is_announced && self.awaits_lists(signers) {
+            self.close_look = CLOSE_LOOK;
+            return true;
+        }
         self.close_look = self.close_look.saturating_sub(1);
         self.alarm = self.alarm.saturating_sub(1);
         if is_announced {
@@ -166,6 +195,27 @@ impl SymbolDigests {
         }
         self.was_announced = is_announced;
         is_announced || self.alarm == 0
+    }
+
+    /// Whether a symbol that is not announced is taken because the lists of its sender have not
+    /// come. Counts it if so.
+    fn awaits_lists(&mut self, signers: &[DigestSigner]) -> bool {
+        let is_judged = |sender: &AnnouncedSymbols| {
+            sender.lists >= LEAST_LISTS && signers.contains(&sender.signer)
+        };
+        let Some(&signer) = signers.last() else { return false };
+        if self.senders.iter().any(is_judged) {
+            return false;
+        }
+        if let Some(known) = self.awaited.iter_mut().find(|awaited| awaited.signer == signer) {
+            known.taken = known.taken.saturating_add(1);
+            return known.taken <= PATIENCE;
+        }
+        let has_room = self.awaited.len() < MAX_SENDERS;
+        if has_room {
+            self.awaited.push(AwaitedSender { signer, taken: 1 });
+        }
+        has_room
     }
 
     /// Whether a sender has announced a symbol.

@@ -22,12 +22,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Receiver {
-    /// Lets the receiver remember which source symbols of each block are in their places:
-    /// [`missing_source`](Self::missing_source) needs it. To be called before anything is received.
-    pub fn track_source_symbols(&mut self) {
-        self.reception.transfer.track_source_symbols();
-    }
-
     /// Accepts content by its manifest, as if a session had announced it. The driver has checked
     /// that `hash` is the manifest's. `from`: where it comes from, for the event. From here on,
     /// sessions are checked for this hash, and not for a signature.

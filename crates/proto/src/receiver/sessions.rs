@@ -2,6 +2,7 @@
 
 use super::digests::DigestSigner;
 use super::sources::SourceId;
+use crate::counter::Counter;
 use crate::endpoint::SessionKey;
 use crate::sequence::SequenceTracker;
 use crate::time::Instant;
@@ -18,10 +19,15 @@ pub(super) use heads::{Candidates, HeadState, Metadata};
 pub(super) use tables::TableCollector;
 
 /// Sessions that may stay in a full table although they have only repeated a head, which is public.
-/// A mirror that has just started is one of them until its first symbol is placed.
+/// A sender that has just started is one of them until its first symbol is placed.
 const MAX_REPEATERS: usize = 4;
+/// Sessions that stay in a full table for [`KEPT_FOR`] from their first head on: the first ones, a
+/// quarter of the table at most. So no rate at which others repeat the head of a sender displaces
+/// it before its first symbol is placed. Others take the places of each other, the latest first:
+/// those that were there before the sender do not keep it out.
+const MAX_NEW: usize = 4;
 /// Time for which a session that carries wanted content keeps its place in a full table, from its
-/// first packet and from each symbol of use. Longer than a sender pauses.
+/// first head and from each symbol of use. Longer than a sender pauses.
 const KEPT_FOR: Duration = Duration::from_secs(2);
 
 /// Content of a session. Sessions of equal content add up.
@@ -73,6 +79,8 @@ pub(super) struct SessionCounters {
 #[derive(Debug)]
 pub(super) struct SessionState {
     pub(super) key: SessionKey,
+    /// Its number in the order in which sessions were added.
+    number: u64,
     pub(super) standing: Standing,
     /// It was last refused because its version is not newer than expected.
     pub(super) is_old_version: bool,
@@ -88,6 +96,8 @@ pub(super) struct SessionState {
     pub(super) counters: SessionCounters,
     pub(super) first_received: Instant,
     pub(super) last_received: Instant,
+    /// Time of the first head that was taken.
+    head_since: Option<Instant>,
     /// Time of the last symbol of use: of a manifest before content is accepted, then of content.
     pub(super) useful_at: Option<Instant>,
     /// The source of the last symbol of content.
@@ -114,9 +124,10 @@ enum Removal {
 }
 
 impl SessionState {
-    fn new(now: Instant, key: SessionKey, announced: Announced) -> Self {
+    fn new(now: Instant, key: SessionKey, number: u64, announced: Announced) -> Self {
         Self {
             key,
+            number,
             standing: Standing::Unknown,
             is_old_version: false,
             content: None,
@@ -127,6 +138,7 @@ impl SessionState {
             counters: SessionCounters::default(),
             first_received: now,
             last_received: now,
+            head_since: None,
             useful_at: None,
             symbols_from: None,
         }
@@ -142,7 +154,15 @@ impl SessionState {
         self.content.is_some() && self.standing != Standing::Refused && !self.has_contributed()
     }
 
-    /// Why it may leave a full table. `None`: it may not.
+    /// Its place among the sessions that may be senders that have just started, if it is one.
+    /// Several heads may arrive at the same time.
+    fn rank_if_new(&self, now: Instant) -> Option<(Instant, u64)> {
+        let is_useful = self.standing == Standing::Accepted && self.useful_at.is_some();
+        let since = self.head_since.filter(|_| self.standing != Standing::Refused && !is_useful)?;
+        (now.saturating_since(since) < KEPT_FOR).then_some((since, self.number))
+    }
+
+    /// Why it may leave a full table, if it is not one of the first new ones. `None`: it may not.
     fn removal(&self, now: Instant, too_many_repeaters: bool, is_doubted: bool) -> Option<Removal> {
         if too_many_repeaters && self.is_repeater() {
             return Some(Removal::Repeater(self.first_received));
@@ -195,6 +215,7 @@ impl SessionState {
         max_metadata_bytes: u64,
     ) {
         let Announced::Head(state) = &mut self.announced else { return };
+        self.head_since.get_or_insert(now);
         self.content = Some(match signer {
             None => ContentId::Manifest(head.manifest.hash),
             Some(signer) => ContentId::Stream(signer, head.instance),
@@ -262,6 +283,8 @@ pub(super) struct Sessions {
     states: Vec<SessionState>,
     /// The session that was found last.
     last: usize,
+    /// Sessions that were added so far.
+    added: u64,
 }
 
 /// The place of a session among [`Sessions`], until one is inserted or removed.
@@ -293,7 +316,8 @@ impl Sessions {
         announced: Announced,
     ) -> SessionIndex {
         let at = self.position(key).unwrap_or_else(|at| {
-            self.states.insert(at, SessionState::new(now, key, announced));
+            self.added.count(1);
+            self.states.insert(at, SessionState::new(now, key, self.added, announced));
             at
         });
         self.last = at;
@@ -305,8 +329,18 @@ impl Sessions {
         self.states.iter().any(|state| state.key.source == source)
     }
 
-    /// Removes the session that matters least. `None` if each of them has brought a symbol of use
-    /// within [`KEPT_FOR`], from a source that is not doubted.
+    /// The sessions that keep their places because they are the first new ones.
+    fn first_new(&self, now: Instant) -> Vec<usize> {
+        let states = self.states.iter().enumerate();
+        let mut new: Vec<_> =
+            states.filter_map(|(at, state)| Some((state.rank_if_new(now)?, at))).collect();
+        new.sort_unstable();
+        new.truncate(MAX_NEW.min(self.states.len() / 4));
+        new.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Removes the session that matters least. `None` if each of them is one of the first new ones,
+    /// or has brought a symbol of use within [`KEPT_FOR`], from a source that is not doubted.
     pub(super) fn remove_least(
         &mut self,
         now: Instant,
@@ -315,8 +349,9 @@ impl Sessions {
         let repeaters = self.states.iter().filter(|state| state.is_repeater()).count();
         let removal =
             |state: &SessionState| state.removal(now, repeaters > MAX_REPEATERS, is_doubted(state));
-        let candidates = self.states.iter().enumerate();
-        let candidates = candidates.filter_map(|(at, state)| Some((removal(state)?, at)));
+        let first_new = self.first_new(now);
+        let others = self.states.iter().enumerate().filter(|(at, _)| !first_new.contains(at));
+        let candidates = others.filter_map(|(at, state)| Some((removal(state)?, at)));
         let (_, at) = candidates.min()?;
         Some(self.states.remove(at))
     }

@@ -35,7 +35,7 @@ struct Record {
     address: SocketAddr,
     /// Symbols that were received.
     received: u64,
-    /// Symbols in verified blocks.
+    /// Symbols of verified blocks that these were recovered from.
     right: u64,
     /// Symbols that a search has found to be wrong.
     wrong: u64,
@@ -145,7 +145,7 @@ impl Sources {
         self.record(id).is_some_and(Record::is_doubted)
     }
 
-    /// A block with symbols of these sources is verified.
+    /// A block is verified that was recovered from so many symbols of these sources.
     pub(super) fn on_verified(&mut self, counts: &BTreeMap<SourceId, u32>) {
         for record in &mut self.records {
             record.doubted_for.discount(1);

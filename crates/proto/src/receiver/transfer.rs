@@ -59,8 +59,6 @@ pub(super) struct Transfer {
     usable: Option<BlockId>,
     /// Blocks that take only pulled symbols.
     reserved: BTreeSet<BlockId>,
-    /// Whether blocks remember which source symbols they have.
-    tracks_source: bool,
     source_symbols: u64,
     symbols_wanted: u64,
     /// Sum of [`Object::missing`].
@@ -155,7 +153,6 @@ impl Transfer {
             sources: Sources::default(),
             usable: None,
             reserved: BTreeSet::new(),
-            tracks_source: false,
             source_symbols: 0,
             symbols_wanted: 0,
             missing: 0,
@@ -216,7 +213,6 @@ impl Transfer {
             .map(|sbn| {
                 let k = layout.source_symbols(sbn).unwrap_or(0);
                 let block = Block::new(BlockId { toi, sbn }, scheme, k, Arc::clone(&self.plans));
-                let block = if self.tracks_source { block.tracking_source() } else { block };
                 if self.policy == DecodePolicy::Deferred { block.deferred() } else { block }
             })
             .collect();

@@ -60,7 +60,6 @@ impl Reception {
         };
         let mut receiver =
             Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()));
-        receiver.track_source_symbols();
         let from = SessionKey { source: IpAddr::V4(Ipv4Addr::LOCALHOST), tsi: Tsi(0) };
         receiver.accept_manifest(from, hash, &Arc::new(manifest.clone())).unwrap();
         let (mut pull, mut states, mut orders) = (Pull::new(), Vec::new(), Vec::new());

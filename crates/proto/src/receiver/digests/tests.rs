@@ -104,14 +104,14 @@ fn the_last_groups_of_the_last_senders_are_held() {
 fn eight_symbols_that_are_not_announced_raise_the_alarm() {
     let mut digests = receiver(64);
     for number in 0..7 {
-        assert!(digests.admits(|| digest(1_000_000 + number)), "{number}");
-        assert!(digests.admits(|| digest(number)));
+        assert!(digests.admits(&[signer(1)], || digest(1_000_000 + number)), "{number}");
+        assert!(digests.admits(&[signer(1)], || digest(number)));
     }
     // Each announced one has refuted a sixteenth of one.
-    assert!(digests.admits(|| digest(2_000_000)) && !digests.takes_announced_only());
-    assert!(!digests.admits(|| digest(2_000_001)) && digests.takes_announced_only());
+    assert!(digests.admits(&[signer(1)], || digest(2_000_000)) && !digests.takes_announced_only());
+    assert!(!digests.admits(&[signer(1)], || digest(2_000_001)) && digests.takes_announced_only());
     for number in 0..ALARM_SYMBOLS {
-        assert!(digests.admits(|| digest(number % 6_144)), "{number}");
+        assert!(digests.admits(&[signer(1)], || digest(number % 6_144)), "{number}");
     }
     assert!(!digests.takes_announced_only());
 }
@@ -125,15 +125,53 @@ fn a_row_of_symbols_whose_list_is_missing_is_evidence_once() {
         }
     }
     for number in 0..3_000 {
-        assert!(digests.admits(|| digest(number)), "{number}");
+        assert!(digests.admits(&[signer(1)], || digest(number)), "{number}");
     }
     assert!(!digests.takes_announced_only());
     // Between them they are evidence nevertheless.
     let mut forged = 10_000_000;
     while !digests.takes_announced_only() && forged < 10_000_100 {
         forged += 1;
-        digests.admits(|| digest(forged));
-        digests.admits(|| digest(0));
+        digests.admits(&[signer(1)], || digest(forged));
+        digests.admits(&[signer(1)], || digest(0));
+    }
+    assert!(digests.takes_announced_only());
+}
+
+/// A mirror begins, or its head has just arrived: its lists are those of later symbols.
+#[test]
+fn a_further_sender_is_judged_when_its_lists_have_come() {
+    let mut digests = receiver(64);
+    let of_mirror = |number| digest(1_000_000 + number);
+    for number in 0..PATIENCE {
+        assert!(digests.admits(&[signer(2)], || of_mirror(number)), "{number}");
+        assert!(digests.admits(&[signer(1)], || digest(number)));
+    }
+    assert!(!digests.takes_announced_only() && digests.evidence == 0);
+    for (at, list) in group(2, 0).iter().enumerate().take(LEAST_LISTS as usize) {
+        assert_eq!(digests.on_list(Instant::ZERO, &[signer(2)], list), ListFate::Proven, "{at}");
+    }
+    let taken = (0..100).filter(|&number| digests.admits(&[signer(2)], || of_mirror(number)));
+    assert!(taken.count() < 10 && digests.takes_announced_only());
+}
+
+/// An attacker repeats heads of earlier runs, whose lists nobody sends.
+#[test]
+fn patience_with_senders_that_send_no_lists_ends() {
+    let mut digests = receiver(64);
+    let mut taken = 0;
+    for run in 2..100 {
+        for number in 0..2 * PATIENCE {
+            let forged = || digest(1_000_000 + number);
+            taken += u32::from(digests.admits(&[signer(run)], forged));
+        }
+    }
+    let first = MAX_SENDERS as u32 * PATIENCE;
+    assert!((first..first + 16).contains(&taken), "{taken}");
+    // The session of a sender whose lists have come is judged, whatever else it certifies.
+    let mut digests = receiver(64);
+    for number in 0..100 {
+        digests.admits(&[signer(1), signer(2)], || digest(1_000_000 + number));
     }
     assert!(digests.takes_announced_only());
 }
@@ -142,7 +180,7 @@ fn a_row_of_symbols_whose_list_is_missing_is_evidence_once() {
 fn few_lists_judge_nothing() {
     let mut digests = receiver(LEAST_LISTS as usize - 1);
     for number in 0..10_000 {
-        assert!(digests.admits(|| digest(1_000_000 + number)));
+        assert!(digests.admits(&[signer(1)], || digest(1_000_000 + number)));
     }
     assert!(!digests.takes_announced_only());
 }
@@ -152,7 +190,7 @@ fn one_symbol_in_sixteen_is_checked_in_peace() {
     let mut digests = receiver(64);
     let mut checked = 0;
     for number in 0..40_000 {
-        digests.admits(|| {
+        digests.admits(&[signer(1)], || {
             checked += 1;
             digest(number % 6_144)
         });

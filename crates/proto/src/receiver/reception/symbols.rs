@@ -26,7 +26,8 @@ impl Reception {
             return;
         }
         let digest = || SymbolDigest::of(block.toi, block.sbn, esi, symbol);
-        if !session.digest_signers.is_empty() && !self.digests.admits(digest) {
+        let signers = &session.digest_signers;
+        if !signers.is_empty() && !self.digests.admits(signers, digest) {
             stats.unannounced.count(u64::from(self.phase == Phase::Listening));
             return;
         }

@@ -7,12 +7,12 @@ use crate::counter::Counter;
 use crate::endpoint::BlockId;
 use crate::job::SavedBlock;
 use crate::placed::SymbolPlace;
-use crate::pull::RangeSet;
 use crate::receiver::sources::{Origins, SourceId};
 use crate::receiver::suspicion::{SearchRecord, Suspects};
 use fontana_fec::{
     BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Novelty, PlanCache, Work,
 };
+use in_place::PlacedSource;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ pub(super) struct Block {
     copies: Option<Box<ReceivedCopies>>,
     /// A block with enough symbols waits to be solved ([`DecodePolicy::Deferred`]).
     is_deferred: bool,
-    /// Source symbols in their places; `None` if that need not be known.
-    in_place: Option<RangeSet>,
+    /// Source symbols in their places. Those that were found to be wrong are not among them.
+    in_place: PlacedSource,
 }
 
 /// Properties of the code, cached because every symbol asks for them.
@@ -95,10 +95,14 @@ enum State {
         lost: Vec<Esi>,
         /// Source symbols of the plan that have arrived since it was made, ascending.
         arrived: Vec<Esi>,
+        /// Repair symbols that were placed and that the plan does not read.
+        unread: Vec<Esi>,
     },
     Recovering {
         /// As in `Solved`.
         lost: Vec<Esi>,
+        /// As in `Solved`.
+        unread: Vec<Esi>,
     },
     /// The hash was wrong. More symbols are collected, or the block waits to be searched.
     Suspect(Box<Suspects>),
@@ -220,7 +224,7 @@ impl Block {
             uses_doubted: false,
             copies: None,
             is_deferred: false,
-            in_place: None,
+            in_place: PlacedSource::default(),
         }
     }
 
@@ -285,7 +289,7 @@ impl Block {
         let in_place = saved.in_place.iter().copied().filter(|esi| esi.0 < k);
         for esi in all.chain(in_place) {
             self.fresh.count(u32::from(decoder.push(esi) == Ok(Novelty::Fresh)));
-            self.note_in_place(esi);
+            self.in_place.insert(esi);
         }
         // A wrong symbol was dropped from its slot: the slot has the symbol that came last.
         let placed = || saved.repair.iter().filter(|&&(_, slot)| slot < slots);
@@ -354,7 +358,8 @@ impl Block {
                 Err(_) => return (Taken::Invalid, None),
             },
             State::Solving { meanwhile } => {
-                if meanwhile.iter().any(|symbol| symbol.esi == esi) {
+                // A forged copy would replace the symbol that the plan reads.
+                if self.in_place.contains(esi) || meanwhile.iter().any(|symbol| symbol.esi == esi) {
                     return (Taken::Duplicate, None);
                 }
             }
@@ -371,7 +376,7 @@ impl Block {
         let to = if is_repair {
             SymbolPlace::RepairSlot(self.repair.place(esi))
         } else {
-            self.note_in_place(esi);
+            self.in_place.insert(esi);
             SymbolPlace::InPlace
         };
         match &mut self.state {
@@ -470,7 +475,7 @@ impl Block {
         self.origins = Origins::default();
         self.copies = None;
         (self.waiting, self.left_out) = (BTreeMap::new(), BTreeMap::new());
-        self.in_place = None;
+        self.in_place = PlacedSource::default();
     }
 
     /// The block is not wanted any more: it uses no memory, and the answers to jobs that are under
@@ -480,6 +485,7 @@ impl Block {
             self.state = State::Untouched;
             self.repair.clear();
             self.copies = None;
+            self.in_place = PlacedSource::default();
         }
     }
 }

@@ -12,11 +12,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 impl Transfer {
-    /// Lets blocks that are inserted from now on remember which source symbols they have.
-    pub(in crate::receiver) fn track_source_symbols(&mut self) {
-        self.tracks_source = true;
-    }
-
     /// Whether only pulled symbols of the block are of use.
     #[inline]
     pub(in crate::receiver) fn is_reserved(&self, block: BlockId) -> bool {

@@ -107,8 +107,8 @@ impl Transfer {
             None => true,
             Some(hashes) => hashes.get(id.sbn.0 as usize) == Some(&hash),
         });
-        let counts = self.block(id).map(|block| block.symbols_by_source()).unwrap_or_default();
         if right {
+            let counts = self.block(id).map(|block| block.proven_by_source()).unwrap_or_default();
             self.sources.on_verified(&counts);
             self.holding.remove(&id);
             let outcome = BlockOutcome::Verified;
@@ -122,6 +122,7 @@ impl Transfer {
             });
             return false;
         }
+        let counts = self.block(id).map(|block| block.symbols_by_source()).unwrap_or_default();
         self.sources.on_corrupt(&counts);
         let sequel = self.change_block(id, Block::on_corrupt);
         let times = self.block(id).map_or(0, |block| block.corruptions());

@@ -1,8 +1,8 @@
 //! A block whose hash was wrong: its wrong symbols are found and dropped, or it begins again.
 
+use super::in_place::PlacedSource;
 use super::{Block, Collecting, MAX_WAITING_SOURCES, Sequel, State};
 use crate::counter::Counter;
-use crate::pull::RangeSet;
 use crate::receiver::sources::{Origins, SourceId};
 use crate::receiver::suspicion::{Conclusion, SearchLimits, Suspects};
 use crate::receiver::transfer::copies::ReceivedCopies;
@@ -14,7 +14,7 @@ impl Block {
     pub(in crate::receiver::transfer) fn on_corrupt(&mut self) -> Sequel {
         self.corruptions.count(1);
         self.is_deferred = false;
-        let State::Recovering { lost } = &self.state else { return Sequel::Collects };
+        let State::Recovering { lost, .. } = &self.state else { return Sequel::Collects };
         let mut suspects = Suspects::new(self.source_symbols, lost, self.repair.symbols());
         let limits = self.search_limits();
         let Some(limits) = limits.filter(|_| !self.search.is_exhausted()) else {
@@ -89,9 +89,7 @@ impl Block {
             copies.forget(wrong);
         }
         self.repair.remove(wrong);
-        if let Some(in_place) = &mut self.in_place {
-            wrong.iter().for_each(|esi| in_place.remove(esi.0.into()..u64::from(esi.0) + 1));
-        }
+        wrong.iter().for_each(|&esi| self.in_place.remove(esi));
         for esi in others.esis() {
             // Symbols that the decoder has no use for stay in their slots.
             let _ = decoder.push(esi);
@@ -165,7 +163,7 @@ impl Block {
         (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
         self.state = State::Untouched;
         self.repair.clear();
-        self.in_place = self.in_place.as_ref().map(|_| RangeSet::default());
+        self.in_place = PlacedSource::default();
         self.search.on_restart();
         let has_few = !self.facts.is_rateless;
         self.copies = has_few.then(|| Box::new(ReceivedCopies::new(self.source_symbols)));

@@ -71,7 +71,9 @@ impl Block {
                 let arrived = self.settle_meanwhile(&meanwhile, &plan);
                 let mut lost = plan.lost().to_vec();
                 lost.retain(|esi| arrived.binary_search(esi).is_err());
-                self.state = State::Solved { decoder, lost, arrived };
+                let is_unread = |esi: &Esi| plan.inputs().binary_search(esi).is_err();
+                let unread = self.repair.symbols().filter(is_unread).collect();
+                self.state = State::Solved { decoder, lost, arrived, unread };
                 return Some(plan);
             }
             Progress::Wanting(_) => {}
@@ -135,8 +137,8 @@ impl Block {
         expected: Option<Hash>,
     ) -> Option<ReceiveJob> {
         match std::mem::replace(&mut self.state, State::Untouched) {
-            State::Solved { decoder, lost, arrived } => {
-                self.state = State::Recovering { lost };
+            State::Solved { decoder, lost, arrived, unread } => {
+                self.state = State::Recovering { lost, unread };
                 let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
                 let repair = self.repair.list();
                 Some(ReceiveJob::Recover { block: self.id, recipe, repair, arrived })

@@ -150,6 +150,46 @@ fn a_symbol_that_was_not_placed_is_taken_when_it_arrives_again() {
 }
 
 #[test]
+fn a_repeat_of_a_symbol_does_not_replace_it_while_its_block_is_solved() {
+    let mut block = raptorq(10);
+    (0..9).chain(20..21).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    let mut decoder = begin_solving(&mut block);
+    let forged = block.take(Esi(3), B, &[0xFF; 2], 0);
+    assert!(matches!(forged, (Taken::Duplicate, None)), "{forged:?}");
+    // One that was lost, and its repeat.
+    assert_eq!([9, 9].map(|esi| take(&mut block, esi, B)), [Taken::Fresh, Taken::Duplicate]);
+    let progress = decoder.solve(Work::UNBOUNDED);
+    assert_eq!(block.on_solved(decoder, progress).unwrap().lost(), [Esi(9)]);
+    assert_eq!(block.symbols_by_source(), [(A, 10), (B, 1)].into());
+    // A symbol that was found to be wrong is not in its place.
+    assert!(block.work_on_bytes(None, None).is_some());
+    assert_eq!(block.on_corrupt(), Sequel::Collects);
+    (21..24).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    assert!(matches!(block.work_on_bytes(None, None), Some(ReceiveJob::Locate(_))));
+    let located = Located { wrong: vec![Esi(9)], surplus_left: 3, rank: 1 };
+    assert_eq!(block.on_located(Location::Located(located)), Sequel::Dropped(vec![B]));
+    assert!(!block.in_place.contains(Esi(9)) && block.in_place.contains(Esi(3)));
+}
+
+#[test]
+fn a_verified_block_proves_the_symbols_that_it_was_recovered_from() {
+    for (lost, by_source) in [(1, [(A, 10)].into()), (0, [(A, 9), (B, 1)].into())] {
+        let mut block = raptorq(10);
+        (0..9).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        let last = if lost > 0 { (20, A) } else { (9, B) };
+        assert_eq!(take(&mut block, last.0, last.1), Taken::Fresh);
+        let mut decoder = begin_solving(&mut block);
+        // If a block has all source symbols, no symbol that comes later is of use.
+        let forged = (30..32).filter(|&esi| take(&mut block, esi, B) == Taken::Fresh).count();
+        assert_eq!(forged, 2 * lost);
+        let progress = decoder.solve(Work::UNBOUNDED);
+        let plan = block.on_solved(decoder, progress);
+        assert!(matches!(block.work_on_bytes(plan, None), Some(ReceiveJob::Recover { .. })));
+        assert_eq!(block.proven_by_source(), by_source);
+    }
+}
+
+#[test]
 fn a_source_symbol_that_arrives_while_its_block_is_solved_is_not_recovered() {
     let mut block = raptorq(10);
     (0..7).chain(20..23).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));

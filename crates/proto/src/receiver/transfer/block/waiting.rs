@@ -61,6 +61,21 @@ impl Block {
         counts
     }
 
+    /// The number of symbols of each source that are right if the block's bytes are: without those
+    /// that they were not recovered from.
+    pub(in crate::receiver::transfer) fn proven_by_source(&self) -> BTreeMap<SourceId, u32> {
+        let mut counts = self.symbols_by_source();
+        if let State::Recovering { unread, .. } = &self.state {
+            for &esi in unread {
+                if let Some(count) = counts.get_mut(&self.origins.of(esi)) {
+                    count.discount(1);
+                }
+            }
+        }
+        counts.retain(|_, count| *count > 0);
+        counts
+    }
+
     /// The number of placed symbols of each source.
     pub(in crate::receiver::transfer) fn symbols_by_source(&self) -> BTreeMap<SourceId, u32> {
         self.origins.counts(self.fresh)
