@@ -88,6 +88,35 @@ fn mirrors_alone_complete_the_content_of_the_expected_manifest() {
 }
 
 #[test]
+fn a_receiver_says_what_it_lacks_with_the_surplus_of_the_code() {
+    let (content, now) = (content(), Instant::ZERO);
+    let (mirror, mut receiver) = (Mirror(&content), receiver(&content));
+    let unknown = receiver.endpoint.lacking(9);
+    assert!(unknown.blocks.is_empty() && unknown.may_lack_more, "{unknown:?}");
+    let key = mirror_key();
+    receiver.endpoint.accept_manifest(key, content.hash(), &content.manifest).unwrap();
+    receiver.poll(now);
+    let blocks = mirror.blocks();
+    let k = |block: &BlockId| mirror.object(block.toi).0.source_symbols(block.sbn).unwrap();
+    let symbols = |receiver: &ReceiverDriver| -> Vec<u32> {
+        receiver.endpoint.lacking(9).blocks.iter().map(|need| need.symbols).collect()
+    };
+    // RaptorQ recovers a block of two more than source symbols almost certainly.
+    let mut expected: Vec<u32> = blocks.iter().map(|block| k(block) + 2).collect();
+    assert_eq!(symbols(&receiver), expected);
+    let first = receiver.endpoint.lacking(1);
+    assert!(first.blocks.len() == 1 && first.may_lack_more, "{first:?}");
+    let some = mirror.symbols(blocks[1], 3..k(&blocks[1]));
+    receiver.pull(now, blocks[1], 3, &some);
+    expected[1] = 5;
+    assert_eq!(symbols(&receiver), expected);
+    for block in blocks {
+        mirror.fill(now, &mut receiver, block);
+    }
+    assert!(receiver.endpoint.lacking(9).is_nothing());
+}
+
+#[test]
 fn packets_and_pulled_symbols_fill_the_same_blocks() {
     let content = content();
     let setup = Setup { seed: 8, ..Setup::default() };

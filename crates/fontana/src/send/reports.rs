@@ -203,6 +203,10 @@ impl ReportThread {
                 collected.next_round = now + LAST_ROUNDS;
                 collector.want_round();
             }
+            // And are told at once that they are known.
+            if is_ending && collector.is_listing() {
+                collector.want_call();
+            }
         }
         if let Some(mut call) = collector.poll_roll_call(now, system::unix_ms()) {
             let (receivers, round_trip) = (collector.head_count(), collector.round_trip());
