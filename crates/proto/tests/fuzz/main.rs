@@ -17,6 +17,7 @@ mod report;
 mod sender;
 mod sessions;
 mod stream;
+mod transfer;
 
 use fontana_proto::{Endpoint, Instant, ReceiverConfig};
 use fontana_testing::Script;

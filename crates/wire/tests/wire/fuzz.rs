@@ -11,6 +11,9 @@ use fontana_wire::{
     UnverifiedRollCall, decode_bounded, fti, parse_content_location,
 };
 
+mod structures;
+mod texts;
+
 #[test]
 fn packet() {
     bolero::check!().for_each(|datagram: &[u8]| {

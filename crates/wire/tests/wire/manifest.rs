@@ -47,7 +47,7 @@ pub(crate) const fn hole(length: u64) -> Segment {
 
 /// A tree with small files bundled in object 1, and a large file in objects 2 and 3 with a hole
 /// between.
-fn sample() -> Manifest {
+pub(crate) fn sample() -> Manifest {
     Manifest::new(
         9,
         "a tree",
