@@ -71,7 +71,7 @@ impl Block {
                 let arrived = self.settle_meanwhile(&meanwhile, &plan);
                 let mut lost = plan.lost().to_vec();
                 lost.retain(|esi| arrived.binary_search(esi).is_err());
-                self.state = State::Solved { decoder, lost, arrived };
+                self.state = State::Solved { decoder, plan: None, lost, arrived };
                 return Some(plan);
             }
             Progress::Wanting(_) => {}
@@ -127,6 +127,13 @@ impl Block {
         arrived.into_iter().collect()
     }
 
+    /// Keeps the plan of a block that is solved until it is recovered.
+    pub(in crate::receiver::transfer) fn keep_plan(&mut self, solution: Arc<Plan>) {
+        if let State::Solved { plan, .. } = &mut self.state {
+            *plan = Some(solution);
+        }
+    }
+
     /// The job on the block's bytes that it waits for: it is recovered, with its plan if that was
     /// not dropped, or searched for wrong symbols.
     pub(in crate::receiver::transfer) fn work_on_bytes(
@@ -135,9 +142,9 @@ impl Block {
         expected: Option<Hash>,
     ) -> Option<ReceiveJob> {
         match std::mem::replace(&mut self.state, State::Untouched) {
-            State::Solved { decoder, lost, arrived } => {
+            State::Solved { decoder, plan: kept, lost, arrived } => {
                 self.state = State::Recovering { lost };
-                let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
+                let recipe = plan.or(kept).map_or(Recipe::Decoder(decoder), Recipe::Plan);
                 let repair = self.repair.list();
                 Some(ReceiveJob::Recover { block: self.id, recipe, repair, arrived })
             }
