@@ -73,6 +73,7 @@ pub mod seal;
 mod send;
 mod sender;
 mod session;
+mod shared;
 mod stdin_copy;
 mod stream;
 mod system;

@@ -5,7 +5,7 @@ use crate::failure::StagingError;
 use crate::geometry::GeometryError;
 use crate::passes::column_passes;
 use crate::staged_object::StagedObject;
-use fontana_fec::{Esi, Locator, Plan, Recovered, Sbn, Scratch};
+use fontana_fec::{Esi, Locator, Plan, Recovered, Sbn, Scratch, SymbolSource};
 use fontana_proto::SymbolPlace;
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,6 +62,31 @@ impl<'p> RecoverySteps<'p> {
     pub fn lost(self) -> impl Iterator<Item = (usize, Esi)> {
         let all = self.plan.lost().iter().copied().enumerate();
         all.filter(move |(_, esi)| self.arrived.binary_search(esi).is_err())
+    }
+}
+
+/// The symbols of a block in memory. Those that are in one piece there are lent.
+struct HeldBlock<'b, P, R> {
+    /// The bytes of the block.
+    bytes: &'b [u8],
+    /// The place of a symbol in `bytes`; `None` if it has to be read.
+    in_block: P,
+    read: R,
+}
+
+impl<'b, P, R> SymbolSource<'b> for HeldBlock<'b, P, R>
+where
+    P: Fn(Esi) -> Option<Range<usize>>,
+    R: FnMut(Esi, &mut [u8]) -> Result<(), StagingError>,
+{
+    type Error = StagingError;
+
+    fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), StagingError> {
+        (self.read)(esi, out)
+    }
+
+    fn lend(&self, esi: Esi) -> Option<&'b [u8]> {
+        self.bytes.get((self.in_block)(esi)?)
     }
 }
 
@@ -189,15 +214,20 @@ impl StagedObject {
         // Reading fills all of it.
         block.resize(length, 0);
         self.read_at(range.start, block)?;
+        let columns = 0..self.placement().symbol_size();
+        let used = std::mem::take(scratch);
         let held = |offset: u64, out: &mut [u8]| {
             let start = (offset - range.start) as usize;
             out.copy_from_slice(block.get(start..start + out.len()).unwrap_or_default());
             Ok(())
         };
-        let columns = 0..self.placement().symbol_size();
-        let used = std::mem::take(scratch);
-        let recovered =
-            self.recovered_columns(sbn, steps.plan, columns.clone(), where_is, held, used)?;
+        let in_block = |esi| match where_is(esi) {
+            SymbolPlace::InPlace => self.whole_symbol(sbn, esi),
+            SymbolPlace::RepairSlot(_) => None,
+        };
+        let read = self.symbol_reader(sbn, columns.clone(), &where_is, held)?;
+        let symbols = HeldBlock { bytes: block.as_slice(), in_block, read };
+        let recovered = steps.plan.recover(columns.len(), symbols, used)?;
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
         self.for_each_lost_piece(sbn, steps, columns, &recovered, |offset, part| {
             let start = (offset - range.start) as usize;
@@ -209,6 +239,18 @@ impl StagedObject {
         writer.flush()?;
         *scratch = recovered.into_scratch();
         Ok(())
+    }
+
+    /// The bytes of a source symbol in its block; `None` if they are in several pieces.
+    fn whole_symbol(&self, sbn: Sbn, esi: Esi) -> Option<Range<usize>> {
+        let placement = self.placement();
+        let mut pieces = placement.column_pieces(sbn, esi, 0..placement.symbol_size()).ok()?;
+        let piece = pieces.next().filter(|piece| piece.in_columns.start == 0)?;
+        if pieces.next().is_some() {
+            return None;
+        }
+        let start = (piece.in_object - placement.block_range(sbn).ok()?.start) as usize;
+        Some(start..start + piece.in_columns.len())
     }
 
     fn recover_columns(

@@ -1,10 +1,11 @@
 //! Blocks of files that may grow while they are sent.
 
+use crate::shared::Lock;
 use fontana_fec::Sbn;
 use fontana_store::{Deviations, ObjectSource, SourceError};
 use fontana_wire::{BlockHasher, Hash};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Decides by the hashes of an object's blocks whether files that were written to still contain
 /// what is sent of them, as a log does that only grows.
@@ -14,12 +15,12 @@ pub(crate) struct BlockVerifier {
     source: Arc<ObjectSource>,
     hashes: Arc<[Hash]>,
     /// The states in which a block's files were compared last.
-    verified: Mutex<BTreeMap<Sbn, Deviations>>,
+    verified: Lock<BTreeMap<Sbn, Deviations>>,
 }
 
 impl BlockVerifier {
     pub(super) fn new(source: Arc<ObjectSource>, hashes: Arc<[Hash]>) -> Self {
-        Self { source, hashes, verified: Mutex::default() }
+        Self { source, hashes, verified: Lock::default() }
     }
 
     pub(super) fn source(&self) -> &Arc<ObjectSource> {
@@ -41,7 +42,7 @@ impl BlockVerifier {
         deviations: Option<Deviations>,
     ) -> Result<(), SourceError> {
         let Some(deviations) = deviations else { return Ok(()) };
-        if self.verified().get(&sbn) == Some(&deviations) {
+        if self.verified.lock().get(&sbn) == Some(&deviations) {
             return Ok(());
         }
         let mut hasher = BlockHasher::new();
@@ -49,17 +50,12 @@ impl BlockVerifier {
         if self.hashes.get(sbn.0 as usize) != Some(&hasher.finalize()) {
             return Err(self.source.changed(&deviations));
         }
-        self.verified().insert(sbn, deviations);
+        self.verified.lock().insert(sbn, deviations);
         Ok(())
     }
 
     /// [Verifies](Self::verify) a block in the present state of its files.
     pub(super) fn verify_now(&self, sbn: Sbn) -> Result<(), SourceError> {
         self.verify(sbn, self.source.deviations(sbn)?)
-    }
-
-    fn verified(&self) -> std::sync::MutexGuard<'_, BTreeMap<Sbn, Deviations>> {
-        // Each change is a single insertion.
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,8 @@ use super::hashing::HashedPrefixes;
 use super::object::OpenObject;
 use super::worker::{BytesJob, Recovery, WorkerReport};
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender, TryRecvError};
+use crate::shared::Sender;
+use crossbeam_channel::{Receiver, TryRecvError};
 use fontana_net::ReceivedBatch;
 use fontana_proto::{BlockId, BlockOutcome, Choice, PlacedRun, Scope, Search, SymbolPlace};
 use fontana_store::{Note, StagingError};
@@ -258,7 +259,7 @@ mod tests {
     use crate::receive::staging_root::StagingRoot;
     use crate::receive::target::{Target, TargetReport, TargetSetup};
     use crate::receive::worker::run_on_bytes;
-    use crossbeam_channel::unbounded;
+    use crate::shared::unbounded;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::{Esi, Progress, Work};
     use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};

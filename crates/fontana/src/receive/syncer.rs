@@ -2,7 +2,8 @@
 //! It has a thread of its own, so that no other thread waits for the disk.
 
 use super::worker::WorkerReport;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crate::shared::Sender;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use fontana_proto::Scope;
 use fontana_store::Staging;
 use std::sync::Arc;

@@ -5,7 +5,8 @@ use super::syncer;
 use super::target::{Target, TargetReport};
 use super::worker::{self, Attempt, WorkerReport};
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crate::shared::{Sender, bounded, unbounded};
+use crossbeam_channel::Receiver;
 use fontana_net::thread::{PanicError, catch, spawn_scoped};
 use fontana_proto::{ReceiveJob, SymbolBytes};
 use fontana_store::Staging;
@@ -190,5 +191,61 @@ impl Threads {
         if !self.placer.waiting.is_empty() && self.placer.jobs.len() < PLACER_QUEUE / 2 {
             self.placer.send(session_packets);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive::object::OpenObject;
+    use crate::receive::placer::Placer;
+    use crate::shared::counter::{BATCH, per_gigabyte, uses_during};
+    use fontana_fec::codes::raptorq::RaptorQ;
+    use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+    use fontana_proto::{BlockId, PlacedRun, SymbolPlace};
+    use fontana_store::{
+        Extents, FileAttributes, StagedObject, StagingOptions, TargetDirectory, TargetName,
+    };
+    use fontana_wire::Toi;
+
+    const SYMBOL_SIZE: u16 = 1280;
+    const SYMBOLS: u32 = 6_400;
+
+    /// What a receiver does for each run of symbols that arrive together.
+    #[test]
+    fn a_batch_takes_few_messages_and_locks() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = Arc::new(TargetDirectory::open(directory.path()).unwrap());
+        let staging = Staging::create(target, "test", StagingOptions::default()).unwrap().0;
+        let transfer_length = u64::from(SYMBOLS) * u64::from(SYMBOL_SIZE);
+        let name = TargetName::new(&["file"]).unwrap();
+        let file = staging.add_file(name, transfer_length, FileAttributes::default()).unwrap();
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
+        let layout = Oti { transfer_length, symbol_size: SYMBOL_SIZE, scheme }.layout().unwrap();
+        let extents = Extents::whole_file(file, transfer_length);
+        let staging = Arc::new(staging);
+        let staged = StagedObject::new(Arc::clone(&staging), layout, extents, 100).unwrap();
+        let object = Arc::new(OpenObject::with_journal(staged, Vec::new(), staging));
+
+        let (mut threads, queues) = Threads::queues();
+        let ((bytes_jobs, _bytes_queue), (reports, done)) = (unbounded(), unbounded());
+        let mut placer = Placer::new(bytes_jobs);
+        let firsts = (0..SYMBOLS - BATCH as u32).step_by(BATCH);
+        let batches = firsts.len() as u64;
+        let uses = uses_during(|| {
+            for first in firsts {
+                let block = BlockId { toi: Toi(1), sbn: Sbn(0) };
+                let bytes = SymbolBytes::Saved(vec![7; BATCH * usize::from(SYMBOL_SIZE)]);
+                let (to, count) = (SymbolPlace::InPlace, BATCH as u32);
+                let run = PlacedRun { block, first: Esi(first), count, to, bytes };
+                let job = BlockJob::Place { object: Arc::clone(&object), run, slab: None };
+                threads.hand_to_placer(job, 1);
+                threads.flush(1);
+                placer.work_on(queues.placer.try_recv().unwrap(), &reports);
+            }
+        });
+        assert!(done.is_empty(), "no report for a batch");
+        let (uses, most) = [uses, batches].map(|n| per_gigabyte(n, transfer_length)).into();
+        assert!((1..=most).contains(&uses), "{uses} of {most} for each gigabyte");
     }
 }

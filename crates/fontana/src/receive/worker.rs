@@ -5,7 +5,8 @@
 use super::hashing::HashedPrefix;
 use super::object::OpenObject;
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender};
+use crate::shared::Sender;
+use crossbeam_channel::Receiver;
 use fontana_fec::{Esi, IdDecoder, Location, Progress, Work};
 use fontana_proto::{BlockId, Choice, Recipe, Scope, Search, SymbolPlace};
 use fontana_store::{RecoveryMemory, RecoverySteps};

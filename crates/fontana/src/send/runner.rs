@@ -5,7 +5,8 @@ use super::digests::of_symbols;
 use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender as ChannelSender, select_biased};
+use crate::shared::Sender as ChannelSender;
+use crossbeam_channel::{Receiver, select_biased};
 use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_net::thread::catch;
 use fontana_net::{Bell, PanicError};
@@ -147,15 +148,22 @@ impl Worker {
         }
     }
 
+    /// Encodes a batch. False if no thread waits for it.
+    fn encode(&self, job: EncodeJob) -> bool {
+        let is_wanted = self.finished.send(Ok(job.run(self.bytes))).is_ok();
+        if is_wanted {
+            self.bell.ring();
+        }
+        is_wanted
+    }
+
     fn encode_all(&self) {
         loop {
             select_biased! {
                 recv(self.jobs) -> job => {
-                    let Ok(encoded) = job.map(|job| job.run(self.bytes)) else { return };
-                    if self.finished.send(Ok(encoded)).is_err() {
+                    if !job.is_ok_and(|job| self.encode(job)) {
                         return;
                     }
-                    self.bell.ring();
                 },
                 // Both queues are closed together.
                 recv(self.blocks) -> block => if let Ok(block) = block { block.solve(self.bytes) },
@@ -272,5 +280,66 @@ impl SendRunner {
     /// Whether there are objects, and all were given up.
     pub(super) fn all_failed(&self) -> bool {
         !self.encoders.is_empty() && self.failed.len() == self.encoders.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::counter::{BATCH, per_gigabyte, uses_during};
+    use crate::shared::unbounded;
+    use fontana_fec::codes::raptorq::RaptorQ;
+    use fontana_fec::{FecScheme, Oti};
+    use fontana_net::Alarm;
+    use fontana_store::{Extents, ObjectSource, SourceFiles};
+
+    const SYMBOL_SIZE: u16 = 1280;
+    const SYMBOLS: u32 = 6_400;
+
+    /// What a sender does for each batch, of source symbols and of repair symbols.
+    #[test]
+    fn a_batch_takes_few_messages_and_locks() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let transfer_length = u64::from(SYMBOLS) * u64::from(SYMBOL_SIZE);
+        std::fs::write(&path, vec![7; transfer_length as usize]).unwrap();
+        let mut files = SourceFiles::default();
+        let extents = Extents::whole_file(files.add(&path).unwrap(), transfer_length);
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
+        let layout = Oti { transfer_length, symbol_size: SYMBOL_SIZE, scheme }.layout().unwrap();
+        let source = Arc::new(ObjectSource::new(Arc::new(files), layout, extents).unwrap());
+        let pool = EncoderPool::new(SolvedStore::new(64 << 20));
+        let encoder = ObjectEncoder::new(source, pool.plans, pool.solved);
+        let object = SentObject { encoder: Arc::new(encoder), verifier: None };
+
+        let (toi, sbn) = (Toi(1), Sbn(0));
+        let ((jobs, job_queue), (blocks, block_queue)) = (unbounded(), unbounded());
+        let (finished, encoded) = unbounded();
+        let bell = Alarm::for_this_thread().bell();
+        let worker =
+            Worker { jobs: job_queue, blocks: block_queue, finished, bell, bytes: 64 << 20 };
+        let queues = WorkerQueues { jobs, blocks };
+        let mut runner = SendRunner::new([(toi, object)].into(), queues, 1 << 20, 0);
+        for start in [0, SYMBOLS] {
+            let uses = uses_during(|| {
+                for first in (start..start + SYMBOLS).step_by(BATCH) {
+                    let end = (first + BATCH as u32).min(start + SYMBOLS);
+                    let (batch, block) = (BatchId(first.into()), BlockId { toi, sbn });
+                    let esis = (first..end).map(Esi).collect();
+                    let prepare = SendJob::Prepare { batch, block, esis, header_size: 30 };
+                    for job in [prepare, SendJob::Release { batch }] {
+                        runner.run(Instant::ZERO, job, &DatagramBatch::EMPTY).unwrap();
+                        if let Ok(job) = worker.jobs.try_recv() {
+                            assert!(worker.encode(job));
+                            runner.finish(encoded.try_recv().unwrap().unwrap());
+                        }
+                    }
+                }
+            });
+            // One to a worker, and one back.
+            let most = 2 * per_gigabyte(u64::from(SYMBOLS).div_ceil(BATCH as u64), transfer_length);
+            let uses = per_gigabyte(uses, transfer_length);
+            assert!((1..=most).contains(&uses), "{uses} of {most} for each gigabyte");
+        }
     }
 }

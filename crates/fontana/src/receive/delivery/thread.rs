@@ -6,7 +6,8 @@
 use super::sink::Sink;
 use crate::error::{Error, IoError};
 use crate::receive::object::OpenObject;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crate::shared::{Sender, unbounded};
+use crossbeam_channel::Receiver;
 use fontana_net::thread::{catch, spawn};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::BTreeMap;

@@ -18,7 +18,8 @@ use crate::receive::staging_root::StagingRoot;
 use crate::receive::target::{Target, TargetReport, TargetSetup};
 use crate::receive::threads::{Queues, ReportSenders, Reports, Threads, report_channels};
 use crate::receive::worker::{Attempt, BytesJob, WorkerReport};
-use crossbeam_channel::{Receiver as Queue, Sender as QueueEnd, bounded, unbounded};
+use crate::shared::unbounded;
+use crossbeam_channel::{Receiver as Queue, Sender as QueueEnd, bounded};
 use fontana_proto::{
     BlockId, BlockOutcome, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
     Driver, Ecn, Effect, Endpoint, Instant, ReceiveDone, Receiver, ReceiverConfig, ReceiverEvent,

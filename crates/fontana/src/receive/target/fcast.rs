@@ -14,7 +14,7 @@ use super::slices::{SlicedFile, SlicedFiles};
 use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
 use crate::receive::staging_root::StagingRoot;
-use crossbeam_channel::Sender;
+use crate::shared::Sender;
 use fontana_fec::ObjectLayout;
 use fontana_proto::SessionKey;
 use fontana_store::{Extents, FileAttributes, FileIndex, StagedObject, Staging, TargetName};

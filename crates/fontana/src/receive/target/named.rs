@@ -4,7 +4,7 @@ use super::report::TargetReport;
 use crate::error::Error;
 use crate::event::NamedFile;
 use crate::receive::plan::{EntryAction, PlannedEntry};
-use crossbeam_channel::Sender;
+use crate::shared::Sender;
 use fontana_store::{FileIndex, TargetDirectory, TargetName};
 use fontana_wire::Hash;
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use crate::receive::saved;
 use crate::receive::staging_root::StagingRoot;
 use crate::receive::target::named::Unnamed;
 use crate::receive::target::report::TargetReport;
-use crossbeam_channel::Sender;
+use crate::shared::Sender;
 use fontana_store::{
     Correction, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
 };
@@ -372,7 +372,7 @@ mod tests {
             publisher: None,
             report_files: false,
         };
-        let (reports, _) = crossbeam_channel::unbounded();
+        let (reports, _) = crate::shared::unbounded();
         let mut tree = TreeTarget::new(root, options, None, CancellationToken::new(), reports);
         let opened = tree.open(&manifest).unwrap();
         (tree, opened)
