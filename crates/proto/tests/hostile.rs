@@ -365,7 +365,9 @@ fn later_sessions_that_repeat_the_head_do_not_displace_the_senders() {
                 emit_payload_id(EncodingId::RAPTORQ, Sbn(0), Esi(next), &mut symbol);
                 symbol.extend([7; 64]);
                 let packets = [(from, heard.clone()), (from, symbol)];
-                packets.into_iter().take(1 + usize::from(with_symbols && stranger % 2 == 0))
+                packets
+                    .into_iter()
+                    .take(1 + usize::from(with_symbols && stranger.is_multiple_of(2)))
             };
             (0..strangers).flat_map(packets).collect()
         });

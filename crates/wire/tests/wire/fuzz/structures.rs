@@ -23,7 +23,7 @@ fn control(kind: u8, layers: &[u32], [a, b, c, d]: [u16; 4]) -> Option<Congestio
         2 => CongestionControl::Rlc(Rlc {
             layers: layers()?,
             cycle_milliseconds: a,
-            spacing: if b % 2 == 0 { SyncSpacing::Nested } else { SyncSpacing::Mcl },
+            spacing: if b.is_multiple_of(2) { SyncSpacing::Nested } else { SyncSpacing::Mcl },
             burst_milliseconds: c,
             deaf_milliseconds: d,
         }),
