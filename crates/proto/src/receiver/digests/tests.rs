@@ -155,7 +155,7 @@ fn a_further_sender_is_judged_when_its_lists_have_come() {
     assert!(taken.count() < 10 && digests.takes_announced_only());
 }
 
-/// An attacker repeats heads of earlier runs, whose lists nobody sends.
+/// An attacker repeats heads of earlier runs, whose lists no sender sends.
 #[test]
 fn patience_with_senders_that_send_no_lists_ends() {
     let mut digests = receiver(64);
