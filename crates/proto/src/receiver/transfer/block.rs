@@ -10,8 +10,7 @@ use crate::placed::SymbolPlace;
 use crate::receiver::sources::{Origins, SourceId};
 use crate::receiver::suspicion::{SearchRecord, Suspects};
 use fontana_fec::{
-    BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Novelty, Plan, PlanCache,
-    Work,
+    BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Novelty, PlanCache, Work,
 };
 use in_place::PlacedSource;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,8 +91,6 @@ enum State {
     /// Enough symbols have arrived; the block waits to be recovered.
     Solved {
         decoder: Box<dyn IdDecoder>,
-        /// The decoder's plan, unless it was dropped to bound memory.
-        plan: Option<Arc<Plan>>,
         /// Source symbols that will be recovered, ascending.
         lost: Vec<Esi>,
         /// Source symbols of the plan that have arrived since it was made, ascending.

@@ -13,10 +13,6 @@ use fontana_wire::{Hash, Toi};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Source symbols of the waiting blocks whose plans are kept. A plan of RaptorQ takes 75 to 110
-/// bytes for each, if only a few symbols are lost up to 160: at most 21 MB in all.
-const MOST_SYMBOLS_OF_KEPT_PLANS: u32 = 1 << 17;
-
 impl Transfer {
     /// Reception is complete: deferred blocks are solved.
     pub(in crate::receiver) fn solve_deferred(&mut self, out: &mut VecDeque<ReceiverOutput>) {
@@ -65,23 +61,10 @@ impl Transfer {
         out: &mut VecDeque<ReceiverOutput>,
     ) {
         if self.working >= self.max_recoveries {
-            self.keep_plan(id, plan);
             self.waiting.push_back(id);
         } else if let Some(job) = self.work_on_bytes(id, plan) {
             self.working.count(1);
             out.push_back(ReceiverOutput::Job(job));
-        }
-    }
-
-    /// Keeps the plan of a block that will wait, unless it and those of the blocks before it would
-    /// take too much memory: then it is made again.
-    fn keep_plan(&mut self, id: BlockId, plan: Option<Arc<Plan>>) {
-        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let is_kept = |plan: &Arc<Plan>| {
-            waiting.saturating_mul(plan.source_symbols()) <= MOST_SYMBOLS_OF_KEPT_PLANS
-        };
-        if let Some(plan) = plan.filter(is_kept) {
-            self.change_block(id, |block| block.keep_plan(plan));
         }
     }
 

@@ -73,7 +73,7 @@ impl Block {
                 lost.retain(|esi| arrived.binary_search(esi).is_err());
                 let is_unread = |esi: &Esi| plan.inputs().binary_search(esi).is_err();
                 let unread = self.repair.symbols().filter(is_unread).collect();
-                self.state = State::Solved { decoder, plan: None, lost, arrived, unread };
+                self.state = State::Solved { decoder, lost, arrived, unread };
                 return Some(plan);
             }
             Progress::Wanting(_) => {}
@@ -129,13 +129,6 @@ impl Block {
         arrived.into_iter().collect()
     }
 
-    /// Keeps the plan of a block that is solved until it is recovered.
-    pub(in crate::receiver::transfer) fn keep_plan(&mut self, solution: Arc<Plan>) {
-        if let State::Solved { plan, .. } = &mut self.state {
-            *plan = Some(solution);
-        }
-    }
-
     /// The job on the block's bytes that it waits for: it is recovered, with its plan if that was
     /// not dropped, or searched for wrong symbols.
     pub(in crate::receiver::transfer) fn work_on_bytes(
@@ -144,9 +137,9 @@ impl Block {
         expected: Option<Hash>,
     ) -> Option<ReceiveJob> {
         match std::mem::replace(&mut self.state, State::Untouched) {
-            State::Solved { decoder, plan: kept, lost, arrived, unread } => {
+            State::Solved { decoder, lost, arrived, unread } => {
                 self.state = State::Recovering { lost, unread };
-                let recipe = plan.or(kept).map_or(Recipe::Decoder(decoder), Recipe::Plan);
+                let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
                 let repair = self.repair.list();
                 Some(ReceiveJob::Recover { block: self.id, recipe, repair, arrived })
             }

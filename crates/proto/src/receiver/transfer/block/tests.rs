@@ -1,7 +1,7 @@
 //! A block without the transfer that it is part of.
 
 use super::*;
-use crate::job::{ReceiveJob, Recipe};
+use crate::job::ReceiveJob;
 use crate::receiver::config::DecodePolicy;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
@@ -204,25 +204,4 @@ fn a_source_symbol_that_arrives_while_its_block_is_solved_is_not_recovered() {
     assert_eq!(block.symbols_by_source(), [(A, 10), (B, 1)].into());
     // If a symbol is wrong, this one helps to find it.
     assert_eq!((block.on_corrupt(), block.symbols_wanted()), (Sequel::Collects, 3));
-}
-
-#[test]
-fn a_block_that_waits_is_recovered_by_the_plan_that_it_has_kept() {
-    for is_kept in [true, false] {
-        let mut block = raptorq(10);
-        (2..14).for_each(|esi| _ = take(&mut block, esi, A));
-        let mut decoder = begin_solving(&mut block);
-        let progress = decoder.solve(Work::UNBOUNDED);
-        let plan = block.on_solved(decoder, progress).unwrap();
-        if is_kept {
-            block.keep_plan(Arc::clone(&plan));
-        }
-        let Some(ReceiveJob::Recover { recipe, .. }) = block.work_on_bytes(None, None) else {
-            panic!("no recovery")
-        };
-        match recipe {
-            Recipe::Plan(kept) => assert!(is_kept && Arc::ptr_eq(&kept, &plan)),
-            Recipe::Decoder(_) => assert!(!is_kept),
-        }
-    }
 }
