@@ -101,14 +101,14 @@ fn a_receiver_says_what_it_lacks_with_the_surplus_of_the_code() {
     let symbols = |receiver: &ReceiverDriver| -> Vec<u32> {
         receiver.endpoint.lacking(9).blocks.iter().map(|need| need.symbols).collect()
     };
-    // RaptorQ recovers a block of two more than source symbols almost certainly.
-    let mut expected: Vec<u32> = blocks.iter().map(|block| k(block) + 2).collect();
+    // RaptorQ recovers a block of three more than source symbols almost certainly.
+    let mut expected: Vec<u32> = blocks.iter().map(|block| k(block) + 3).collect();
     assert_eq!(symbols(&receiver), expected);
     let first = receiver.endpoint.lacking(1);
     assert!(first.blocks.len() == 1 && first.may_lack_more, "{first:?}");
     let some = mirror.symbols(blocks[1], 3..k(&blocks[1]));
     receiver.pull(now, blocks[1], 3, &some);
-    expected[1] = 5;
+    expected[1] = 6;
     assert_eq!(symbols(&receiver), expected);
     for block in blocks {
         mirror.fill(now, &mut receiver, block);

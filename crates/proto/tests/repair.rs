@@ -28,7 +28,7 @@ const BLOCKS: u32 = 5;
 /// Source symbols of a block: five are 64 MiB of 1 400 bytes.
 const SOURCE_SYMBOLS: u32 = 9_587;
 /// With so many more than source symbols, RaptorQ recovers a block.
-const SURPLUS: u32 = 2;
+const SURPLUS: u32 = 3;
 
 /// A receiver: the symbols that it has of each block.
 struct Receiver {
