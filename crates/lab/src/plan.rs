@@ -101,8 +101,9 @@ pub fn dealt(cases: &[PlannedCase], count: u32) -> Vec<Vec<PlannedCase>> {
 }
 
 /// Measured processor time of cases: `SWEEP SCALE SECONDS...`, in the order of the cases. `N*S` is
-/// N cases of S seconds each. They are those of `fontana lab run --json`. Those of fo.fair,
-/// df.table5, df.loss and df.lt with all trials are extrapolated from quick runs.
+/// N cases of S seconds each. They are those of `fontana lab run --json`. With all trials, those of
+/// fo.fair, df.table5, df.loss and df.lt are extrapolated from quick runs, and a ninth of those of
+/// fo.window from the cases beside them.
 const MEASURED: &str = include_str!("plan/seconds.txt");
 
 /// The measured seconds by experiment and scale. A line that does not parse is ignored, and fails a

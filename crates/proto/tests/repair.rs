@@ -8,7 +8,8 @@ mod plain;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, Sbn};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, Expected, RepairConfig, RepairRounds, ReportCollector, Reporter,
+    AnswerContent, CollectorConfig, DueAnswer, Expected, RepairConfig, RepairRounds,
+    ReportCollector, Reporter,
 };
 use fontana_proto::{
     BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
@@ -27,6 +28,7 @@ const INSTANCE: InstanceId = InstanceId([5; 16]);
 const BLOCKS: u32 = 5;
 /// Source symbols of a block: five are 64 MiB of 1 400 bytes.
 const SOURCE_SYMBOLS: u32 = 9_587;
+const SOURCE: u32 = BLOCKS * SOURCE_SYMBOLS;
 /// With so many more than source symbols, RaptorQ recovers a block.
 const SURPLUS: u32 = 3;
 
@@ -45,10 +47,12 @@ impl Receiver {
     /// With every source symbol a block needs no surplus.
     fn lacking(&self) -> Lacking {
         let need = |(sbn, &has): (u32, &u32)| {
-            let symbols = match () {
-                () if self.lies => SOURCE_SYMBOLS,
-                () if has == SOURCE_SYMBOLS && self.loss == 0.0 => 0,
-                () => (SOURCE_SYMBOLS + SURPLUS).saturating_sub(has),
+            let symbols = if self.lies {
+                SOURCE_SYMBOLS
+            } else if has == SOURCE_SYMBOLS && self.loss == 0.0 {
+                0
+            } else {
+                (SOURCE_SYMBOLS + SURPLUS).saturating_sub(has)
             };
             (symbols > 0).then_some(BlockNeed { toi: 1, sbn, symbols })
         };
@@ -56,8 +60,50 @@ impl Receiver {
         Lacking { blocks, may_lack_more: false }
     }
 
-    fn is_complete(&self) -> bool {
-        self.lacking().is_nothing()
+    fn take(&mut self, now: Instant, packet: &Packet) {
+        match packet {
+            Packet::Symbol(block) => {
+                self.has[*block as usize] += 1;
+                if self.complete_at.is_none() && self.lacking().is_nothing() {
+                    self.complete_at = Some(now);
+                }
+            }
+            Packet::Call(call) => {
+                let lacking = self.lacking();
+                self.reporter.handle_roll_call(now, call, |_| lacking);
+            }
+        }
+    }
+
+    fn feedback(&self, due: DueAnswer) -> Feedback {
+        let loss_ppm = if self.lies { 500_000 } else { (self.loss * 1e6) as u32 };
+        match due.content {
+            AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
+                receiver: self.id,
+                label: ReceiverLabel::default(),
+                started_unix_ms: 0,
+                round,
+                echo: due.echo,
+                state: ReceiverState::Receiving,
+                permille: 0,
+                symbols_lacking: 0,
+                loss_ppm,
+                kernel_drops: 0,
+                channels: 1,
+                seconds: 0,
+            }),
+            AnswerContent::Request { round, lacking, mute_us } => {
+                Feedback::Request(RepairRequest {
+                    receiver: self.id,
+                    round,
+                    echo: due.echo,
+                    loss_ppm,
+                    mute_us,
+                    may_lack_more: lacking.may_lack_more,
+                    blocks: lacking.blocks,
+                })
+            }
+        }
     }
 }
 
@@ -104,13 +150,31 @@ impl Default for Conditions {
 
 /// A session in steps of 100 us. Packets and answers take `delay`; both are lost with the
 /// probability `loss`.
-fn run(conditions: &Conditions) -> Run {
-    let Conditions { receivers, liars, loss, symbols_per_second, delay, seed, .. } = *conditions;
-    let start = Instant::ZERO;
-    let mut random = SplitMix64::new(seed, 77);
-    let mut is_lost = move |loss: f64| (random.next_u64() >> 11) as f64 / 2_f64.powi(53) < loss;
-    let mut collector = ReportCollector::new(
-        CollectorConfig {
+struct Session<'c> {
+    conditions: &'c Conditions,
+    now: Instant,
+    random: SplitMix64,
+    collector: ReportCollector,
+    rounds: RepairRounds,
+    crowd: Vec<Receiver>,
+    /// The blocks of the source symbols that are left to send.
+    to_send: VecDeque<u32>,
+    /// Symbols on demand that are left to send of each block.
+    given: BTreeMap<u32, u32>,
+    sent: u32,
+    requests: u32,
+    /// Symbols that the rate permits now.
+    allowance: f64,
+    down: VecDeque<(Instant, Packet)>,
+    up: VecDeque<(Instant, Feedback, u64)>,
+}
+
+const STEP: Duration = Duration::from_micros(100);
+
+impl<'c> Session<'c> {
+    fn new(conditions: &'c Conditions) -> Self {
+        let Conditions { receivers, liars, loss, symbols_per_second, seed, .. } = *conditions;
+        let config = CollectorConfig {
             instance: INSTANCE,
             tsi: Tsi(5),
             manifest: Hash([3; 32]),
@@ -120,161 +184,162 @@ fn run(conditions: &Conditions) -> Run {
             list_capacity: 100,
             max_receivers: 1 << 16,
             seed,
-        },
-        start,
-    );
-    let blocks = (0..BLOCKS).map(|sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, SOURCE_SYMBOLS));
-    let mut rounds = RepairRounds::new(
-        RepairConfig {
-            blocks: blocks.collect(),
+        };
+        let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, SOURCE_SYMBOLS);
+        let repair = RepairConfig {
+            blocks: (0..BLOCKS).map(block).collect(),
             symbols_per_second: symbols_per_second.into(),
             pending_capacity: 64,
             max_receivers: 1 << 16,
-        },
-        start,
-    );
-    let mut crowd: Vec<_> = (0..receivers)
-        .map(|number| {
-            let id = ReceiverId(
-                [number.to_be_bytes(), [9; 4], [9; 4], [9; 4]].concat().try_into().unwrap(),
-            );
-            let label = ReceiverLabel::default();
+        };
+        let receiver = |number: u32| {
+            let mut id = [9; 16];
+            id[..4].copy_from_slice(&number.to_be_bytes());
+            let (id, label) = (ReceiverId(id), ReceiverLabel::default());
             let reporter = Reporter::new(id, label, 4, seed << 32 | u64::from(number));
             let lies = number < liars;
             Receiver { id, reporter, has: [0; BLOCKS as usize], lies, loss, complete_at: None }
+        };
+        Self {
+            conditions,
+            now: Instant::ZERO,
+            random: SplitMix64::new(seed, 77),
+            collector: ReportCollector::new(config, Instant::ZERO),
+            rounds: RepairRounds::new(repair, Instant::ZERO),
+            crowd: (0..receivers).map(receiver).collect(),
+            to_send: (0..SOURCE).map(|i| i % BLOCKS).collect(),
+            given: BTreeMap::new(),
+            sent: 0,
+            requests: 0,
+            allowance: 0.0,
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+        }
+    }
+
+    /// The block of the next symbol. On demand, blocks alternate, as in the sender.
+    fn next_block(&mut self) -> Option<u32> {
+        self.to_send.pop_front().or_else(|| {
+            let after = self.given.range(1 + self.sent % BLOCKS..).next();
+            let (&block, _) = after.or_else(|| self.given.first_key_value())?;
+            let left = self.given.get_mut(&block)?;
+            *left -= 1;
+            if *left == 0 {
+                self.given.remove(&block);
+            }
+            Some(block)
         })
-        .collect();
-    let source = BLOCKS * SOURCE_SYMBOLS;
-    let mut to_send: VecDeque<u32> = (0..source).map(|i| i % BLOCKS).collect();
-    let mut given: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut down: VecDeque<(Instant, Packet)> = VecDeque::new();
-    let mut up: VecDeque<(Instant, Feedback, u64)> = VecDeque::new();
-    let (mut sent, mut requests, mut allowance) = (0_u32, 0, 0.0);
-    let step = Duration::from_micros(100);
-    let mut now = start;
-    loop {
-        now = now + step;
-        assert!(now < start + Duration::from_secs(120), "seed {seed}: it does not end");
-        allowance += f64::from(symbols_per_second) * step.as_secs_f64();
-        while allowance >= 1.0 {
-            // Blocks alternate, as in the sender.
-            let next = to_send.pop_front().or_else(|| {
-                let (&block, _) = given.iter().next()?;
-                let after = given.range(1 + sent % BLOCKS..).next().map_or(block, |(&b, _)| b);
-                let left = given.get_mut(&after)?;
-                *left -= 1;
-                if *left == 0 {
-                    given.remove(&after);
-                }
-                Some(after)
-            });
-            let Some(block) = next else {
-                allowance = 0.0;
+    }
+
+    /// The sender sends what the rate permits, and a roll call if one is due.
+    fn send(&mut self) {
+        self.allowance += f64::from(self.conditions.symbols_per_second) * STEP.as_secs_f64();
+        let at = self.now + self.conditions.delay;
+        while self.allowance >= 1.0 {
+            let Some(block) = self.next_block() else {
+                self.allowance = 0.0;
                 break;
             };
-            allowance -= 1.0;
-            sent += 1;
-            down.push_back((now + delay, Packet::Symbol(block)));
+            self.allowance -= 1.0;
+            self.sent += 1;
+            self.down.push_back((at, Packet::Symbol(block)));
         }
-        if to_send.is_empty() && given.is_empty() {
-            rounds.handle_sent(now);
+        if self.to_send.is_empty() && self.given.is_empty() {
+            self.rounds.handle_sent(self.now);
         }
-        rounds.handle_timeout(now);
-        if rounds.wants_call(now) {
-            collector.want_call();
+        self.rounds.handle_timeout(self.now);
+        if self.rounds.wants_call(self.now) {
+            self.collector.want_call();
         }
-        if let Some(mut call) = collector.poll_roll_call(now, CLOCK) {
-            call.repair = rounds.call(now, collector.head_count(), collector.round_trip());
-            down.push_back((now + delay, Packet::Call(Rc::new(call))));
+        if let Some(mut call) = self.collector.poll_roll_call(self.now, CLOCK) {
+            let (receivers, trip) = (self.collector.head_count(), self.collector.round_trip());
+            call.repair = self.rounds.call(self.now, receivers, trip);
+            self.down.push_back((at, Packet::Call(Rc::new(call))));
         }
-        while down.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, packet)) = down.pop_front() else { break };
-            for receiver in &mut crowd {
-                if is_lost(receiver.loss) {
-                    continue;
-                }
-                match &packet {
-                    Packet::Symbol(block) => {
-                        receiver.has[*block as usize] += 1;
-                        if receiver.complete_at.is_none() && receiver.is_complete() {
-                            receiver.complete_at = Some(now);
-                        }
-                    }
-                    Packet::Call(call) => {
-                        let lacking = receiver.lacking();
-                        receiver.reporter.handle_roll_call(now, call, |_| lacking);
-                    }
+    }
+
+    /// Receivers get what has arrived, and answer.
+    fn receive(&mut self) {
+        let now = self.now;
+        while self.down.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, packet)) = self.down.pop_front() else { break };
+            for receiver in &mut self.crowd {
+                if !is_lost(&mut self.random, receiver.loss) {
+                    receiver.take(now, &packet);
                 }
             }
         }
-        for receiver in &mut crowd {
+        for receiver in &mut self.crowd {
             while let Some(due) = receiver.reporter.poll(now) {
-                let loss_ppm = if receiver.lies { 500_000 } else { (loss * 1e6) as u32 };
-                let feedback = match due.content {
-                    AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
-                        receiver: receiver.id,
-                        label: ReceiverLabel::default(),
-                        started_unix_ms: 0,
-                        round,
-                        echo: due.echo,
-                        state: ReceiverState::Receiving,
-                        permille: 0,
-                        symbols_lacking: 0,
-                        loss_ppm,
-                        kernel_drops: 0,
-                        channels: 1,
-                        seconds: 0,
-                    }),
-                    AnswerContent::Request { round, lacking, mute_us } => {
-                        requests += 1;
-                        Feedback::Request(RepairRequest {
-                            receiver: receiver.id,
-                            round,
-                            echo: due.echo,
-                            loss_ppm,
-                            mute_us,
-                            may_lack_more: lacking.may_lack_more,
-                            blocks: lacking.blocks,
-                        })
-                    }
-                };
-                if !is_lost(loss) {
-                    up.push_back((now + delay, feedback, due.counter));
+                let counter = due.counter;
+                let feedback = receiver.feedback(due);
+                self.requests += u32::from(matches!(feedback, Feedback::Request(_)));
+                if !is_lost(&mut self.random, self.conditions.loss) {
+                    self.up.push_back((now + self.conditions.delay, feedback, counter));
                 }
             }
         }
-        while up.front().is_some_and(|(at, ..)| *at <= now) {
-            let Some((_, feedback, counter)) = up.pop_front() else { break };
-            collector.measure(now, &feedback);
-            match feedback {
-                Feedback::Report(ref report) => {
-                    rounds.note_loss(report.loss_ppm);
-                    let id = SealId::from(INSTANCE);
-                    let bytes = feedback.emit(id, counter, None, None::<&Plain>);
+    }
+
+    /// The sender handles the answers that have arrived.
+    fn collect(&mut self) {
+        let now = self.now;
+        while self.up.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, feedback, counter)) = self.up.pop_front() else { break };
+            self.collector.measure(now, &feedback);
+            match &feedback {
+                Feedback::Report(report) => {
+                    self.rounds.note_loss(report.loss_ppm);
+                    let bytes =
+                        feedback.emit(SealId::from(INSTANCE), counter, None, None::<&Plain>);
                     let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
-                    collector.handle_report(now, &opened.unwrap()).unwrap();
+                    self.collector.handle_report(now, &opened.unwrap()).unwrap();
                 }
                 Feedback::Request(request) => {
-                    let known = conditions.is_authenticated;
-                    let _ = rounds.handle_request(now, &request, counter, known);
+                    let known = self.conditions.is_authenticated;
+                    let _ = self.rounds.handle_request(now, request, counter, known);
                 }
             }
-            for (block, count) in rounds.poll_symbols().into_iter().flatten() {
-                *given.entry(block.sbn.0).or_insert(0) += count;
+            for (block, count) in self.rounds.poll_symbols().into_iter().flatten() {
+                *self.given.entry(block.sbn.0).or_insert(0) += count;
             }
         }
-        let honest = || crowd.iter().filter(|receiver| !receiver.lies);
-        let last = honest().map(|receiver| receiver.complete_at).collect::<Option<BTreeSet<_>>>();
-        let last = last.and_then(|times| times.last().copied());
-        if rounds.is_silent() || (liars > 0 && last.is_some()) {
+    }
+
+    /// When the last honest receiver had enough; `None` if one still lacks something.
+    fn complete_at(&self) -> Option<Instant> {
+        let honest = self.crowd.iter().filter(|receiver| !receiver.lies);
+        let times = honest.map(|receiver| receiver.complete_at);
+        times.collect::<Option<BTreeSet<_>>>()?.pop_last()
+    }
+}
+
+fn is_lost(random: &mut SplitMix64, loss: f64) -> bool {
+    ((random.next_u64() >> 11) as f64) / 2_f64.powi(53) < loss
+}
+
+/// Runs a session until the sender knows that nothing is lacking; beside liars, until the others
+/// have enough.
+fn run(conditions: &Conditions) -> Run {
+    let seed = conditions.seed;
+    let mut session = Session::new(conditions);
+    loop {
+        session.now = session.now + STEP;
+        let seconds = session.now.as_nanos() as f64 / 1e9;
+        assert!(seconds < 120.0, "seed {seed}: it does not end");
+        session.send();
+        session.receive();
+        session.collect();
+        let last = session.complete_at();
+        if session.rounds.is_silent() || (conditions.liars > 0 && last.is_some()) {
             let last =
                 last.unwrap_or_else(|| panic!("seed {seed}: it ended before all had enough"));
-            let seconds = |time: Instant| time.saturating_since(start).as_secs_f64();
+            let passed = last.saturating_since(Instant::ZERO).as_secs_f64();
             return Run {
-                sent_per_file: f64::from(sent) / f64::from(source),
-                requests,
-                farewell: now.saturating_since(last),
-                complete: seconds(last) * f64::from(symbols_per_second) / f64::from(source),
+                sent_per_file: f64::from(session.sent) / f64::from(SOURCE),
+                requests: session.requests,
+                farewell: session.now.saturating_since(last),
+                complete: passed * f64::from(conditions.symbols_per_second) / f64::from(SOURCE),
             };
         }
     }
@@ -286,7 +351,6 @@ fn little_more_is_sent_than_the_receiver_needs_that_lost_most() {
         for seed in 1..=3 {
             let run = run(&Conditions { loss, seed, ..Conditions::default() });
             assert!(run.sent_per_file <= most, "{loss}, seed {seed}: {run:?}");
-            println!("{loss}, seed {seed}: {run:?}");
         }
     }
 }
@@ -303,7 +367,6 @@ fn the_session_ends_soon_after_the_last_receiver_has_enough() {
 fn few_of_many_receivers_request() {
     for seed in 1..=2 {
         let run = run(&Conditions { receivers: 300, seed, ..Conditions::default() });
-        println!("{run:?}");
         assert!(run.sent_per_file <= 1.02, "seed {seed}: {run:?}");
         // Without suppression, each would request about twice.
         assert!(run.requests <= 200, "seed {seed}: {run:?}");
@@ -324,7 +387,6 @@ fn receivers_that_lie_delay_the_others_by_less_than_a_third() {
             })
         };
         let (alone, beside) = (with(0), with(2));
-        println!("{loss}, {is_authenticated}: {alone:?} {beside:?}");
         assert!(beside.complete <= 1.3 * alone.complete, "{loss}: {alone:?}, {beside:?}");
     }
 }

@@ -159,8 +159,9 @@ impl RollCall {
     /// Number of fingerprints that fit into a symbol of this many bytes beside a repair round with
     /// `pending` blocks, if there is one; `None` if the rest of a roll call does not fit.
     pub fn capacity(symbol_size: u16, pending: Option<usize>) -> Option<usize> {
-        let repair = pending.map_or(0, |count| REPAIR_BYTES + BlockNeed::SIZE * count);
-        let room = usize::from(symbol_size).checked_sub(FIXED_BYTES + repair)?;
+        let blocks = |count: usize| BlockNeed::SIZE.saturating_mul(count);
+        let repair = pending.map_or(0, |count| blocks(count).saturating_add(REPAIR_BYTES));
+        let room = usize::from(symbol_size).checked_sub(repair.saturating_add(FIXED_BYTES))?;
         Some(room / 4)
     }
 

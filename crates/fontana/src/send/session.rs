@@ -1,6 +1,6 @@
 //! A session of files that is ready to be sent.
 
-use super::carousel::{Carousel, Geometry, send_objects};
+use super::carousel::{Carousel, Geometry, NextInstance, send_objects};
 use super::checks::{check, check_head_room};
 use super::control::{Announced, ControlObjects, control_objects};
 use super::digests::{draw_signer, records_with};
@@ -22,6 +22,7 @@ use crate::geometry::FTI_BYTES;
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
 use crate::report::SendReport;
+use crossbeam_channel::Receiver;
 use fontana_proto as proto;
 use fontana_proto::{ChannelClock, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
@@ -156,15 +157,7 @@ impl PreparedSender {
         };
         let pool = EncoderPool::new(Arc::clone(&solved));
         let encoders = pool.encoders(&content).into_iter().collect();
-        let (carousel, instances) = match &options.format {
-            Format::Fcast(FcastFormat { slice_bytes, growing: true }) => {
-                let geometry = Geometry { code: options.code, symbol_size };
-                let (carousel, instances) =
-                    Carousel::new(&options, geometry, *slice_bytes, &content, pool);
-                (Some(carousel), instances)
-            }
-            _ => (None, crossbeam_channel::never()),
-        };
+        let (carousel, instances) = carousel(&options, symbol_size, &content, pool);
         let transmission = Transmission {
             socket,
             sealer: sealing.sealer,
@@ -224,6 +217,24 @@ impl PreparedSender {
             emit(SendEvent::NumberInUse { tsi });
         }
         driver::run(self.transmission, token, emit)
+    }
+}
+
+/// What takes further files of a growing session, and what it passes on.
+fn carousel(
+    options: &SendOptions,
+    symbol_size: u16,
+    content: &Content,
+    pool: EncoderPool,
+) -> (Option<Carousel>, Receiver<NextInstance>) {
+    match &options.format {
+        Format::Fcast(FcastFormat { slice_bytes, growing: true }) => {
+            let geometry = Geometry { code: options.code, symbol_size };
+            let (carousel, instances) =
+                Carousel::new(options, geometry, *slice_bytes, content, pool);
+            (Some(carousel), instances)
+        }
+        _ => (None, crossbeam_channel::never()),
     }
 }
 
