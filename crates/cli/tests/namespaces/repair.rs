@@ -66,9 +66,10 @@ impl Repaired {
     }
 }
 
-fn check(bytes: u64) {
+/// `most`: packets for each source symbol without losses, and at a loss of 1 and of 10 %.
+fn check(bytes: u64, most: [f64; 3]) {
     let Some(session) = Repaired::new(4, bytes) else { return };
-    for (permille, most) in [(0, 1.01), (10, 1.025), (100, 1.14)] {
+    for (permille, most) in [0, 10, 100].into_iter().zip(most) {
         let sent = session.sent_per_file(permille);
         println!("{permille} of 1000 lost: {sent:.4} packets for each source symbol");
         assert!(sent <= most, "{permille} of 1000 lost: {sent}");
@@ -77,14 +78,15 @@ fn check(bytes: u64) {
 
 #[test]
 fn little_more_is_sent_than_what_the_receivers_lack() {
-    check(16 << 20);
+    // The loss of one block of 12 500 symbols has a standard deviation of 0.3 % of them.
+    check(16 << 20, [1.01, 1.03, 1.16]);
 }
 
 /// Run by `.ci/long reports`.
 #[test]
 #[ignore = "64 MiB"]
 fn little_more_of_a_larger_file_is_sent_than_what_the_receivers_lack() {
-    check(64 << 20);
+    check(64 << 20, [1.01, 1.02, 1.14]);
 }
 
 #[test]
