@@ -78,8 +78,9 @@ fn check(bytes: u64, most: [f64; 3]) {
 
 #[test]
 fn little_more_is_sent_than_what_the_receivers_lack() {
-    // The loss of one block of 12 500 symbols has a standard deviation of 0.3 % of them.
-    check(16 << 20, [1.01, 1.03, 1.16]);
+    // The loss of one block of 12 500 symbols has a standard deviation of 0.3 % of them, and a busy
+    // host drops some packets.
+    check(16 << 20, [1.02, 1.03, 1.16]);
 }
 
 /// Run by `.ci/long reports`.
