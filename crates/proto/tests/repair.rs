@@ -17,7 +17,7 @@ use fontana_proto::{
 };
 use fontana_wire::{
     BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, RepairRequest, RollCall, SealId, Toi, Tsi,
+    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, Toi, Tsi,
 };
 use plain::{CLOCK, Plain};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -389,6 +389,56 @@ fn receivers_that_lie_delay_the_others_by_less_than_a_third() {
         let (alone, beside) = (with(0), with(2));
         assert!(beside.complete <= 1.3 * alone.complete, "{loss}: {alone:?}, {beside:?}");
     }
+}
+
+/// Symbols that are sent for receivers that request everything in each of many rounds of 100 ms.
+/// `receiver`: who requests in a round.
+fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64, Instant) {
+    let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, 1_000);
+    let config = RepairConfig {
+        blocks: (0..10).map(block).collect(),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 48,
+        max_receivers: 1 << 16,
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    let (mut now, mut given) = (Instant::ZERO, 0);
+    for counter in 0..200 {
+        now = now + Duration::from_millis(100);
+        rounds.handle_sent(now);
+        rounds.handle_timeout(now);
+        let Some(call) = rounds.call(now, 4, Duration::from_millis(1)) else { continue };
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&receiver(counter).to_be_bytes());
+        let need = |sbn| BlockNeed { toi: 1, sbn, symbols: u32::MAX };
+        let request = RepairRequest {
+            receiver: ReceiverId(id),
+            round: call.round,
+            echo: RollCallEcho::default(),
+            loss_ppm: 0,
+            mute_us: 0,
+            may_lack_more: false,
+            blocks: (0..10).map(need).collect(),
+        };
+        let _ = rounds.handle_request(now, &request, counter.into(), is_authenticated);
+        given +=
+            rounds.poll_symbols().into_iter().flatten().map(|(_, n)| u64::from(n)).sum::<u64>();
+    }
+    (given, now)
+}
+
+#[test]
+fn one_receiver_causes_the_content_once_and_a_third_of_it_later() {
+    let (given, _) = given_to_liars(|_| 1, true);
+    assert!((13_000..=13_340).contains(&given), "{given} symbols for a content of 10 000");
+}
+
+/// Each request is in the name of another receiver.
+#[test]
+fn receivers_that_nothing_authenticates_get_a_quarter_of_the_rate() {
+    let (given, until) = given_to_liars(|round| round, false);
+    let quarter = until.as_nanos() as f64 / 1e9 * 1_000.0 / 4.0;
+    assert!((0.9 * quarter..=quarter).contains(&(given as f64)), "{given} of {quarter}");
 }
 
 /// The sender on ids: symbols that are requested follow the source symbols, are fresh, and blocks

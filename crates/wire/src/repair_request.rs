@@ -82,7 +82,7 @@ pub struct RepairRequest {
     pub mute_us: u32,
     /// It may lack more: of further blocks, or of content that it does not know yet.
     pub may_lack_more: bool,
-    /// What it lacks, in ascending order of the blocks.
+    /// What it lacks, in ascending order of the blocks. None only if it may lack more.
     pub blocks: Vec<BlockNeed>,
 }
 
@@ -116,6 +116,9 @@ impl RepairRequest {
             Err(error) => return Some(Err(error)),
         };
         let may_lack_more = more == 1;
+        if blocks.is_empty() && !may_lack_more {
+            return Some(Err(FeedbackError::Blocks));
+        }
         Some(Ok(Self { receiver, round, echo, loss_ppm, mute_us, may_lack_more, blocks }))
     }
 }

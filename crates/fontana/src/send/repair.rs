@@ -8,7 +8,7 @@ use crossbeam_channel::{SendError, Sender};
 use fontana_fec::Sbn;
 use fontana_proto::report::{RepairConfig, RepairRounds};
 use fontana_proto::{BlockId, Instant, SendMode};
-use fontana_wire::RepairCall;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(super) fn repair_config(
     if channels != 1 {
         return needs("a session on one channel");
     }
-    let mut blocks = std::collections::BTreeMap::new();
+    let mut blocks = BTreeMap::new();
     for object in &content.objects {
         let layout = object.source.layout();
         if !layout.oti().scheme.profile().is_rateless {
@@ -101,15 +101,6 @@ impl RepairStage {
     /// Since when nothing has been lacking.
     pub(super) fn silent_since(&self) -> Option<Instant> {
         self.silent_since
-    }
-
-    pub(super) fn call(
-        &mut self,
-        now: Instant,
-        receivers: u32,
-        round_trip: Duration,
-    ) -> Option<RepairCall> {
-        self.rounds.call(now, receivers, round_trip)
     }
 
     /// Longest wait of the collecting thread.

@@ -211,7 +211,7 @@ impl ReportThread {
         if let Some(mut call) = collector.poll_roll_call(now, system::unix_ms()) {
             let (receivers, round_trip) = (collector.head_count(), collector.round_trip());
             call.repair =
-                repair.as_mut().and_then(|repair| repair.call(now, receivers, round_trip));
+                repair.as_mut().and_then(|repair| repair.rounds.call(now, receivers, round_trip));
             if let Some(object) = self.control_object(&call) {
                 updates.send(Update::RollCall(Box::new(object)))?;
             }
@@ -225,16 +225,13 @@ impl ReportThread {
             collected.done_since = if is_done { collected.done_since.or(Some(now)) } else { None };
         }
         let collector = &collected.collector;
-        let silent_since = collected.repair.as_ref().map(RepairStage::silent_since);
-        let may_end = match silent_since {
-            None => self.options.until_complete,
-            Some(silent_since) => silent_since.is_some(),
-        };
+        let silent_since = collected.repair.as_ref().and_then(RepairStage::silent_since);
+        let may_end = self.options.until_complete || silent_since.is_some();
         let is_told =
             collected.done_since.is_some_and(|at| !collector.is_listing() || now >= at + FAREWELL);
         // Receivers that say nothing more are not waited for, unless they are expected.
         let is_left = self.options.expected == Expected::Anyone
-            && silent_since.flatten().is_some_and(|at| now >= at + FAREWELL);
+            && silent_since.is_some_and(|at| now >= at + FAREWELL);
         let elapsed = Duration::from_nanos(now.as_nanos());
         let is_over = (may_end && is_told)
             || is_left

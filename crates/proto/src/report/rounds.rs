@@ -28,7 +28,7 @@ const AT_ONCE: u32 = 20;
 /// Requests after which a round is closed.
 const ENOUGH: u32 = 10;
 /// Length of a window in which requests are suppressed, in times that suppression takes: K of RFC
-/// 5401, section 3.2.1, for requests by unicast.
+/// 5740 for source-specific multicast, where requests are sent by unicast.
 const WINDOW_ROUND_TRIPS: u32 = 6;
 /// Time from a request to the roll call that suppresses others: the shortest interval of roll
 /// calls.

@@ -39,8 +39,8 @@ pub enum FeedbackError {
     /// A share above one.
     #[error("a share above one")]
     Share,
-    /// Blocks that are not in ascending order, or lack nothing.
-    #[error("a request whose blocks are not in ascending order, or lack nothing")]
+    /// Blocks that are not in ascending order, or nothing that is lacking.
+    #[error("a request whose blocks are not in ascending order, or that lacks nothing")]
     Blocks,
     /// An invalid label.
     #[error(transparent)]

@@ -256,6 +256,7 @@ fn a_request_is_read_back_and_nothing_else_is_one() {
         vec![need(1, 3, 9), need(1, 2, 9)],
         vec![need(2, 0, 9), need(1, 9, 9)],
         vec![need(1, 2, 0)],
+        Vec::new(),
     ] {
         assert_eq!(refused(blocks), Err(FeedbackError::Blocks));
     }
