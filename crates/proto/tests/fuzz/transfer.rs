@@ -8,13 +8,14 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
-use fontana_fec::{Esi, FecScheme, ObjectLayout, Progress, Sbn, Work};
+use fontana_fec::{Esi, FecScheme, ObjectLayout, PlanCache, Progress, Sbn, Work};
 use fontana_proto::{
     BlockId, DecodePolicy, Endpoint, Expectation, Instant, ReceiveDone, ReceiveJob, ReceiverConfig,
     SessionKey,
 };
 use fontana_testing::Script;
 use fontana_wire::{Toi, Tsi};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Source symbols of the first object.
@@ -131,6 +132,21 @@ fn pull(script: &mut Script<'_>, now: Instant, receiver: &mut ReceiverDriver, ai
     receiver.poll(now);
 }
 
+/// What a receiver would ask a sender for, and what it tells of itself.
+fn check_lacking(receiver: &ReceiverDriver, most: usize) {
+    let lacking = receiver.endpoint.lacking(most);
+    assert!(lacking.blocks.len() <= most && lacking.blocks.is_sorted());
+    for need in &lacking.blocks {
+        let block = BlockId { toi: Toi(need.toi.into()), sbn: Sbn(need.sbn) };
+        assert!(need.symbols > 0 && receiver.endpoint.needs_symbols(block));
+    }
+    let is_over = receiver.endpoint.joined_channels().next().is_none();
+    assert!(!is_over || lacking.blocks.is_empty() || !lacking.may_lack_more);
+    assert!(receiver.endpoint.relevant_packets() <= receiver.endpoint.stats().datagrams);
+    assert!(receiver.endpoint.newer_manifest().is_none(), "there is one version");
+    let _ = receiver.endpoint.waits_for_announcements();
+}
+
 #[test]
 fn any_symbols_of_any_code() {
     let codes = codes();
@@ -180,6 +196,8 @@ fn any_symbols_of_any_code() {
                 18 => _ = receiver.endpoint.suspect_block(),
                 19 => _ = (receiver.endpoint.symbols_wanted(), receiver.endpoint.channel_loss()),
                 20 => _ = receiver.endpoint.object_progress(Toi(1)),
+                21 => check_lacking(&receiver, script.below(6).into()),
+                22 if script.once_in(4) => receiver.endpoint.share_plans(Arc::new(PlanCache::new(1))),
                 _ => {}
             }
             settle(&mut receiver, now);

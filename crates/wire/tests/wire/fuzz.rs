@@ -11,6 +11,7 @@ use fontana_wire::{
     UnverifiedRollCall, decode_bounded, fti, parse_content_location,
 };
 
+mod feedback;
 mod structures;
 mod texts;
 

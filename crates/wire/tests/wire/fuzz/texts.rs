@@ -3,7 +3,7 @@
 use super::patched;
 use fontana_wire::{
     ChannelGroups, Hash, Printable, PublicKey, RelativePath, SecretKey, Ticket, WebAddress,
-    WebTicket,
+    WebTicket, emit_content_location, parse_content_location,
 };
 use std::net::IpAddr;
 
@@ -170,6 +170,54 @@ fn relative_path() {
             if let Ok(parent) = RelativePath::from_components(parent.into_iter().rev()) {
                 assert!(path.is_below(&parent) && !parent.is_below(&path) && parent < path);
             }
+        }
+    });
+}
+
+#[test]
+fn content_location_of_pieces() {
+    let parts = [
+        "http://",
+        "file:",
+        "urn:",
+        "mailto:",
+        "//host",
+        "/",
+        "\\",
+        ".",
+        "..",
+        "?",
+        "#",
+        "&",
+        "=",
+        "%41",
+        "%2F",
+        "%zz",
+        "%",
+        ":",
+        "a",
+        "ä",
+        "aux",
+        "COM1.txt",
+        "LPT\u{b9}",
+        "con ",
+        "b.",
+        "+",
+        "\u{7}",
+        "%ff",
+    ];
+    bolero::check!().with_type::<(Vec<u8>, String)>().for_each(|(choices, junk)| {
+        let choices: Vec<u8> = choices.iter().take(12).map(|choice| choice % 29).collect();
+        match parse_content_location(&pieces(&choices, &parts, junk)) {
+            Ok(path) => {
+                let name = str::from_utf8(path.as_bytes()).unwrap();
+                assert!(!name.contains(char::is_control) && !name.contains([':', '\\']));
+                assert!(path.components().all(|part| !matches!(part, b"" | b"." | b"..")));
+                // What a sender writes for this path is read as this path.
+                let location = emit_content_location(&path);
+                assert_eq!(parse_content_location(&location), Ok(path));
+            }
+            Err(error) => assert!(!error.to_string().contains(char::is_control)),
         }
     });
 }
