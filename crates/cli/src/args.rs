@@ -130,16 +130,6 @@ fn session_format(flute: bool, fcast: bool) -> SessionFormat {
     }
 }
 
-#[derive(Clone, Debug, Args)]
-pub(crate) struct InterfaceArgument {
-    /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
-    ///
-    /// The default is the interface that the routing table gives for the group, or else the first
-    /// one that carries multicast.
-    #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
-    pub(crate) interface: Option<InterfaceSelector>,
-}
-
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct MemoryArgument {
     /// Use at most this much memory, whatever the size of the files: 128M, 1G

@@ -65,9 +65,9 @@ pub(crate) fn run(
     let confined = sandbox.confine(&directory)?;
     stop_on_signals(stop)?;
     let unheard = mirrors::has_group(arguments)
-        .then(|| Unheard::new(arguments, prepared.interface(), address));
+        .then(|| Unheard::new(arguments, prepared.interfaces(), address));
     let place =
-        begin(prepared.interface(), prepared.buffer_shortfall(), arguments, address, console);
+        begin(prepared.interfaces(), prepared.buffer_shortfall(), arguments, address, console);
     confined.tell(console);
     let mut watch = Watch {
         console,
@@ -104,25 +104,28 @@ pub(crate) fn run(
     Ok(watch.conclude(&report, &circumstances))
 }
 
-/// Reports where it listens. Returns the address and interface as text.
+/// Reports where it listens. Returns the address and interfaces as text.
 fn begin(
-    interface: &str,
+    interfaces: &[String],
     shortfall: Option<&BufferShortfall>,
     arguments: &ReceiveArguments,
     address: SocketAddr,
     console: &Console,
 ) -> String {
     let has_group = mirrors::has_group(arguments);
+    let interface = interfaces.join(", ");
     let place = match has_group {
         true => format!("{address} ({interface})"),
         false => "mirrors".to_owned(),
     };
     if has_group {
-        address::warn_if_deaf(interface, address.ip(), console);
+        for interface in interfaces {
+            address::warn_if_deaf(interface, address.ip(), console);
+        }
     }
     console.event(&Line::Session {
         group: if has_group { address.to_string() } else { String::new() },
-        interface: interface.to_owned(),
+        interface,
         directory: Printable(
             arguments.to.as_ref().unwrap_or(&arguments.output).as_os_str().as_encoded_bytes(),
         )
@@ -160,7 +163,9 @@ impl Setup {
             (Some(_), None) => std::env::temp_dir(),
         };
         let mut addressing = addressing(arguments)?;
-        addressing.interface = addressing.interface.or_else(|| sandbox.interface());
+        if addressing.interfaces.is_empty() {
+            addressing.interfaces.extend(sandbox.interface());
+        }
         let address = addressing.address();
         let (format, asks) = format(arguments, sandbox.take_feedback())?;
         let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
@@ -225,8 +230,10 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
             ..Addressing::to(address::parse(&arguments.group)?)
         },
     };
-    let named = arguments.interface.interface.clone();
-    addressing.interface = named.or_else(|| address::source_interface(arguments.ticket()?));
+    addressing.interfaces.clone_from(&arguments.interfaces);
+    if addressing.interfaces.is_empty() {
+        addressing.interfaces.extend(arguments.ticket().and_then(address::source_interface));
+    }
     Ok(addressing)
 }
 

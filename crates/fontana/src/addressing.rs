@@ -19,8 +19,9 @@ pub struct Addressing {
     /// The groups of the session's channels; `to` is the group of channel 0. A receiver joins only
     /// these groups.
     pub channels: ChannelGroups,
-    /// The interface; the routing table chooses it if `None`.
-    pub interface: Option<InterfaceSelector>,
+    /// The interfaces; the routing table chooses one if there are none. A sender sends on the
+    /// first one, a receiver joins its groups on all of them.
+    pub interfaces: Vec<InterfaceSelector>,
     /// TTL or hop limit of multicast. 1: this network only.
     pub hop_limit: u8,
 }
@@ -28,7 +29,7 @@ pub struct Addressing {
 impl Default for Addressing {
     fn default() -> Self {
         let (to, channels) = (vec![DEFAULT_GROUP], ChannelGroups::default());
-        Self { to, channels, interface: None, hop_limit: 1 }
+        Self { to, channels, interfaces: Vec::new(), hop_limit: 1 }
     }
 }
 
@@ -59,7 +60,7 @@ impl Addressing {
         self.to.len()
     }
 
-    /// The interface: the given one, or else the routing table's choice.
+    /// The first interface: the one given, or else the routing table's choice.
     ///
     /// # Errors
     /// [`SetupError::Interface`] if there is none, with those that exist. The loopback interface is
@@ -68,11 +69,32 @@ impl Addressing {
         let interfaces =
             Interfaces::list().map_err(Error::system("list the network interfaces"))?;
         let address = self.address().ip();
-        Ok(match &self.interface {
+        Ok(match self.interfaces.first() {
             Some(selector) => interfaces.select(selector)?.clone(),
             None if address.is_multicast() => interfaces.default_for(address)?.0.clone(),
             None => interfaces.default_for_host(address)?.clone(),
         })
+    }
+
+    /// The names of all interfaces, each once.
+    pub(crate) fn interface_names(&self) -> Result<Vec<String>, Error> {
+        let first = self.interface()?;
+        let further = self.further_interfaces(&first)?;
+        Ok([first].into_iter().chain(further).map(|interface| interface.name).collect())
+    }
+
+    /// The interfaces after the first one, each once.
+    fn further_interfaces(&self, first: &Interface) -> Result<Vec<Interface>, Error> {
+        let Some((_, selectors)) = self.interfaces.split_first() else { return Ok(Vec::new()) };
+        let listed = Interfaces::list().map_err(Error::system("list the network interfaces"))?;
+        let mut further: Vec<Interface> = Vec::new();
+        for selector in selectors {
+            let interface = listed.select(selector)?;
+            if [first].into_iter().chain(&further).all(|known| known.index != interface.index) {
+                further.push(interface.clone());
+            }
+        }
+        Ok(further)
     }
 
     /// The destination of each channel.
@@ -118,7 +140,12 @@ impl Addressing {
             }
             _ => ReceiveConfig::unicast(address),
         };
-        let base = ReceiveConfig { sources: sources.to_vec(), receive_buffer, ..config };
+        let further_interfaces = self.further_interfaces(&interface)?;
+        if !further_interfaces.is_empty() && !address.ip().is_multicast() {
+            return Err(SetupError::InterfacesWithoutGroup { address: address.ip() }.into());
+        }
+        let sources = sources.to_vec();
+        let base = ReceiveConfig { sources, receive_buffer, further_interfaces, ..config };
         Ok(Listening { base, channels: self.channels.clone() })
     }
 }

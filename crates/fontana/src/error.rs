@@ -118,6 +118,12 @@ pub enum SetupError {
     /// Several channels without multicast.
     #[error("several channels need a multicast group for each, and this is broadcast or unicast")]
     ChannelsWithoutGroups,
+    /// Several interfaces without multicast.
+    #[error("{address} is received on one interface: only multicast groups are joined on several")]
+    InterfacesWithoutGroup {
+        /// The address to listen on.
+        address: IpAddr,
+    },
     /// Not all channels fit into consecutive groups.
     #[error("{count} channels from {first} on leave the range of groups that it is in")]
     ChannelsBeyondGroups {

@@ -170,8 +170,8 @@ impl Follower {
 pub enum FollowEvent {
     /// The group was joined, for the first time or to look again.
     Joined {
-        /// Name of the interface.
-        interface: String,
+        /// Names of the interfaces.
+        interfaces: Vec<String>,
         /// Set if the kernel gave less receive buffer than asked for.
         buffer_shortfall: Option<BufferShortfall>,
     },
@@ -244,7 +244,7 @@ impl Follow {
             receive.listen_after_old = stay_joined;
             repeats.begin();
             emit(FollowEvent::Joined {
-                interface: session.interface().to_owned(),
+                interfaces: session.interfaces().to_vec(),
                 buffer_shortfall: session.buffer_shortfall().cloned(),
             });
             let result = session.run(token, &mut |event| {

@@ -75,9 +75,9 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Listens on this interface; the routing table chooses it if `None`.
-    pub fn interface(mut self, interface: Option<InterfaceSelector>) -> Self {
-        self.options.addressing.interface = interface;
+    /// Joins the groups on these interfaces; the routing table chooses one if there are none.
+    pub fn interfaces(mut self, interfaces: Vec<InterfaceSelector>) -> Self {
+        self.options.addressing.interfaces = interfaces;
         self
     }
 

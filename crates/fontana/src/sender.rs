@@ -52,8 +52,8 @@ impl SenderBuilder {
 
     /// Sends to this group or host, with the default addressing otherwise.
     pub fn to(self, address: SocketAddr) -> Self {
-        let interface = self.options.addressing.interface.clone();
-        self.addressing(Addressing { interface, ..Addressing::to(address) })
+        let interfaces = self.options.addressing.interfaces.clone();
+        self.addressing(Addressing { interfaces, ..Addressing::to(address) })
     }
 
     /// Sets destinations, channels, interface and hop limit.
@@ -64,7 +64,7 @@ impl SenderBuilder {
 
     /// Sends through this interface; the routing table chooses it if `None`.
     pub fn interface(mut self, interface: Option<InterfaceSelector>) -> Self {
-        self.options.addressing.interface = interface;
+        self.options.addressing.interfaces = interface.into_iter().collect();
         self
     }
 

@@ -107,7 +107,7 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
     };
     let receiver = Receiver::from_ticket(&ticket)
         .into_dir(into)
-        .interface(Some("127.0.0.1".parse().unwrap()))
+        .interfaces(vec!["127.0.0.1".parse().unwrap()])
         // Without a hash, the first valid session is accepted.
         .tsi(hash.map(|_| TSI))
         .timeout(Some(Duration::from_secs(20)))

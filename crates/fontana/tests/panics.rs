@@ -65,7 +65,7 @@ fn addressing(test: u8) -> Addressing {
     let group = Ipv4Addr::new(239, 255, 94, test);
     let port = 20_000 + (std::process::id() % 20_000) as u16;
     let mut addressing = Addressing::to(SocketAddr::from((group, port)));
-    addressing.interface = Some("127.0.0.1".parse().unwrap());
+    addressing.interfaces = vec!["127.0.0.1".parse().unwrap()];
     addressing
 }
 

@@ -57,6 +57,8 @@ pub enum Reception {
 pub struct ReceiveConfig {
     /// The datagrams that it receives.
     pub reception: Reception,
+    /// Interfaces on which [`ReceiveSocket::open_all`] joins the group too, with a socket each.
+    pub further_interfaces: Vec<Interface>,
     /// UDP port; 0 lets the system choose ([`ReceiveSocket::port`] returns it).
     pub port: u16,
     /// Receive only from these senders; empty: from any. With [`Reception::Group`] the group is
@@ -83,7 +85,13 @@ impl ReceiveConfig {
     }
 
     fn of(reception: Reception, port: u16) -> Self {
-        Self { reception, port, sources: Vec::new(), receive_buffer: DEFAULT_RECEIVE_BUFFER }
+        Self {
+            reception,
+            further_interfaces: Vec::new(),
+            port,
+            sources: Vec::new(),
+            receive_buffer: DEFAULT_RECEIVE_BUFFER,
+        }
     }
 }
 
@@ -229,26 +237,32 @@ impl ReceiveSocket {
         })
     }
 
-    /// As [`open`](Self::open), with several sockets if there are more sources than the kernel
-    /// allows one socket to join a group from (`net.ipv4.igmp_max_msf`, `net.ipv6.mld_max_msf`). No
-    /// datagram arrives at two of them.
+    /// As [`open`](Self::open), with several sockets if the group is joined on several interfaces,
+    /// or if there are more sources than the kernel allows one socket to join a group from
+    /// (`net.ipv4.igmp_max_msf`, `net.ipv6.mld_max_msf`). No datagram arrives at two of them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_all(config: &ReceiveConfig) -> Result<Vec<Self>, ReceiveError> {
-        let Reception::Group { group, .. } = &config.reception else {
+        let Reception::Group { group, interface } = &config.reception else {
             return Ok(vec![Self::open(config)?]);
         };
+        // No sources: any source, with one socket.
         let most = most_sources(*group);
-        if config.sources.len() <= most {
-            return Ok(vec![Self::open(config)?]);
-        }
+        let parts: Vec<&[IpAddr]> = match config.sources.is_empty() {
+            true => vec![&[]],
+            false => config.sources.chunks(most).collect(),
+        };
         let mut sockets: Vec<Self> = Vec::new();
-        for sources in config.sources.chunks(most) {
-            // If the system chooses the port, it chooses once.
-            let port = sockets.first().map_or(config.port, Self::port);
-            let sources = sources.to_vec();
-            sockets.push(Self::open(&ReceiveConfig { port, sources, ..config.clone() })?);
+        for interface in [interface].into_iter().chain(&config.further_interfaces) {
+            for sources in &parts {
+                // If the system chooses the port, it chooses once.
+                let port = sockets.first().map_or(config.port, Self::port);
+                let reception = Reception::Group { group: *group, interface: interface.clone() };
+                let sources = sources.to_vec();
+                let config = ReceiveConfig { reception, port, sources, ..config.clone() };
+                sockets.push(Self::open(&config)?);
+            }
         }
         Ok(sockets)
     }

@@ -1,10 +1,9 @@
 //! The arguments of `fontana recv`.
 
-use super::{
-    InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
-};
+use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
 use crate::units::{parse_duration, parse_rate, parse_share, parse_size};
 use clap::{Args, ValueHint};
+use fontana::net::InterfaceSelector;
 use fontana::wire::{
     PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebTicket, WebTicketError,
 };
@@ -56,8 +55,13 @@ pub(crate) struct ReceiveArguments {
         default_value = "239.255.77.1:7701"
     )]
     pub(crate) group: String,
-    #[command(flatten)]
-    pub(crate) interface: InterfaceArgument,
+    /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
+    ///
+    /// Given several times, the groups are joined on all of them: senders on different networks add
+    /// up. The default is the interface that the routing table gives for the group, or else the
+    /// first one that carries multicast.
+    #[arg(short = 'i', long = "interface", value_name = "NAME|ADDR|CIDR")]
+    pub(crate) interfaces: Vec<InterfaceSelector>,
     /// Write files to this directory
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,

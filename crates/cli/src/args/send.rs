@@ -1,13 +1,12 @@
 //! The arguments of `fontana send`.
 
 use super::schedule::{ScheduleArgument, parse_schedule};
-use super::{
-    InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
-};
+use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
 use crate::units::{
     parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
 };
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use fontana::net::InterfaceSelector;
 use fontana::wire::FluteVersion;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -88,8 +87,12 @@ pub(crate) struct SendArguments {
         default_value = "239.255.77.1:7701"
     )]
     pub(crate) to: Vec<String>,
-    #[command(flatten)]
-    pub(crate) interface: InterfaceArgument,
+    /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
+    ///
+    /// The default is the interface that the routing table gives for the group, or else the first
+    /// one that carries multicast.
+    #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
+    pub(crate) interface: Option<InterfaceSelector>,
     /// Send at most this many bits per second, headers included: 100M, 1.5G
     ///
     /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.

@@ -51,8 +51,8 @@ impl Way {
     ) -> std::io::Result<Self> {
         let [port] = free_ports()?;
         let mut addressing = Addressing::to(SocketAddr::from((address, port)));
-        addressing.interface =
-            Some(fontana::net::InterfaceSelector::Address(Ipv4Addr::LOCALHOST.into()));
+        let loopback = fontana::net::InterfaceSelector::Address(Ipv4Addr::LOCALHOST.into());
+        addressing.interfaces = vec![loopback];
         let receivers = vec![addressing.clone(); RECEIVERS.len()];
         Ok(Self { name, sender: addressing, receivers, failed })
     }

@@ -29,7 +29,8 @@ pub(super) fn examine(ticket: &Ticket, named: Option<&InterfaceSelector>) -> Vec
         vec![Finding { subject: subject.clone(), verdict: Verdict::Bad, text, remedy }]
     };
     let mut addressing = Addressing::of_ticket(ticket);
-    addressing.interface = named.cloned().or_else(|| source_interface(ticket));
+    addressing.interfaces =
+        named.cloned().or_else(|| source_interface(ticket)).into_iter().collect();
     let interface = match addressing.interface() {
         Ok(interface) => interface,
         Err(error) => return bad(error.to_string(), None),

@@ -65,11 +65,11 @@ pub(super) fn run(
     let follower = follower.start()?;
     for event in follower.events() {
         match event {
-            FollowEvent::Joined { interface, buffer_shortfall } => {
+            FollowEvent::Joined { interfaces, buffer_shortfall } => {
                 let shortfall = buffer_shortfall.as_ref();
                 if place.is_none() {
-                    watch.unheard = Some(Unheard::new(arguments, &interface, address));
-                    place = Some(begin(&interface, shortfall, arguments, address, console));
+                    watch.unheard = Some(Unheard::new(arguments, &interfaces, address));
+                    place = Some(begin(&interfaces, shortfall, arguments, address, console));
                 }
                 // The clock of each session begins at 0.
                 watch.gate = Gate::each_second();

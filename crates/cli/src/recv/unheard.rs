@@ -23,21 +23,22 @@ pub(super) fn is_due(progress: &ReceiveProgress, offers: usize) -> bool {
 /// Where a receiver listens, and by which arguments.
 pub(super) struct Unheard<'a> {
     arguments: &'a ReceiveArguments,
-    interface: String,
+    interfaces: Vec<String>,
     address: SocketAddr,
 }
 
 impl<'a> Unheard<'a> {
     pub(super) fn new(
         arguments: &'a ReceiveArguments,
-        interface: &str,
+        interfaces: &[String],
         address: SocketAddr,
     ) -> Self {
-        Self { arguments, interface: interface.to_owned(), address }
+        Self { arguments, interfaces: interfaces.to_vec(), address }
     }
 
     pub(super) fn warn(&self, progress: &ReceiveProgress, console: &Console) {
-        let Self { interface, address, .. } = self;
+        let Self { address, .. } = self;
+        let interface = self.interfaces.join(", ");
         if let Some((message, hint)) =
             sealed::mismatch(progress, &format!("{address} ({interface})"))
         {
@@ -70,9 +71,13 @@ impl<'a> Unheard<'a> {
 
     /// Why this interface was taken.
     fn why(&self) -> String {
-        let Self { arguments, interface, address } = self;
+        let Self { arguments, address, .. } = self;
         let ticket = arguments.ticket();
-        let reason = if arguments.interface.interface.is_some() {
+        let interface = match arguments.interfaces.len() {
+            0 | 1 => self.interfaces.concat(),
+            _ => return format!("{} were asked for (-i)", self.interfaces.join(", ")),
+        };
+        let reason = if !arguments.interfaces.is_empty() {
             "it was asked for (-i)".to_owned()
         } else if let Some(ticket) = ticket.filter(|ticket| source_interface(ticket).is_some()) {
             let sources = ticket.sources.iter().chain(&ticket.near);
@@ -91,8 +96,9 @@ impl<'a> Unheard<'a> {
     /// The interfaces that the group could come by instead.
     fn other_interfaces(&self) -> Option<String> {
         let interfaces = Interfaces::list().ok()?;
-        let is_other =
-            |i: &&Interface| i.name != self.interface && i.carries_multicast() && !i.is_loopback;
+        let is_other = |i: &&Interface| {
+            !self.interfaces.contains(&i.name) && i.carries_multicast() && !i.is_loopback
+        };
         let others: Vec<_> = interfaces.iter().filter(is_other).map(ToString::to_string).collect();
         let is_group = self.address.ip().is_multicast();
         (is_group && !others.is_empty()).then(|| {

@@ -22,7 +22,7 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
         );
     }
     let addressing = Addressing {
-        interface: arguments.interface.interface.clone(),
+        interfaces: arguments.interface.clone().into_iter().collect(),
         hop_limit: arguments.ttl,
         ..Addressing::default()
     };

@@ -1,6 +1,8 @@
 //! Several senders of one manifest.
 
-use crate::scene::{Scene, Summary, same_file};
+use crate::bench::Bench;
+use crate::scene::{GROUP, Scene, Summary, same_file};
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 /// Two senders of one manifest, one killed and started again, a receiver at 20 % loss.
@@ -35,6 +37,39 @@ fn mirrors_of_tornado_blocks_repeat_each_other_and_complete() {
     // Each of the three runs of a sender sends a symbol once before it repeats it.
     assert!(mirrored.distinctness <= 3.0);
     assert!(mirrored.inefficiency <= 3.0 * 1.25);
+}
+
+/// A sender on each of two networks, and a receiver on both.
+#[test]
+fn senders_on_two_networks_add_up_at_a_receiver_on_both() {
+    let Some(scene) = Scene::new(3) else { return };
+    let other = Bench::new(2);
+    other.attach(&scene.bench, 2);
+    let size = 12 << 20;
+    let file = scene.noise("image.raw", size);
+    let manifest = scene.path("manifest");
+    let options = format!("--rate 20M --manifest {}", manifest.display());
+    let first = scene.send(0, &options, &file);
+    let words = format!("send --json --to {GROUP} {options}");
+    let words = words.split_whitespace().map(OsString::from);
+    let second: Vec<OsString> = words.chain([file.clone().into()]).collect();
+    let mut second = other.start(1, &second);
+    second.wait_for("session", Duration::from_secs(60));
+    let interfaces = "-i eth0 -i eth1 -i 10.78.0.0/24 --timeout 60";
+    let mut reception = scene.receive(2, &first.ticket, interfaces);
+    let session = reception.receiver.wait_for("session", Duration::from_secs(60));
+    assert_eq!(session["interface"], "eth0, eth1", "each interface once");
+    let summary = reception.complete();
+    assert!(same_file(&file, &scene.received(2).join("image.raw")));
+    // Both send at one rate, and no symbol is the same.
+    for bytes in [scene.bench.forwarded(2), other.forwarded_to_guest()] {
+        let share = bytes as f64 / size as f64;
+        assert!((0.3..0.8).contains(&share), "{share} of the file");
+    }
+    assert!(summary.reception_inefficiency() < 1.03);
+    assert_eq!(summary.number("duplicates"), 0.0);
+    second.kill();
+    first.end();
 }
 
 /// What a receiver received from two senders.

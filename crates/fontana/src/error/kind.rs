@@ -52,6 +52,8 @@ pub enum ErrorKind {
     OneChannelOnly,
     /// Several channels without multicast.
     ChannelsWithoutGroups,
+    /// Several interfaces without multicast.
+    InterfacesWithoutGroup,
     /// More channels than there are groups from the first one on.
     ChannelsBeyondGroups,
     /// The session would leave this network without congestion control.
@@ -189,6 +191,7 @@ impl ErrorKind {
         Self::GroupCount,
         Self::OneChannelOnly,
         Self::ChannelsWithoutGroups,
+        Self::InterfacesWithoutGroup,
         Self::ChannelsBeyondGroups,
         Self::UncontrolledNetwork,
         Self::NothingToSend,
@@ -267,6 +270,7 @@ impl ErrorKind {
             | Self::GroupCount
             | Self::OneChannelOnly
             | Self::ChannelsWithoutGroups
+            | Self::InterfacesWithoutGroup
             | Self::ChannelsBeyondGroups
             | Self::UncontrolledNetwork
             | Self::NothingToSend
@@ -354,6 +358,7 @@ impl SetupError {
             Self::Groups { .. } => ErrorKind::GroupCount,
             Self::OneChannelOnly(_) => ErrorKind::OneChannelOnly,
             Self::ChannelsWithoutGroups => ErrorKind::ChannelsWithoutGroups,
+            Self::InterfacesWithoutGroup { .. } => ErrorKind::InterfacesWithoutGroup,
             Self::ChannelsBeyondGroups { .. } => ErrorKind::ChannelsBeyondGroups,
             Self::UncontrolledNetwork { .. } => ErrorKind::UncontrolledNetwork,
             Self::NothingToSend => ErrorKind::NothingToSend,

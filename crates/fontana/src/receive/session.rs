@@ -52,7 +52,8 @@ impl EarlySockets {
 pub struct PreparedReceiver {
     reception: Reception,
     token: CancellationToken,
-    interface: String,
+    /// Names of the interfaces on which the groups are joined.
+    interfaces: Vec<String>,
 }
 
 impl PreparedReceiver {
@@ -92,9 +93,9 @@ impl PreparedReceiver {
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
         let trust = (!options.mirrors.is_empty()).then(Trust::of_system);
-        let interface = match options.has_group {
-            true => options.addressing.interface()?.name,
-            false => String::new(),
+        let interfaces = match options.has_group {
+            true => options.addressing.interface_names()?,
+            false => Vec::new(),
         };
         let sockets = match sockets.filter(EarlySockets::are_fresh) {
             Some(sockets) => Some(sockets),
@@ -117,7 +118,7 @@ impl PreparedReceiver {
             into,
             trust,
         };
-        Ok(Self { reception, token, interface })
+        Ok(Self { reception, token, interfaces })
     }
 
     /// As [`open`](Self::open), for a consumer.
@@ -148,9 +149,9 @@ impl PreparedReceiver {
         self.token.clone()
     }
 
-    /// Name of the interface that is listened on; empty if there are only mirrors.
-    pub fn interface(&self) -> &str {
-        &self.interface
+    /// Names of the interfaces that are listened on; none if there are only mirrors.
+    pub fn interfaces(&self) -> &[String] {
+        &self.interfaces
     }
 
     /// The receive buffer that the kernel gave, and the remedy, if it is less than was asked for.

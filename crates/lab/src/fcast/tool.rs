@@ -116,7 +116,7 @@ impl ToolTransfer {
         // A free port, chosen by the system.
         let mut tap = ReceiveSocket::open(&listening(0))?;
         let addressing = Addressing {
-            interface: Some("127.0.0.1".parse()?),
+            interfaces: vec!["127.0.0.1".parse()?],
             ..Addressing::to(SocketAddr::new(GROUP, tap.port()))
         };
         let mut format = FcastFormat::default();
