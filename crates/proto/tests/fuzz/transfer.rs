@@ -197,7 +197,9 @@ fn any_symbols_of_any_code() {
                 19 => _ = (receiver.endpoint.symbols_wanted(), receiver.endpoint.channel_loss()),
                 20 => _ = receiver.endpoint.object_progress(Toi(1)),
                 21 => check_lacking(&receiver, script.below(6).into()),
-                22 if script.once_in(4) => receiver.endpoint.share_plans(Arc::new(PlanCache::new(1))),
+                22 if script.once_in(4) => {
+                    receiver.endpoint.share_plans(Arc::new(PlanCache::new(1)))
+                }
                 _ => {}
             }
             settle(&mut receiver, now);
