@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use fontana::Outcome;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
@@ -44,11 +44,15 @@ where
     let mut text = String::new();
     (&file).take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|error| refused(&error))?;
     let key = text.parse().map_err(|error| refused(&error))?;
-    let mode = file.metadata().map_err(|error| refused(&error))?.mode();
-    if mode & 0o077 != 0 {
+    if may_be_read_by_others(&file).map_err(|error| refused(&error))? {
         let message = format!("other users may read the secret key in {path:?}");
         let hint = format!("chmod 600 {}, or make another: {keygen}", path.display());
         return Err(Failure::new(Outcome::Authentication, message, hint));
     }
     Ok(key)
+}
+
+/// Whether others than its owner may read or write a file with a secret.
+pub(crate) fn may_be_read_by_others(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.mode() & 0o077 != 0)
 }

@@ -33,6 +33,7 @@ use unheard::Unheard;
 mod audit;
 mod choose;
 mod confine;
+mod credentials;
 mod destination;
 mod explain;
 mod follow;
@@ -180,6 +181,7 @@ impl Setup {
         .stay_until_verified(arguments.stay)
         .report_files(arguments.audit.is_some())
         .mirrors(mirrors::of_arguments(arguments))
+        .mirror_headers(credentials::of_arguments(arguments)?)
         .from_group(mirrors::has_group(arguments))
         .policy(match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },

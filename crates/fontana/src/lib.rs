@@ -124,4 +124,5 @@ pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;
 pub use versions::Versions;
+pub use web::credentials::{MirrorHeader, MirrorHeaderError};
 pub use web::failure::MirrorFailure;

@@ -21,6 +21,7 @@ use crate::rate::Rate;
 use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
 use crate::session::{Events, Running};
+use crate::web::credentials::MirrorHeader;
 use fontana_net::InterfaceSelector;
 use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
 use fontana_store::Device;
@@ -230,6 +231,12 @@ impl ReceiverBuilder {
     /// ticket that names its manifest, or beside a group that announces it.
     pub fn mirrors(mut self, mirrors: Vec<WebAddress>) -> Self {
         self.options.mirrors = mirrors;
+        self
+    }
+
+    /// Sends these fields in the requests to their mirrors.
+    pub fn mirror_headers(mut self, headers: Vec<MirrorHeader>) -> Self {
+        self.options.mirror_headers = headers;
         self
     }
 

@@ -15,6 +15,7 @@
 
 pub(crate) mod address;
 pub(crate) mod client;
+pub(crate) mod credentials;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod mirror;

@@ -21,6 +21,16 @@ impl WebAddress {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The host: a name or an address, without the port. An address of IPv6 is in brackets.
+    pub fn host(&self) -> &str {
+        let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
+        let authority = rest.split('/').next().unwrap_or_default();
+        match authority.find(']') {
+            Some(end) => authority.get(..=end).unwrap_or(authority),
+            None => authority.split(':').next().unwrap_or_default(),
+        }
+    }
 }
 
 impl fmt::Display for WebAddress {

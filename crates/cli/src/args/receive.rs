@@ -47,6 +47,19 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, requires = "named",
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
     pub(crate) web: bool,
+    /// Send this field in requests to the mirrors that are given as URL: 'NAME: VALUE'
+    ///
+    /// It is sent to their hosts alone, not to mirrors of the ticket, and not where a redirect leads
+    /// to. Other users of this host may see it; a password is better kept in a file: --netrc.
+    #[arg(long = "header", value_name = "FIELD", requires = "mirrors")]
+    pub(crate) headers: Vec<String>,
+    /// Read user names and passwords for mirrors from this file
+    ///
+    /// The file has the format of ftp and curl: machine HOST login NAME password WORD. Only its
+    /// owner may read it.
+    #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    pub(crate) netrc: Option<PathBuf>,
     /// Listen on this group if there is no ticket
     #[arg(
         long,

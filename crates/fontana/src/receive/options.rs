@@ -6,6 +6,7 @@ use crate::memory::{ReceiverMemory, UnlistedMemory};
 use crate::reporting::Reporting;
 use crate::seal::GroupKey;
 use crate::versions::Versions;
+use crate::web::credentials::MirrorHeader;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
 use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits, WebAddress};
@@ -89,6 +90,7 @@ pub(crate) struct ReceiveOptions {
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Web servers that have the files.
     pub(crate) mirrors: Vec<WebAddress>,
+    pub(crate) mirror_headers: Vec<MirrorHeader>,
     /// Whether to receive from the group; if not, only from mirrors.
     pub(crate) has_group: bool,
 }
@@ -138,6 +140,7 @@ impl ReceiveOptions {
             reporting: None,
             simulated_loss: None,
             mirrors: Vec::new(),
+            mirror_headers: Vec::new(),
             has_group: true,
         }
     }

@@ -92,7 +92,8 @@ impl PreparedReceiver {
         let mark = KeptMark::open(&directory, options.expectation.publisher, use_of_mark)?;
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
-        let trust = (!options.mirrors.is_empty()).then(Trust::of_system);
+        let trust =
+            (!options.mirrors.is_empty()).then(|| Trust::of_system(&options.mirror_headers));
         let interfaces = match options.has_group {
             true => options.addressing.interface_names()?,
             false => Vec::new(),

@@ -1,6 +1,7 @@
 //! HTTP requests to a mirror, and the checks of its answers (RFC 9110, sections 13 to 15).
 
 use super::address::file_url;
+use super::credentials::MirrorHeader;
 use super::failure::MirrorFailure;
 use super::gate::Gate;
 use super::patience::{Need, Patience, SILENCE};
@@ -29,21 +30,24 @@ const BUFFER: usize = 64 << 10;
 /// Changes of the ETag of a file after which it is not compared any more: blocks are verified.
 const MAX_CHANGES: u32 = 3;
 
-/// The certificates of the authorities that this host trusts. Loaded before the process is
-/// confined.
+/// The certificates of the authorities that this host trusts, and what it tells mirrors of its user.
+/// Loaded before the process is confined.
 #[derive(Clone, Debug)]
-pub(crate) struct Trust(Arc<Vec<Certificate<'static>>>);
+pub(crate) struct Trust {
+    authorities: Arc<Vec<Certificate<'static>>>,
+    headers: Arc<[MirrorHeader]>,
+}
 
 impl Trust {
     /// Those of the system, or of the file that `SSL_CERT_FILE` names. Without any, connections
     /// with TLS fail.
-    pub(crate) fn of_system() -> Self {
+    pub(crate) fn of_system(headers: &[MirrorHeader]) -> Self {
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
             tracing::warn!(%error, "a certificate is not usable");
         }
         let certificates = found.certs.iter().map(|der| Certificate::from_der(der).to_owned());
-        Self(Arc::new(certificates.collect()))
+        Self { authorities: Arc::new(certificates.collect()), headers: headers.into() }
     }
 }
 
@@ -54,6 +58,8 @@ pub(crate) struct Client {
     gate: Gate,
     need: Arc<Need>,
     mirror: WebAddress,
+    /// Fields of requests to this mirror.
+    headers: Vec<MirrorHeader>,
     /// What is known of files that were requested.
     files: BTreeMap<Arc<str>, Known>,
 }
@@ -92,7 +98,7 @@ pub(crate) struct Answer {
 impl Client {
     pub(crate) fn new(mirror: WebAddress, need: Arc<Need>, trust: &Trust) -> Self {
         let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::clone(&trust.0)))
+            .root_certs(RootCerts::Specific(Arc::clone(&trust.authorities)))
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .build();
         let config = Agent::config_builder()
@@ -117,7 +123,9 @@ impl Client {
                 .chain(RustlsConnector::default());
         let gate = Gate::default();
         let agent = Agent::with_parts(config, connector, gate.clone());
-        Self { agent, gate, need, mirror, files: BTreeMap::new() }
+        let headers = trust.headers.iter().filter(|header| *header.mirror() == mirror);
+        let headers = headers.cloned().collect();
+        Self { agent, gate, need, mirror, headers, files: BTreeMap::new() }
     }
 
     /// The address that the mirror's name led to.
@@ -231,6 +239,9 @@ impl Client {
             let mut request = self.agent.get(url.as_str()).header("accept-encoding", "identity");
             for (name, value) in headers {
                 request = request.header(*name, value);
+            }
+            for (name, value) in self.headers.iter().filter_map(|it| it.for_request(&url)) {
+                request = request.header(name, value);
             }
             let response = request.call().map_err(|error| self.failure(&error))?;
             let status = response.status().as_u16();

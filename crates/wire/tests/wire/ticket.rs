@@ -188,6 +188,14 @@ fn mirrors_are_directories_of_web_servers() {
     for web in WEB {
         assert_eq!(parse(&ticket(web)).unwrap().to_string(), ticket(web));
     }
+    for (address, host) in [
+        ("https://a.example/x/", "a.example"),
+        ("http://a.example:8080/", "a.example"),
+        ("http://[::1]:80/", "[::1]"),
+        ("http://10.0.0.7/", "10.0.0.7"),
+    ] {
+        assert_eq!(address.parse::<WebAddress>().unwrap().host(), host);
+    }
     let long = format!("https://a.example/{}/", "x".repeat(WebAddress::MAX_SIZE));
     for web in [
         "",
