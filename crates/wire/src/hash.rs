@@ -10,6 +10,8 @@ const MANIFEST_CONTEXT: &str = "fontana 2026-11 manifest v1";
 const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
 /// Context of [`shelf_index_hash`].
 const SHELF_INDEX_CONTEXT: &str = "fontana 2026-11 shelf index v1";
+/// Context of [`fresh_index_hash`].
+const FRESH_INDEX_CONTEXT: &str = "fontana 2026-11 fresh index v1";
 
 /// A 32-byte hash. Its text form is 64 hexadecimal digits, written in lower case.
 ///
@@ -158,6 +160,11 @@ pub fn stream_index_hash(index: &[u8]) -> Hash {
 /// Hash at the end of the index of a shelf, of the bytes before it.
 pub(crate) fn shelf_index_hash(index: &[u8]) -> Hash {
     hash_in(SHELF_INDEX_CONTEXT, index)
+}
+
+/// Hash at the end of the index of a server of fresh symbols, of the bytes before it.
+pub(crate) fn fresh_index_hash(index: &[u8]) -> Hash {
+    hash_in(FRESH_INDEX_CONTEXT, index)
 }
 
 fn hash_in(context: &str, message: &[u8]) -> Hash {

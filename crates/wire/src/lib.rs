@@ -36,6 +36,7 @@
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
 //! | [`feedback`], [`report`], [`repair_request`], [`roll_call`] | [`Feedback`], [`ReceiverReport`], [`RepairRequest`], [`RollCall`] | `docs/wire.md` |
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
+//! | `fresh` | repair symbols on request: [`FreshIndex`], [`FreshRequest`] | `docs/wire.md` |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
 // Any host can write the lengths and numbers that are parsed here: none of them is an index, and
@@ -54,6 +55,7 @@ mod extension;
 mod fcast;
 mod fdt;
 pub mod feedback;
+mod fresh;
 pub mod fti;
 mod hash;
 mod head;
@@ -100,6 +102,10 @@ pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5};
 pub use feedback::echo::RollCallEcho;
 pub use feedback::error::FeedbackError;
 pub use feedback::{Feedback, FeedbackDatagram, FeedbackHeader, OpenedFeedback};
+pub use fresh::{
+    FreshFrame, FreshIndex, FreshIndexError, FreshRequest, FreshRequestError, FreshShare,
+    FreshStart,
+};
 pub use hash::{
     BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
 };

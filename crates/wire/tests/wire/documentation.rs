@@ -6,9 +6,10 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
-    FileEntry, Hash, HeadRecords, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata,
-    ObjectRef, RelativePath, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi,
-    emit_payload_id, manifest_hash, object_hash, stream_index_hash,
+    FileEntry, FreshFrame, FreshIndex, FreshRequest, FreshShare, FreshStart, Hash, HeadRecords,
+    HeaderFields, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef, RelativePath,
+    SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi, emit_payload_id,
+    manifest_hash, object_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 
@@ -74,6 +75,20 @@ pub(crate) fn shelf_index() -> ShelfIndex {
     }
 }
 
+/// The index of section 17.
+pub(crate) fn fresh_index() -> FreshIndex {
+    FreshIndex {
+        manifest: Hash(std::array::from_fn(|byte| byte as u8)),
+        start: FreshStart::new(Esi(0x92_3456)).unwrap(),
+    }
+}
+
+/// The request of section 17.
+pub(crate) fn fresh_request() -> FreshRequest {
+    let share = |sbn, count, start| FreshShare { sbn: Sbn(sbn), count, start };
+    FreshRequest { start: 0, blocks: vec![share(0, 500, 0), share(3, 17, 512)] }
+}
+
 fn records() -> HeadRecords {
     // The cumulative schedule, and a record that no receiver knows.
     HeadRecords::new([(1, vec![1]), (127, Vec::new())]).unwrap()
@@ -114,6 +129,8 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
         ("head-2", SessionHead { records: records(), ..session_head() }.emit(None)),
         ("stream-index", stream::sample().emit()),
         ("shelf-index", shelf_index().emit()),
+        ("fresh-index", fresh_index().emit()),
+        ("fresh-frame-id", FreshFrame::id(Sbn(3), fresh_index().start.esi(512)).to_vec()),
         ("digest-list", digests::lists(5, 2).remove(2)),
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),
@@ -188,4 +205,13 @@ fn the_session_number_of_a_manifest_is_the_documented_one() {
         [hash([0; 4]), hash([0, 0, 0, 1]), hash([255; 4])].map(|tsi| tsi.0),
         [1, 1, u32::MAX.into()]
     );
+}
+
+#[test]
+fn the_request_of_the_page_is_what_a_receiver_asks_for() {
+    let FreshIndex { manifest, .. } = fresh_index();
+    let path = format!("GET /{}?{}", FreshIndex::symbols_path(manifest, 1), fresh_request());
+    assert!(PAGE.lines().any(|line| line == path), "{path}");
+    let query = path.split_once('?').unwrap().1;
+    assert_eq!(FreshRequest::parse(query), Ok(fresh_request()));
 }

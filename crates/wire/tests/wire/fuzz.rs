@@ -2,13 +2,14 @@
 //! `cargo bolero test` without limit.
 
 use crate::{digests, documentation, fcast, head, manifest, report, stream};
-use fontana_fec::EncodingId;
+use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
-    DigestList, Extension, Fdt, Feedback, FeedbackDatagram, FluteVersion, Manifest, ManifestLimits,
-    Packet, PacketSeal, PlacedFragment, Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce,
-    SealedDatagram, SecretKey, ShelfIndex, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead,
-    UnverifiedRollCall, decode_bounded, fti, parse_content_location,
+    DigestList, Extension, Fdt, Feedback, FeedbackDatagram, FluteVersion, FreshFrame, FreshIndex,
+    FreshRequest, Manifest, ManifestLimits, Packet, PacketSeal, PlacedFragment, Printable,
+    ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram, SecretKey, ShelfIndex,
+    StreamIndex, TAG_BYTES, Ticket, UnverifiedHead, UnverifiedRollCall, decode_bounded, fti,
+    parse_content_location,
 };
 
 mod feedback;
@@ -267,6 +268,44 @@ fn shelf_index() {
             assert_eq!(&index.emit(), bytes);
             let layout = index.layout(1_400, [1, 56_403]);
             assert!(layout.length() > 0);
+        }
+    });
+}
+
+#[test]
+fn fresh_index() {
+    let good = documentation::fresh_index().emit();
+    bolero::check!().with_type::<(u8, u8, u32, Vec<u8>)>().for_each(|(at, value, esi, bytes)| {
+        let mut altered = good.clone();
+        if let Some(byte) = altered.get_mut(usize::from(*at)) {
+            *byte = *value;
+        }
+        for bytes in [&altered, bytes] {
+            let Ok(index) = FreshIndex::parse(bytes) else { continue };
+            assert_eq!(&index.emit(), bytes);
+            let number = index.start.number(Esi(*esi));
+            assert_eq!(number.is_some(), (1 << 23..1 << 24).contains(esi));
+            assert!(number.is_none_or(|number| index.start.esi(number) == Esi(*esi)));
+        }
+        let _ = FreshFrame::parse(bytes);
+    });
+}
+
+#[test]
+fn fresh_request() {
+    let good = documentation::fresh_request().to_string();
+    bolero::check!().with_type::<(u8, u8, Vec<u8>)>().for_each(|(at, value, bytes)| {
+        let mut altered = good.clone().into_bytes();
+        if let Some(byte) = altered.get_mut(usize::from(*at)) {
+            *byte = *value;
+        }
+        for bytes in [&altered, bytes] {
+            let query = String::from_utf8_lossy(bytes);
+            let Ok(request) = FreshRequest::parse(&query) else { continue };
+            // Another text of the same request is possible, but what is emitted is parsed.
+            assert_eq!(FreshRequest::parse(&request.to_string()).as_ref(), Ok(&request));
+            assert!(request.blocks.len() <= FreshRequest::MAX_BLOCKS);
+            assert!(request.symbols().is_none_or(|symbols| symbols <= 256 << 17));
         }
     });
 }
