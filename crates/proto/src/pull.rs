@@ -27,12 +27,14 @@
 //! assert_eq!(pull.next_request(now, far).unwrap().range.start, 5_000);
 //! ```
 
+mod fresh;
 mod ranges;
 mod rate;
 mod shelf;
 mod symbols;
 
 use crate::time::Instant;
+pub use fresh::{FreshObject, FreshOrder, FreshPull, NotRequested};
 pub use ranges::RangeSet;
 use rate::RateMeter;
 pub use shelf::{ShelfPull, ShelfRequest, Wanted};
