@@ -4,6 +4,7 @@ mod lab;
 mod receive;
 mod schedule;
 mod send;
+mod serve;
 
 pub(crate) use lab::{
     LabArguments, LabCommand, LabMergeArguments, LabPlanArguments, LabRelayArguments,
@@ -12,6 +13,7 @@ pub(crate) use lab::{
 pub(crate) use receive::{NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, SendArguments};
+pub(crate) use serve::ServeArguments;
 
 use crate::log::{self, LogFilter};
 use crate::units::{parse_lifetime, parse_rate, parse_size};
@@ -68,6 +70,7 @@ pub(crate) enum Command {
     Send(Box<SendArguments>),
     Recv(Box<ReceiveArguments>),
     Publish(PublishArguments),
+    Serve(ServeArguments),
     Resume(ResumeArguments),
     Demo(DemoArguments),
     Doctor(DoctorArguments),

@@ -7,11 +7,13 @@ mod lab;
 mod receive;
 mod relay;
 mod send;
+mod serve;
 
 pub(crate) use lab::LabEvent;
 pub(crate) use receive::{Content, ReceiveEvent};
 pub(crate) use relay::RelayEvent;
 pub(crate) use send::{ReportedReceiver, RollCallCounts, SendEvent, Sent, StatusFile, passes};
+pub(crate) use serve::ServeEvent;
 
 use fontana::wire::{Manifest, Printable, Toi};
 use fontana::{Interrupted, Outcome, Rejection, Verified, net::doctor};

@@ -27,6 +27,7 @@ mod recv;
 mod resume;
 mod sandbox;
 mod send;
+mod serve;
 mod signal;
 mod units;
 
@@ -63,6 +64,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),
         Command::Publish(arguments) => publish::run(arguments, console),
+        Command::Serve(arguments) => serve::run(arguments, console, stop),
         Command::Resume(arguments) => resume::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
@@ -86,6 +88,7 @@ impl Command {
             Self::Send(arguments) => arguments.talk,
             Self::Recv(arguments) => arguments.talk,
             Self::Publish(arguments) => arguments.talk,
+            Self::Serve(arguments) => arguments.talk,
             Self::Resume(arguments) => arguments.talk,
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::hook::{Described, Report};
 use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, received};
+use crate::serve::{self, Serving};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use audit::AuditLog;
@@ -16,17 +17,18 @@ use choose::Chooser;
 use confine::{Hook, Sandbox};
 use explain::Circumstances;
 use fontana::net::{BufferShortfall, FeedbackSocket};
-use fontana::wire::{ChannelGroups, MAX_CHANNELS, Printable, Ticket};
+use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
-    Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder,
-    Reporting, SessionKey, SimulatedLoss, Versions,
+    Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, MirroredContent,
+    Outcome, Profile, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver,
+    ReceiverBuilder, Reporting, SessionKey, SimulatedLoss, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use unheard::Unheard;
 
@@ -61,6 +63,8 @@ pub(crate) fn run(
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     let audit = audit_log(arguments)?;
+    // Opened before the sandbox, which lets no socket listen.
+    let serving = arguments.then_serve.map(|at| open_server(at, arguments)).transpose()?;
     let (hook, directory) = (sandbox.take_hook(), setup.directory.clone());
     let prepared = destination::open(arguments, setup, console, stop)?;
     let confined = sandbox.confine(&directory)?;
@@ -86,6 +90,7 @@ pub(crate) fn run(
         described: Described::default(),
         hook,
         audit,
+        manifest: None,
     };
     let receiver = prepared.start()?;
     for event in receiver.events() {
@@ -102,7 +107,22 @@ pub(crate) fn run(
     if arguments.list && !watch.lists {
         return Ok(Outcome::Complete);
     }
-    Ok(watch.conclude(&report, &circumstances))
+    let outcome = watch.conclude(&report, &circumstances);
+    match (serving, watch.manifest) {
+        (Some(serving), Some(manifest)) if outcome == Outcome::Complete => {
+            let content = MirroredContent::received(&manifest, &directory)?;
+            serve::serve(content, serving, console, stop)
+        }
+        _ => Ok(outcome),
+    }
+}
+
+/// The server that begins when the reception is complete.
+fn open_server(at: SocketAddr, arguments: &ReceiveArguments) -> Result<Serving, Failure> {
+    let listener = serve::listen(at)?;
+    let web = serve::addresses(&listener, &[])?;
+    let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
+    Ok(Serving { listener, web, memory })
 }
 
 /// Reports where it listens. Returns the address and interfaces as text.
@@ -336,6 +356,8 @@ struct Watch<'a> {
     /// The program that runs when it is complete.
     hook: Option<Hook<'a>>,
     audit: Option<AuditLog>,
+    /// The manifest that was accepted.
+    manifest: Option<Arc<Manifest>>,
 }
 
 impl Watch<'_> {

@@ -40,6 +40,7 @@
 //! | which receivers have finished | [`FontanaFormat::reports`], [`FontanaReception::reporting`], [`reports`] |
 //! | ending a session | [`CancellationToken`] |
 //! | files on web servers, which receivers take ranges of | [`MirroredContent`], [`ReceiverBuilder::mirrors`] |
+//! | serving files and fresh symbols over HTTP | [`WebServer`], [`ServeEvent`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
 //! | interfaces, sockets, and whether multicast works on this host | [`net`] |
@@ -72,6 +73,7 @@ mod resume;
 pub mod seal;
 mod send;
 mod sender;
+mod serve;
 mod session;
 mod shared;
 mod stdin_copy;
@@ -112,13 +114,14 @@ pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{
-    AcceptedManifest, Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SendReport,
-    SuspectBlock,
+    AcceptedManifest, Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession,
+    SendReport, ServeProgress, ServeReport, SuspectBlock,
 };
 pub use reporting::{Crowd, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};
+pub use serve::{ServeEvent, WebServer, WebServerBuilder};
 pub use session::Events;
 pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};

@@ -42,6 +42,28 @@ impl SenderMemory {
     }
 }
 
+/// The shares of a web server of content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ServerMemory {
+    /// Bytes of encoded symbols that clients share.
+    pub(crate) symbol_bytes: usize,
+    /// Bytes of solved blocks.
+    pub(crate) solved_bytes: usize,
+    /// Bytes that each worker may spend to solve a block.
+    pub(crate) worker_bytes: usize,
+}
+
+impl ServerMemory {
+    pub(crate) fn of(memory: usize, workers: usize) -> Self {
+        let quarter = usable(memory.max(MIN_MEMORY)) / 4;
+        Self {
+            symbol_bytes: quarter,
+            solved_bytes: 2 * quarter,
+            worker_bytes: quarter / workers.max(1),
+        }
+    }
+}
+
 /// Largest number of bytes of a stream's fragment. The budget holds eight fragments: the data that
 /// is read ahead, a fragment that is cut, one that is encoded (twice: as bytes and as intermediate
 /// symbols), one that waits, two that are sent, and the repair symbols of those before them.

@@ -59,21 +59,35 @@ impl MirroredContent {
         }
         let symbols = block_bytes.div_ceil(Self::SYMBOL_SIZE.into());
         let longest = Code::RaptorQ.max_block_symbols();
-        let content = Content::examine(&ContentOptions {
-            files,
-            name: None,
-            filter: &Filter::default(),
-            code: Code::RaptorQ,
-            symbol_size: Self::SYMBOL_SIZE,
-            block_symbols: u32::try_from(symbols).unwrap_or(longest).clamp(1, longest),
-            version: 1,
-            content_encoding: ContentEncoding::Null,
-            plain: false,
-            signed: false,
-            workers: default_workers(),
-        })?;
+        let block_symbols = u32::try_from(symbols).unwrap_or(longest).clamp(1, longest);
+        let filter = Filter::default();
+        let options = ContentOptions { files, ..options(&filter, block_symbols) };
+        Ok(Self::new(Content::examine(&options)?))
+    }
+
+    /// The content of a manifest in `files`, for example that of a running session. A file with
+    /// the manifest's length and time is taken to be the same; others are read and compared.
+    ///
+    /// # Errors
+    /// [`Error`] if a file cannot be read, or is not what the manifest says.
+    pub fn of_manifest(files: &[PathBuf], manifest: &Manifest) -> Result<Self, Error> {
+        let filter = Filter::default();
+        let options = ContentOptions { files, ..options(&filter, 1) };
+        Ok(Self::new(Content::of_manifest(&options, manifest, false)?))
+    }
+
+    fn new(content: Content) -> Self {
         let (bytes, objects) = (content.manifest.emit(), content.objects);
-        Ok(Self { bytes, manifest: content.manifest, objects })
+        Self { bytes, manifest: content.manifest, objects }
+    }
+
+    /// The content of a manifest in a directory into which a receiver has received all of it. The
+    /// files are not read again: a receiver has verified them.
+    ///
+    /// # Errors
+    /// [`Error`] if a file is missing, or was written to since.
+    pub fn received(manifest: &Manifest, directory: &Path) -> Result<Self, Error> {
+        Ok(Self::new(Content::of_directory(manifest, directory)?))
     }
 
     /// Writes a shelf: an index, and for each object a file with repair symbols
@@ -91,6 +105,11 @@ impl MirroredContent {
     ) -> Result<ShelfReport, Error> {
         let index = ShelfIndex { manifest: self.hash(), number, stretch_permille };
         shelf::write(&index, &self.objects, directory, default_workers())
+    }
+
+    /// The objects on the disk.
+    pub(crate) fn objects(&self) -> &[ContentObject] {
+        &self.objects
     }
 
     /// The manifest.
@@ -111,6 +130,23 @@ impl MirroredContent {
     /// The content of that file: the manifest and its hash, as of `fontana send --manifest`.
     pub fn file_bytes(&self) -> Vec<u8> {
         [&self.bytes[..], &self.hash().0].concat()
+    }
+}
+
+/// What all content for mirrors has in common: RaptorQ, and symbols of one size.
+fn options(filter: &Filter, block_symbols: u32) -> ContentOptions<'_> {
+    ContentOptions {
+        files: &[],
+        name: None,
+        filter,
+        code: Code::RaptorQ,
+        symbol_size: MirroredContent::SYMBOL_SIZE,
+        block_symbols,
+        version: 1,
+        content_encoding: ContentEncoding::Null,
+        plain: false,
+        signed: false,
+        workers: default_workers(),
     }
 }
 

@@ -1,14 +1,17 @@
 //! Receivers of mirrors: web servers of this test, which misbehave in every way that one can.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "mirrors/fresh.rs"]
+mod fresh;
 #[path = "mirrors/server.rs"]
 mod server;
 
-use fontana::wire::{Hash, ShelfNumber};
+use fontana::wire::{FreshIndex, Hash, ShelfNumber};
 use fontana::{
-    Ended, FontanaReception, MirrorFailure, MirrorReport, MirroredContent, Outcome, ReceiveEvent,
-    ReceiveFormat, ReceiveReport, Receiver, ReceiverBuilder,
+    Ended, FontanaReception, MirrorFailure, MirrorKind, MirrorReport, MirroredContent, Outcome,
+    ReceiveEvent, ReceiveFormat, ReceiveReport, Receiver, ReceiverBuilder, WebServer,
 };
+use fresh::{Frames, FreshServer};
 use server::{Behavior, Server};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -230,7 +233,10 @@ fn any_three_of_five_shelves_of_0_4_are_the_files() {
             let reports = complete(&published, &three);
             for report in &reports {
                 assert_eq!((report.wrong_blocks, &report.dropped), (0, &None), "{reports:?}");
-                assert!(report.shelf.is_some() && report.bytes > 500_000, "{reports:?}");
+                assert!(
+                    matches!(report.kind, MirrorKind::Shelf(_)) && report.bytes > 500_000,
+                    "{reports:?}"
+                );
             }
         }
     }
@@ -262,8 +268,9 @@ fn a_shelf_and_a_mirror_with_the_files_add_up() {
     let shelf = &serve(&shelves(&published, &[7], 1_050), rate)[0];
     let files = Server::start(published.directory.path(), rate);
     let reports = complete(&published, &[shelf, &files]);
-    let numbers: Vec<_> = reports.iter().map(|report| report.shelf.map(ShelfNumber::get)).collect();
-    assert_eq!(numbers, [Some(7), None]);
+    let kinds: Vec<_> = reports.iter().map(|report| report.kind).collect();
+    let number = ShelfNumber::new(7).unwrap();
+    assert_eq!(kinds, [MirrorKind::Shelf(number), MirrorKind::Files]);
     assert!(reports.iter().all(|report| report.bytes > 500_000), "{reports:?}");
     let all: u64 = reports.iter().map(|report| report.bytes).sum();
     assert!(all < 3_800_000 * 5 / 4, "{reports:?}");
@@ -362,4 +369,68 @@ fn what_mirrors_have_brought_is_resumed() {
     assert_eq!(report.outcome, Outcome::Complete);
     let after = report.mirrors[0].bytes;
     assert!(after < 4_000_000 - before / 2, "{before} bytes, then {after}");
+}
+
+/// Each of these servers of fresh symbols stands beside a mirror with the files.
+#[test]
+fn a_server_of_fresh_symbols_that_misbehaves_is_dropped_and_the_other_completes() {
+    let published = publish(100_000);
+    let right = Behavior { rate: Some(3_000_000), ..Behavior::default() };
+    type IsReason = fn(Option<&MirrorFailure>) -> bool;
+    let not_requested: IsReason = |why| matches!(why, Some(MirrorFailure::NotRequested));
+    let classes: [(&str, Frames, IsReason); 4] = [
+        ("source symbols", fresh::others, not_requested),
+        ("one symbol again and again", fresh::repeated, |why| {
+            matches!(why, None | Some(MirrorFailure::Repeats))
+        }),
+        ("too many", fresh::too_many, |why| matches!(why, Some(MirrorFailure::Range { .. }))),
+        // Blocks of which it has sent all are charged to it.
+        ("wrong symbols", fresh::wrong, |why| matches!(why, None | Some(MirrorFailure::Wrong(_)))),
+    ];
+    for (what, frames, is_reason) in classes {
+        let (wrong, files) = (
+            FreshServer::start(&published.content, frames),
+            Server::start(published.directory.path(), right),
+        );
+        let into = tempfile::tempdir().unwrap();
+        let mirrors = vec![wrong.address(), files.address()];
+        let receiver = receiver(&published, &[], into.path()).mirrors(mirrors).start().unwrap();
+        let report = receiver.join().unwrap();
+        assert_eq!(report.outcome, Outcome::Complete, "{what}: {report:?}");
+        let [wrong, _] = &report.mirrors[..] else { panic!("{what}: {report:?}") };
+        assert!(is_reason(wrong.dropped.as_ref()), "{what}: {report:?}");
+        assert_eq!(wrong.kind, MirrorKind::Fresh, "{what}");
+    }
+}
+
+/// Two servers of the same content, and a shelf: they complete it together, and have no symbol in
+/// common.
+#[test]
+fn servers_of_fresh_symbols_and_a_shelf_add_up() {
+    let published = publish(100_000);
+    let rate = Behavior { rate: Some(2_000_000), ..Behavior::default() };
+    let shelf = &serve(&shelves(&published, &[9], 400), rate)[0];
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let servers = [(); 2]
+        .map(|()| WebServer::builder(published.content.clone()).listen(listen).start().unwrap());
+    let web = |server: &WebServer| format!("http://{}/", server.address()).parse().unwrap();
+    let mirrors = vec![web(&servers[0]), web(&servers[1]), shelf.address()];
+    let into = tempfile::tempdir().unwrap();
+    let receiver = receiver(&published, &[], into.path()).mirrors(mirrors).start().unwrap();
+    let report = receiver.join().unwrap();
+    assert_eq!(report.outcome, Outcome::Complete, "{report:?}");
+    assert!(report.mirrors.iter().all(|mirror| mirror.dropped.is_none()), "{report:?}");
+    let path = FreshIndex::symbols_path(published.hash, 1);
+    let ids = servers
+        .each_ref()
+        .map(|server| fresh::ids(server.address(), &format!("{path}?blocks=0:1000"), 1400));
+    assert!(ids.iter().all(|ids| ids.len() == 1_000));
+    assert!(ids[0].is_disjoint(&ids[1]));
+    // Those of the shelf begin at a multiple of 2^20.
+    assert!(ids.iter().flatten().all(|id| id & 0xf_ffff >= 30));
+    for server in servers {
+        assert!(server.has_fresh_symbols());
+        server.stop();
+        assert_eq!(server.join().unwrap().outcome, Outcome::Interrupted);
+    }
 }

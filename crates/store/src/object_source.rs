@@ -66,6 +66,21 @@ impl ObjectSource {
         Ok(())
     }
 
+    /// Like [`read_at`](Self::read_at), and checks each file after it was read: the bytes are those
+    /// of the file that was opened.
+    ///
+    /// # Errors
+    /// Those of [`SourceFiles::read_exact_at`] and [`SourceFiles::check_unchanged`]; also if a file
+    /// was written to, and that is [allowed](SourceFiles::allowing_growth).
+    pub fn read_unchanged_at(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let mut change = None;
+        self.read_and_note(offset, out, |file, now| change = Some((file, now)))?;
+        match change {
+            Some((file, now)) => Err(self.files.changed(file, &now)),
+            None => Ok(()),
+        }
+    }
+
     /// Like [`read_at`](Self::read_at), and checks each file after it was read. True if one was
     /// written to, if that is [allowed](SourceFiles::allowing_growth).
     ///

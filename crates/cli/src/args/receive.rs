@@ -9,6 +9,7 @@ use fontana::wire::{
 };
 use std::ffi::OsString;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,9 +17,10 @@ use std::time::Duration;
 /// Receive files from a multicast group
 ///
 /// With a ticket: receive the session that it names. Without: list the sessions on the group and
-/// ask. A receiver sends nothing, with two exceptions: requests to mirrors, if it is given mirrors,
-/// and reports, if its user allows them (--report) and a roll call that the ticket's key has signed
-/// asks for them. A file gets its name when every byte of it is verified.
+/// ask. A receiver sends nothing, with three exceptions: requests to mirrors, if it is given
+/// mirrors; what it serves when it is complete (--then-serve); and reports, if its user allows them
+/// (--report) and a roll call that the ticket's key has signed asks for them. A file gets its name
+/// when every byte of it is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
@@ -60,6 +62,13 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
     pub(crate) netrc: Option<PathBuf>,
+    /// Serve what was received, when it is complete: to other receivers, and other programs
+    ///
+    /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
+    /// until it is stopped. Anyone who reaches the address can read the files.
+    #[arg(long, value_name = "ADDR:PORT",
+          conflicts_with_all = ["one_way", "report", "watch", "list", "flute", "fcast", "to", "only"])]
+    pub(crate) then_serve: Option<SocketAddr>,
     /// Listen on this group if there is no ticket
     #[arg(
         long,

@@ -35,6 +35,7 @@ fn interface() -> String {
     fields::<SendEvent>("fontana send", &mut text);
     fields::<ReceiveEvent>("fontana recv", &mut text);
     fields::<PublishEvent>("fontana publish", &mut text);
+    fields::<ServeEvent>("fontana serve", &mut text);
     fields::<ResumeEvent>("fontana resume", &mut text);
     fields::<DemoEvent>("fontana demo", &mut text);
     fields::<DoctorEvent>("fontana doctor", &mut text);

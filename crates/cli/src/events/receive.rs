@@ -4,7 +4,9 @@ use super::{Named, object, rounded, seconds, verdict, verified};
 use crate::exit;
 use crate::failure::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, ShelfNumber, StreamIndex, Toi};
-use fontana::{MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, SessionKey, Verified};
+use fontana::{
+    MirrorKind, MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, SessionKey, Verified,
+};
 use serde::Serialize;
 
 /// Events of `fontana recv`.
@@ -132,6 +134,7 @@ pub(crate) enum ReceiveEvent {
         seconds: f64,
         wrong_blocks: u32,
         shelf: Option<u8>,
+        fresh: bool,
         dropped: Option<String>,
     },
     MirrorWrong {
@@ -333,13 +336,18 @@ impl ReceiveEvent {
     }
 
     pub(crate) fn mirror(report: &MirrorReport) -> Self {
+        let shelf = match report.kind {
+            MirrorKind::Shelf(number) => Some(number),
+            _ => None,
+        };
         Self::Mirror {
             mirror: report.mirror.to_string(),
             bytes: report.bytes,
             useless_bytes: report.useless_bytes,
             seconds: seconds(report.active),
             wrong_blocks: report.wrong_blocks,
-            shelf: report.shelf.map(ShelfNumber::get),
+            shelf: shelf.map(ShelfNumber::get),
+            fresh: report.kind == MirrorKind::Fresh,
             dropped: report.dropped.as_ref().map(ToString::to_string),
         }
     }

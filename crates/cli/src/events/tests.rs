@@ -50,6 +50,7 @@ fn every_event_is_documented_with_exactly_its_fields() {
     check::<SendEvent>("fontana send");
     check::<ReceiveEvent>("fontana recv");
     check::<PublishEvent>("fontana publish");
+    check::<ServeEvent>("fontana serve");
     check::<ResumeEvent>("fontana resume");
     check::<DemoEvent>("fontana demo");
     check::<DoctorEvent>("fontana doctor");

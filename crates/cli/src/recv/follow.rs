@@ -57,6 +57,7 @@ pub(super) fn run(
         described: Described::default(),
         hook,
         audit,
+        manifest: None,
     };
     // The reception of a version begins when the one before ends.
     let mut accepted_at = Instant::now();

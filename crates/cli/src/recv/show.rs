@@ -9,6 +9,7 @@ use crate::send::listing;
 use crate::units::{Bytes, Count};
 use fontana::ReceiveEvent;
 use fontana::wire::{AnnouncedSchedule, Manifest, Printable};
+use std::sync::Arc;
 
 /// Largest number of offers that are shown: an attacker can forge any number of manifests.
 const MAX_OFFERS: usize = 256;
@@ -79,6 +80,7 @@ impl Watch<'_> {
                     content: Content::new(manifest, hash.to_string()),
                 });
                 self.described = Described::new(*session, manifest);
+                self.manifest = Some(Arc::clone(manifest));
                 if let Some(audit) = &mut self.audit {
                     audit.begin(*session, *hash, manifest.version());
                 }

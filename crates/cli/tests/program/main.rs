@@ -19,6 +19,7 @@ mod pipes;
 mod resume;
 mod sandbox;
 mod schedules;
+mod serve;
 mod strangers;
 mod strict_flute;
 mod support;

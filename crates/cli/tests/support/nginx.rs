@@ -49,13 +49,28 @@ impl Nginx {
         available
     }
 
+    /// Passes what is asked for at `listen` on to another server.
+    pub fn proxy(listen: SocketAddr, to: &str) -> Self {
+        let location = format!("location / {{ proxy_pass {to}; }}");
+        Self::launch(Command::new("nginx"), listen, None, &location)
+    }
+
     /// Serves the files of `root` at `listen`. `command` starts nginx on a host:
     /// `ip netns exec HOST nginx`.
     pub fn start(
-        mut command: Command,
+        command: Command,
         listen: SocketAddr,
         root: &Path,
         tls: Option<&Certificate>,
+    ) -> Self {
+        Self::launch(command, listen, tls, &format!("root '{}';", root.display()))
+    }
+
+    fn launch(
+        mut command: Command,
+        listen: SocketAddr,
+        tls: Option<&Certificate>,
+        content: &str,
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path().display();
@@ -71,8 +86,7 @@ impl Nginx {
         let text = format!(
             "daemon off; master_process off; pid {at}/pid; error_log {at}/errors crit;\n\
              events {{}}\nhttp {{ access_log off;\n{temporary}\
-             server {{ listen {listen}{ssl}; {files} root '{}'; }} }}\n",
-            root.display()
+             server {{ listen {listen}{ssl}; {files} {content} }} }}\n"
         );
         std::fs::write(&configuration, text).unwrap();
         command.arg("-p").arg(directory.path()).arg("-c").arg(&configuration);

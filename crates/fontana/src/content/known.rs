@@ -10,6 +10,9 @@ use fontana_store::{
 };
 use fontana_wire::{Entry, FileEntry, Manifest, PlacedSegment, RelativePath, Segment, Toi};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 impl Content {
@@ -30,6 +33,28 @@ impl Content {
         let found = match_entries(manifest, &sources, names.chain(others).collect(), rehash)?;
         let objects = objects(manifest, &Arc::new(sources), &found)?;
         check_hashes(manifest, &objects, &found, options.workers)?;
+        Ok(Self::new(manifest.clone(), objects))
+    }
+}
+
+impl Content {
+    /// The content of `manifest` in a directory into which all of it was received. Files are not
+    /// read: their lengths and times are those that the receiver has given them.
+    ///
+    /// # Errors
+    /// [`SetupError::Differs`] with the first file that is missing, or has another length or time.
+    pub(crate) fn of_directory(manifest: &Manifest, directory: &Path) -> Result<Self, Error> {
+        let (mut sources, mut found) = (SourceFiles::default(), Vec::new());
+        for entry in manifest.files() {
+            let path = directory.join(OsStr::from_bytes(entry.path.as_bytes()));
+            let index = sources.add_found(path)?;
+            let file = match_file(entry, index, &sources, false)?;
+            if file.doubtful {
+                return Err(differs(&entry.path, "it was written to since it was received"));
+            }
+            found.push(file);
+        }
+        let objects = objects(manifest, &Arc::new(sources), &found)?;
         Ok(Self::new(manifest.clone(), objects))
     }
 }

@@ -2,6 +2,7 @@
 //! gives the mirrors' threads their orders, hands what arrives to the receiver, and charges mirrors
 //! with wrong blocks.
 
+mod fresh;
 mod lacking;
 mod shelves;
 mod state;
@@ -233,6 +234,7 @@ impl Mirrors {
         match mirror.kind {
             Kind::Unknown => return self.ask_for_index(number),
             Kind::Shelf(_) => return self.order_from_shelf(now, number, receiver),
+            Kind::Fresh(_) => return self.order_fresh(now, number, receiver),
             Kind::Files => {}
         }
         let id = mirror.id;
@@ -286,6 +288,10 @@ impl Mirrors {
         match what {
             Done::Panicked(panic) => return Err(panic),
             Done::Bytes { at, bytes } => {
+                let is_fresh = |mirror: &MirrorState| matches!(mirror.work, Work::Fresh(_));
+                if self.mirrors.get(number).is_some_and(is_fresh) {
+                    return Ok(self.on_frames(now, number, bytes, receiver));
+                }
                 self.on_bytes(now, number, at, &bytes, receiver);
                 return Ok(bytes);
             }
@@ -320,7 +326,7 @@ impl Mirrors {
         let range = match &mirror.work {
             Work::Fetch { range, .. } => range,
             Work::Symbols(_) => return self.on_symbols(now, number, at, bytes, receiver),
-            Work::Nothing | Work::Manifest | Work::Index => return,
+            Work::Nothing | Work::Manifest | Work::Index | Work::Fresh(_) => return,
         };
         let Some(positions) = files.positions_of_bytes(range.start, at, bytes.len()) else {
             return;
@@ -404,6 +410,9 @@ impl Mirrors {
             shelf.end_request(now);
             self.is_dirty = true;
         }
+        if matches!(work, Work::Fresh(_)) {
+            return self.end_fresh(now, number, receiver);
+        }
         let Work::Fetch { range, whole, .. } = work else { return };
         match self.pull.expected(id) {
             // The range continues in the next object.
@@ -436,6 +445,10 @@ impl Mirrors {
             (Work::Fetch { .. }, _) => self.pull.end_request(now, id),
             (Work::Symbols(_), Kind::Shelf(shelf)) => {
                 shelf.end_request(now);
+                self.is_dirty = true;
+            }
+            (Work::Fresh(_), Kind::Fresh(fresh)) => {
+                fresh.end_request(now);
                 self.is_dirty = true;
             }
             (Work::Index, kind) if !failure.may_pass() || mirror.failures >= MAX_INDEX_FAILURES => {

@@ -57,6 +57,12 @@ pub enum MirrorFailure {
     /// Its shelf has no symbol that is lacking, and no other source sends any.
     #[error("its shelf has no more symbols of what is lacking")]
     Exhausted,
+    /// Its fresh symbols are not those that were requested.
+    #[error("it sent symbols that were not requested")]
+    NotRequested,
+    /// It sends the same symbols again and again.
+    #[error("it sent no new symbols, but what it had sent before")]
+    Repeats,
     /// The answer was cut, because it is not needed any more.
     #[error("not needed any more")]
     Cut,
@@ -75,6 +81,8 @@ impl MirrorFailure {
             | Self::Manifest { .. }
             | Self::Wrong(_)
             | Self::Exhausted
+            | Self::NotRequested
+            | Self::Repeats
             | Self::NoRanges => false,
         }
     }

@@ -5,7 +5,8 @@ use super::client::FileRange;
 use super::mirror::Fetch;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Sbn};
 use fontana_proto::BlockId;
-use fontana_wire::{FileEntry, Manifest, Segment, ShelfIndex, ShelfLayout, Toi};
+use fontana_proto::pull::FreshObject;
+use fontana_wire::{FileEntry, FreshFrame, Manifest, Segment, ShelfIndex, ShelfLayout, Toi};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,6 +83,20 @@ impl PublishedFiles {
             (object.toi, index.layout(object.layout.oti().symbol_size, lengths))
         };
         self.objects.iter().filter(has_shelf).map(layout).collect()
+    }
+
+    /// The objects as a server of fresh symbols has them. `None` if it cannot have all of them:
+    /// they are of another code.
+    pub(crate) fn as_fresh(&self) -> Option<Vec<FreshObject>> {
+        let fresh = |object: &PublishedObject| {
+            let oti = object.layout.oti();
+            // Frames have room for their ids in what a symbol may be long.
+            let has_room = usize::from(oti.symbol_size) + FreshFrame::ID_SIZE <= u16::MAX.into();
+            let is_fresh = matches!(oti.scheme, FecScheme::RaptorQ(_)) && has_room;
+            let (toi, blocks) = (object.toi, object.layout.block_count());
+            is_fresh.then_some(FreshObject { toi, blocks, symbol_size: oti.symbol_size })
+        };
+        self.objects.iter().map(fresh).collect()
     }
 
     /// Number of objects.

@@ -1,6 +1,5 @@
 //! What the blocks lack, and which part of it no mirror is sending.
 
-use super::state::Work;
 use super::{JOINED_GAP, LOOK_EVERY, Mirrors};
 use fontana_proto::pull::{RangeSet, Wanted};
 use fontana_proto::{BlockId, Instant, Receiver};
@@ -36,11 +35,11 @@ impl Mirrors {
         }
         (self.is_dirty, self.looked_at, self.packets) = (false, now, packets);
         let Some(files) = &self.files else { return };
-        let from_shelves = self.under_way_from_shelves(now);
+        let repairs = self.repairs_under_way(now);
         let (mut lacking, mut all_wanted) = (RangeSet::default(), 0);
         for block in files.blocks() {
             let Some(positions) = files.positions(block) else { continue };
-            let under_way = from_shelves.get(&block).copied().unwrap_or(0);
+            let under_way = repairs.get(&block).copied().unwrap_or(0);
             let wanted = receiver.block_symbols_wanted(block);
             all_wanted += u64::from(wanted);
             let wanted = wanted.saturating_sub(under_way);
@@ -83,13 +82,13 @@ impl Mirrors {
         chosen
     }
 
-    /// Symbols of each block that shelves are sending, as far as they are on time.
-    fn under_way_from_shelves(&self, now: Instant) -> BTreeMap<BlockId, u32> {
+    /// Repair symbols of each block that mirrors are sending, as far as they are on time.
+    fn repairs_under_way(&self, now: Instant) -> BTreeMap<BlockId, u32> {
         let mut under_way = BTreeMap::new();
-        for mirror in &self.mirrors {
-            let Work::Symbols(symbols) = &mirror.work else { continue };
-            for (block, esis) in symbols.left().filter(|_| now < symbols.due) {
-                *under_way.entry(block).or_default() += esis.end - esis.start;
+        let on_time = |due: Instant| now < due;
+        for mirror in self.mirrors.iter().filter(|mirror| mirror.due().is_some_and(on_time)) {
+            for (block, count) in mirror.expected_repairs() {
+                *under_way.entry(block).or_default() += count;
             }
         }
         under_way
@@ -97,7 +96,7 @@ impl Mirrors {
 
     /// What the blocks want of a shelf now.
     pub(super) fn lacking<'a>(&self, now: Instant, receiver: &'a Receiver) -> Lacking<'a> {
-        let mut under_way = self.under_way_from_shelves(now);
+        let mut under_way = self.repairs_under_way(now);
         let requested = self.mirrors.iter().filter_map(|mirror| self.pull.expected(mirror.id));
         for range in requested.flat_map(|range| self.pull.lacking().within(range)) {
             for run in self.files.iter().flat_map(|files| files.runs(range.clone())) {

@@ -6,9 +6,9 @@ use crate::web::client::FileRange;
 use crate::web::failure::MirrorFailure;
 use crate::web::mirror::{Fetch, Order};
 use fontana_fec::Esi;
-use fontana_proto::pull::{PulledRun, ShelfPull};
+use fontana_proto::pull::{FreshPull, PulledRun, ShelfPull};
 use fontana_proto::{Instant, Receiver};
-use fontana_wire::ShelfIndex;
+use fontana_wire::{FreshIndex, ShelfIndex};
 use std::time::Duration;
 
 /// Longest and shortest time of a request.
@@ -16,6 +16,16 @@ const REQUEST_TIME: Duration = Duration::from_secs(2);
 const LEAST_REQUEST_TIME: Duration = Duration::from_millis(250);
 /// Time for an answer to begin, beside the time of the symbols.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
+
+/// When the others stop to count on a request for so many symbols, given the rate of its mirror.
+pub(super) fn due(now: Instant, symbols: u64, rate: Option<f64>) -> Instant {
+    let time = rate.map_or(REQUEST_TIME, |rate| {
+        let seconds = symbols as f64 / rate.max(f64::MIN_POSITIVE);
+        let time = Duration::try_from_secs_f64(1.5 * seconds).unwrap_or(Duration::MAX);
+        time.min(2 * REQUEST_TIME)
+    });
+    now + time + ANSWER_TIME
+}
 
 impl Mirrors {
     /// Asks a mirror for the index of its shelf. If it has none, it has the files.
@@ -25,39 +35,45 @@ impl Mirrors {
         };
         let path = ShelfIndex::file_name(content).into();
         mirror.need.begin(u64::MAX);
-        mirror.order(Order::File { path, limit: ShelfIndex::SIZE as u64 }, Work::Index);
+        let limit = ShelfIndex::SIZE.max(FreshIndex::SIZE) as u64;
+        mirror.order(Order::File { path, limit }, Work::Index);
     }
 
-    /// A mirror has sent the index of its shelf, or something else.
+    /// A mirror has sent the index of its shelf, that of a server of fresh symbols, or something
+    /// else.
     pub(super) fn on_index(&mut self, now: Instant, number: usize, bytes: &[u8]) {
         let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
             return;
         };
         mirror.set_idle();
         mirror.failures = 0;
-        mirror.kind = match ShelfIndex::parse(bytes) {
-            Ok(index) if Some(index.manifest) == self.content => {
-                self.pull.remove_source(now, mirror.id);
-                Kind::Shelf(ShelfPull::new(index.number, files.on_shelf(&index)))
-            }
-            _ => Kind::Files,
+        let is_of_content = |manifest| Some(manifest) == self.content;
+        let shelf = ShelfIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
+        let fresh = FreshIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
+        mirror.kind = match (shelf, fresh.zip(files.as_fresh())) {
+            (Some(index), _) => Kind::Shelf(ShelfPull::new(index.number, files.on_shelf(&index))),
+            (None, Some((index, objects))) => Kind::Fresh(FreshPull::new(index.start, objects)),
+            (None, None) => Kind::Files,
         };
+        if !mirror.may_have_files() {
+            self.pull.remove_source(now, mirror.id);
+        }
     }
 
     /// The others do the work of a shelf that is late.
     pub(super) fn note_late_shelves(&mut self, now: Instant) {
         let looked_at = self.looked_at;
-        self.is_dirty |= self.mirrors.iter().any(|mirror| match &mirror.work {
-            Work::Symbols(symbols) => looked_at < symbols.due && symbols.due <= now,
-            _ => false,
-        });
+        let is_late = |due: Instant| looked_at < due && due <= now;
+        self.is_dirty |= self.mirrors.iter().any(|mirror| mirror.due().is_some_and(is_late));
     }
 
     /// Ends requests whose blocks need no more symbols.
     pub(super) fn cut_useless_symbols(&self, receiver: &Receiver) {
         for mirror in &self.mirrors {
-            let Work::Symbols(symbols) = &mirror.work else { continue };
-            if !symbols.left().any(|(block, _)| receiver.needs_symbols(block)) {
+            let left = mirror.due().map(|_| mirror.expected_repairs()).unwrap_or_default();
+            if mirror.due().is_some()
+                && !left.iter().any(|&(block, _)| receiver.needs_symbols(block))
+            {
                 mirror.need.set(0);
             }
         }
@@ -91,24 +107,24 @@ impl Mirrors {
             file_start: None,
         };
         let symbols = (bytes.end - bytes.start) / u64::from(request.symbol_size).max(1);
-        let time = shelf.rate(now).map_or(REQUEST_TIME, |rate| {
-            let seconds = symbols as f64 / rate.max(f64::MIN_POSITIVE);
-            Duration::try_from_secs_f64(1.5 * seconds)
-                .unwrap_or(Duration::MAX)
-                .min(2 * REQUEST_TIME)
-        });
+        let due = due(now, symbols, shelf.rate(now));
         mirror.need.begin(bytes.end - bytes.start);
-        let work = Symbols { request, arrived: 0, due: now + time + ANSWER_TIME };
+        let work = Symbols { request, arrived: 0, due };
         mirror.order(Order::Fetch(fetch), Work::Symbols(work));
         self.is_dirty = true;
     }
 
     /// A shelf has nothing that is lacking. Without a group, it is given up after some time in
     /// which no other mirror sends anything.
-    fn on_nothing_to_send(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+    pub(super) fn on_nothing_to_send(
+        &mut self,
+        now: Instant,
+        number: usize,
+        receiver: &mut Receiver,
+    ) {
         let is_idle = self.mirrors.iter().all(|mirror| {
             mirror.dropped.is_some()
-                || (matches!(mirror.work, Work::Nothing) && matches!(mirror.kind, Kind::Shelf(_)))
+                || (matches!(mirror.work, Work::Nothing) && !mirror.may_have_files())
         });
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
         mirror.idle =
@@ -119,9 +135,10 @@ impl Mirrors {
     }
 
     /// Half of the time that all mirrors take for what is lacking, within limits.
-    fn time_of_request(&self, now: Instant) -> Duration {
+    pub(super) fn time_of_request(&self, now: Instant) -> Duration {
         let rates = self.mirrors.iter().filter_map(|mirror| match &mirror.kind {
             Kind::Shelf(shelf) => shelf.rate(now),
+            Kind::Fresh(fresh) => fresh.rate(now),
             Kind::Files | Kind::Unknown => self.pull.rate(now, mirror.id),
         });
         let rate = rates.sum::<f64>().max(f64::MIN_POSITIVE);

@@ -1,12 +1,12 @@
 //! What the deciding thread knows of one mirror.
 
-use crate::report::MirrorReport;
+use crate::report::{MirrorKind, MirrorReport};
 use crate::web::failure::MirrorFailure;
 use crate::web::mirror::{Need, Order};
 use crossbeam_channel::Sender;
-use fontana_proto::pull::{ShelfPull, ShelfRequest, SourceId};
+use fontana_proto::pull::{FreshPull, ShelfPull, ShelfRequest, SourceId};
 use fontana_proto::{BlockId, Instant};
-use fontana_wire::WebAddress;
+use fontana_wire::{Toi, WebAddress};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub(super) enum Work {
     Index,
     /// Symbols of a shelf.
     Symbols(Symbols),
+    /// Fresh symbols.
+    Fresh(Frames),
     Fetch {
         /// The positions of the order.
         range: Range<u64>,
@@ -66,11 +68,23 @@ pub(super) enum Kind {
     Files,
     /// A shelf.
     Shelf(ShelfPull),
+    /// Fresh symbols.
+    Fresh(FreshPull),
 }
 
 /// How often a shelf may have nothing to send, while no mirror sends anything, before it is given
 /// up: a block that is being solved may lack another symbol.
 pub(super) const MAX_IDLE: u32 = 4;
+
+/// A request for fresh symbols.
+#[derive(Debug)]
+pub(super) struct Frames {
+    pub(super) toi: Toi,
+    /// Bytes of a symbol.
+    pub(super) symbol_size: u16,
+    /// When the others stop to count on it.
+    pub(super) due: Instant,
+}
 
 /// A request for symbols of a shelf.
 #[derive(Debug)]
@@ -130,7 +144,27 @@ impl MirrorState {
 
     /// Whether it may send blocks as a whole.
     pub(super) fn may_have_files(&self) -> bool {
-        self.dropped.is_none() && !matches!(self.kind, Kind::Shelf(_))
+        self.dropped.is_none() && !matches!(self.kind, Kind::Shelf(_) | Kind::Fresh(_))
+    }
+
+    /// When the others stop to count on its symbols, if it sends repair symbols.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match &self.work {
+            Work::Symbols(symbols) => Some(symbols.due),
+            Work::Fresh(frames) => Some(frames.due),
+            Work::Nothing | Work::Manifest | Work::Index | Work::Fetch { .. } => None,
+        }
+    }
+
+    /// Repair symbols of blocks that it was asked for and has not sent.
+    pub(super) fn expected_repairs(&self) -> Vec<(BlockId, u32)> {
+        match (&self.work, &self.kind) {
+            (Work::Symbols(symbols), _) => {
+                symbols.left().map(|(block, esis)| (block, esis.end - esis.start)).collect()
+            }
+            (Work::Fresh(_), Kind::Fresh(fresh)) => fresh.expected().collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Gives it an order.
@@ -167,9 +201,10 @@ impl MirrorState {
             useless_bytes: self.useless_bytes,
             active: active.unwrap_or(Duration::ZERO),
             wrong_blocks: self.wrong_blocks,
-            shelf: match &self.kind {
-                Kind::Shelf(shelf) => Some(shelf.number()),
-                Kind::Unknown | Kind::Files => None,
+            kind: match &self.kind {
+                Kind::Shelf(shelf) => MirrorKind::Shelf(shelf.number()),
+                Kind::Fresh(_) => MirrorKind::Fresh,
+                Kind::Unknown | Kind::Files => MirrorKind::Files,
             },
             dropped: self.dropped.clone(),
         }

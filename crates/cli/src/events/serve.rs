@@ -1,0 +1,67 @@
+//! The events of `fontana serve`, and of `fontana recv --then-serve`.
+
+use super::verdict;
+use fontana::{ServeProgress, ServeReport};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum ServeEvent {
+    Serving {
+        ticket: String,
+        listen: String,
+        manifest: String,
+        files: u64,
+        bytes: u64,
+        fresh: bool,
+    },
+    Served {
+        #[serde(flatten)]
+        counts: Counts,
+    },
+    Stopped {
+        verdict: String,
+        code: u8,
+        #[serde(flatten)]
+        counts: Counts,
+    },
+}
+
+/// What a server has done.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct Counts {
+    clients: u64,
+    requests: u64,
+    refused: u64,
+    slow: u64,
+    bytes: u64,
+    encoded_symbols: u64,
+    sent_symbols: u64,
+}
+
+impl From<&ServeProgress> for Counts {
+    fn from(progress: &ServeProgress) -> Self {
+        Self {
+            clients: progress.clients,
+            requests: progress.requests,
+            refused: progress.refused,
+            slow: progress.slow,
+            bytes: progress.bytes,
+            encoded_symbols: progress.encoded_symbols,
+            sent_symbols: progress.sent_symbols,
+        }
+    }
+}
+
+impl ServeEvent {
+    pub(crate) fn progress(progress: &ServeProgress) -> Self {
+        Self::Served { counts: progress.into() }
+    }
+
+    pub(crate) fn summary(report: &ServeReport, code: u8) -> Self {
+        let verdict = verdict(report.outcome).into();
+        Self::Stopped { verdict, code, counts: (&report.progress).into() }
+    }
+}

@@ -1,0 +1,132 @@
+//! `fontana serve`: a web server of files and fresh symbols; also after a reception
+//! (`recv --then-serve`).
+
+use crate::args::ServeArguments;
+use crate::console::Console;
+use crate::events::ServeEvent as Line;
+use crate::exit;
+use crate::failure::Failure;
+use crate::manifest_file;
+use crate::signal::stop_on_signals;
+use crate::units::{Bytes, Count};
+use fontana::wire::{Manifest, WebAddress, WebTicket};
+use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+
+/// Describes the files, and serves them until it is stopped.
+pub(crate) fn run(
+    arguments: &ServeArguments,
+    console: &Console,
+    stop: &CancellationToken,
+) -> Result<Outcome, Failure> {
+    let listener = listen(arguments.listen)?;
+    let web = addresses(&listener, &arguments.web)?;
+    stop_on_signals(stop)?;
+    let content = match &arguments.manifest {
+        None => MirroredContent::describe(&arguments.files, arguments.block_size)?,
+        Some(path) => MirroredContent::of_manifest(&arguments.files, &read_manifest(path)?)?,
+    };
+    let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
+    serve(content, Serving { listener, web, memory }, console, stop)
+}
+
+fn read_manifest(path: &Path) -> Result<Manifest, Failure> {
+    manifest_file::read(path)?.ok_or_else(|| {
+        let message = format!("there is no manifest {path:?}");
+        Failure::new(Outcome::Refused, message, "the sender writes it: fontana send --manifest")
+    })
+}
+
+/// Opens the socket of a server.
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).map_err(|error| {
+        let message = format!("cannot listen at {address}: {error}");
+        Failure::new(Outcome::Io, message, "choose another port; with 0 the system does")
+    })
+}
+
+/// The addresses of a server for its ticket: those that the user gives, or the one of its socket.
+///
+/// # Errors
+/// The socket is that of all interfaces, which is no address for others.
+pub(crate) fn addresses(
+    listener: &TcpListener,
+    given: &[WebAddress],
+) -> Result<Vec<WebAddress>, Failure> {
+    if !given.is_empty() {
+        return Ok(given.to_vec());
+    }
+    let failed = |error| Failure::new(Outcome::Io, format!("cannot listen: {error}"), "");
+    let address = listener.local_addr().map_err(failed)?;
+    let web = (!address.ip().is_unspecified()).then(|| format!("http://{address}/").parse());
+    web.and_then(Result::ok).map(|web| vec![web]).ok_or_else(|| {
+        let message = format!("under which address do others reach {address}?");
+        let hint = format!("say it for the ticket: --web http://HOST:{}/", address.port());
+        Failure::new(Outcome::Usage, message, &hint)
+    })
+}
+
+/// How content is served.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    pub(crate) listener: TcpListener,
+    /// The addresses in the ticket.
+    pub(crate) web: Vec<WebAddress>,
+    /// Bytes of memory.
+    pub(crate) memory: usize,
+}
+
+/// Serves content until it is stopped.
+pub(crate) fn serve(
+    content: MirroredContent,
+    serving: Serving,
+    console: &Console,
+    stop: &CancellationToken,
+) -> Result<Outcome, Failure> {
+    let ticket = WebTicket { manifest: content.hash(), web: serving.web };
+    let (files, bytes) = (content.manifest().files().count(), content.manifest().content_length());
+    let manifest = content.hash().to_string();
+    let server = WebServer::builder(content)
+        .listener(serving.listener)
+        .memory(serving.memory)
+        .cancellation_token(stop)
+        .start()?;
+    console.event(&Line::Serving {
+        ticket: ticket.to_string(),
+        listen: server.address().to_string(),
+        manifest,
+        files: files as u64,
+        bytes,
+        fresh: server.has_fresh_symbols(),
+    });
+    console.result(&ticket);
+    console.note(format_args!(
+        "{}, {} at {}{}",
+        Count(files as u64, "file"),
+        Bytes(bytes),
+        server.address(),
+        if server.has_fresh_symbols() { ", with fresh symbols" } else { "" }
+    ));
+    for event in server.events() {
+        match event {
+            ServeEvent::Progress(progress) => console.event(&Line::progress(&progress)),
+            ServeEvent::Failed(error) => {
+                let failure = Failure::from(&*error);
+                console.warning(&failure.message, "the answers that need this file are given up");
+            }
+            _ => {}
+        }
+    }
+    let report = server.join()?;
+    console.event(&Line::summary(&report, exit::code(report.outcome)));
+    let progress = report.progress;
+    console.say(format_args!(
+        "served {} in {}; computed {}, sent {}",
+        Bytes(progress.bytes),
+        Count(progress.requests, "request"),
+        Count(progress.encoded_symbols, "symbol"),
+        progress.sent_symbols
+    ));
+    Ok(report.outcome)
+}

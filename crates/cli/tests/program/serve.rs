@@ -1,0 +1,335 @@
+//! `fontana serve`, `fontana recv --then-serve`, and clients that others wrote.
+
+use crate::nginx::Nginx;
+use crate::support::{Run, Running, arguments, finish, noise, run};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A server on a free port, and what it has said of itself.
+struct Served {
+    running: Running,
+    serving: Value,
+    /// The address of its directory.
+    web: String,
+}
+
+impl Served {
+    fn start(words: &str, files: &[&Path]) -> Self {
+        let words = format!("serve --json --listen 127.0.0.1:0 {words}");
+        Self::of(Running::start(&arguments(&words, files)))
+    }
+
+    /// Waits until it serves.
+    fn of(mut running: Running) -> Self {
+        let serving = loop {
+            let event: Value = serde_json::from_str(&running.line()).unwrap();
+            if event["event"] == "serving" {
+                break event;
+            }
+        };
+        let web = format!("http://{}/", serving["listen"].as_str().unwrap());
+        Self { running, serving, web }
+    }
+
+    fn ticket(&self) -> &str {
+        self.serving["ticket"].as_str().unwrap()
+    }
+
+    fn manifest(&self) -> &str {
+        self.serving["manifest"].as_str().unwrap()
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.serving["listen"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Ends it as a service manager does. Returns its last event.
+    fn stop(self) -> Value {
+        self.running.signal(Signal::TERM);
+        self.running.wait().expect(130).event("stopped")
+    }
+}
+
+/// What curl gets: head and body.
+fn curl(words: &str, url: &str) -> (String, Vec<u8>) {
+    let output = Command::new("curl")
+        .args(["--silent", "--include", "--max-time", "20", "--path-as-is"])
+        .args(words.split_whitespace())
+        .arg(url)
+        .output()
+        .unwrap();
+    let end = output.stdout.windows(4).position(|four| four == b"\r\n\r\n");
+    let (head, body) = output.stdout.split_at(end.expect("a head") + 4);
+    (String::from_utf8(head.to_vec()).unwrap().to_ascii_lowercase(), body.to_vec())
+}
+
+/// A tree of a large file, a small one with a strange name, and an empty one.
+fn tree(directory: &Path) -> std::path::PathBuf {
+    let tree = directory.join("some files");
+    std::fs::create_dir_all(tree.join("below")).unwrap();
+    std::fs::write(tree.join("a"), noise(2_500_000, 1)).unwrap();
+    std::fs::write(tree.join("below/b c?"), noise(40_000, 2)).unwrap();
+    std::fs::write(tree.join("empty"), "").unwrap();
+    // Beside the tree: no request reaches it.
+    std::fs::write(directory.join("secret"), "secret").unwrap();
+    tree
+}
+
+fn receive(words: &str, into: &Path) -> Run {
+    run(&arguments(&format!("recv {words} --json -o"), &[into])).expect(0)
+}
+
+fn assert_received(tree: &Path, into: &Path) {
+    for name in ["a", "below/b c?", "empty"] {
+        let (sent, got) = (tree.join(name), into.join("some files").join(name));
+        assert!(std::fs::read(got).unwrap() == std::fs::read(sent).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn curl_gets_files_ranges_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = tree(directory.path());
+    let served = Served::start("", &[&tree]);
+    let file = format!("{}some%20files/a", served.web);
+    let content = std::fs::read(tree.join("a")).unwrap();
+    let (head, body) = curl("", &file);
+    assert!(head.starts_with("http/1.1 200") && head.contains("accept-ranges: bytes"), "{head}");
+    assert!(head.contains("content-length: 2500000") && body == content, "{head}");
+    let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+
+    for (range, wanted) in
+        [("0-0", 0..1), ("-7", 2_499_993..2_500_000), ("999-300010", 999..300_011)]
+    {
+        let (head, body) = curl(&format!("--range {range}"), &file);
+        assert!(head.starts_with("http/1.1 206"), "{head}");
+        let field = format!("content-range: bytes {}-{}/2500000", wanted.start, wanted.end - 1);
+        assert!(head.contains(&field) && body == content[wanted], "{head}");
+    }
+    let (head, _) = curl("--range 2500000-", &file);
+    assert!(head.starts_with("http/1.1 416") && head.contains("bytes */2500000"), "{head}");
+    for (of, code) in [(etag, "206"), ("\"another\"", "200")] {
+        let (head, _) = curl(&format!("--range 1-2 --header If-Range:{of}"), &file);
+        assert!(head.starts_with(&format!("http/1.1 {code}")), "{head}");
+    }
+    let (head, body) = curl("--head", &file);
+    assert!(head.contains("content-length: 2500000") && body.is_empty(), "{head}");
+    let (_, body) = curl("", &format!("{}some%20files/below/b%20c%3F", served.web));
+    assert!(body == noise(40_000, 2));
+    assert!(curl("", &format!("{}some%20files/empty", served.web)).0.contains("content-length: 0"));
+    let manifest = format!("{}{}.fontana", served.web, served.manifest());
+    assert!(curl("", &manifest).1.ends_with(&hex(served.manifest())));
+
+    for path in [
+        "secret",
+        "../secret",
+        "some%20files/../secret",
+        "some%20files/%2e%2e/secret",
+        "some%20files/..%2fsecret",
+        "some%20files",
+        "some%20files/",
+        "",
+        "%",
+        "etc/passwd",
+        "/etc/passwd",
+        "f/",
+        "f//1",
+    ] {
+        let (head, body) = curl("", &format!("{}{path}", served.web));
+        assert!(head.starts_with("http/1.1 404"), "{path}: {head}");
+        assert!(!body.windows(6).any(|part| part == b"secret"), "{path}");
+    }
+    assert!(curl("--request POST", &file).0.starts_with("http/1.1 405"));
+    let long = format!("--header X:{}", "x".repeat(20_000));
+    assert!(curl(&long, &file).0.starts_with("http/1.1 431"));
+    // A file that changes is not served any more.
+    std::fs::write(tree.join("below/b c?"), noise(40_001, 2)).unwrap();
+    let changed = finish(
+        Command::new("curl")
+            .args(["--silent", "--max-time", "20"])
+            .arg(format!("{}some%20files/below/b%20c%3F", served.web)),
+    );
+    assert_ne!(changed.code, Some(0), "an answer that is not complete");
+    served.running.signal(Signal::TERM);
+    served.running.wait().expect(8);
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}
+
+#[test]
+fn symbols_have_no_end_unless_they_are_counted_and_none_comes_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(3_000_000, 1)).unwrap();
+    let served = Served::start("", &[&file]);
+    let symbols = format!("{}f/{}/1", served.web, served.manifest());
+    let frame = 1404;
+    let ids = |body: &[u8]| -> Vec<u32> {
+        let id = |frame: &[u8]| u32::from_be_bytes(frame[..4].try_into().unwrap());
+        body.chunks_exact(frame).map(id).collect()
+    };
+    // Counted: a length, these blocks, and no other.
+    let (head, body) = curl("", &format!("{symbols}?start=0&blocks=0:500,2:7"));
+    assert!(head.contains(&format!("content-length: {}", 507 * frame)), "{head}");
+    let first = ids(&body);
+    assert_eq!(first.len(), 507);
+    assert!(first.iter().all(|id| id & 0xff_ffff >= 1 << 23));
+    assert_eq!(first.iter().filter(|&&id| id >> 24 == 2).count(), 7);
+    // From where it was: no symbol of the first answer.
+    let next = ids(&curl("", &format!("{symbols}?blocks=0:500:500,2:7:7")).1);
+    let all: BTreeSet<u32> = first.iter().chain(&next).copied().collect();
+    assert_eq!(all.len(), 2 * 507);
+    // Without counts: all blocks in about equal shares, until the client has enough.
+    let (mut stream, mut body) = (TcpStream::connect(served.address()).unwrap(), vec![0; 6 << 20]);
+    write!(stream, "GET /f/{}/1?start=0 HTTP/1.1\r\nHost: x\r\n\r\n", served.manifest()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.read_exact(&mut body).unwrap();
+    drop(stream);
+    for (query, code) in [
+        ("?blocks=0:0", "400"),
+        ("?blocks=x", "400"),
+        ("?start=99999999", "400"),
+        ("?blocks=3:1", "404"),
+        ("?blocks=0:200000", "400"),
+    ] {
+        let (head, _) = curl("", &format!("{symbols}{query}"));
+        assert!(head.starts_with(&format!("http/1.1 {code}")), "{query}: {head}");
+    }
+    let object = |toi: &str| format!("{}f/{}/{toi}", served.web, served.manifest());
+    for url in [object("2"), object("x"), object(""), symbols.replace("/f/", "/f/0")] {
+        assert!(curl("", &url).0.starts_with("http/1.1 404"), "{url}");
+    }
+    let stopped = served.stop();
+    assert!(stopped["sent_symbols"].as_u64().unwrap() > 4_000, "{stopped}");
+}
+
+#[test]
+fn receivers_draw_fresh_symbols_directly_and_through_nginx() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = tree(directory.path());
+    let served = Served::start("", &[&tree]);
+    let into = directory.path().join("into");
+    let received = receive(served.ticket(), &into);
+    assert_received(&tree, &into);
+    let mirror = received.event("mirror");
+    assert_eq!((&mirror["fresh"], &mirror["shelf"]), (&true.into(), &Value::Null), "{mirror}");
+    assert!(mirror["dropped"].is_null() && mirror["useless_bytes"] == 0, "{mirror}");
+    assert_eq!(received.event("summary")["verified"], "digest");
+
+    if Nginx::is_available() {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let listen = SocketAddr::from(([127, 0, 0, 1], port));
+        let _nginx = Nginx::proxy(listen, &served.web);
+        Nginx::wait_until_it_listens(listen);
+        let ticket = served.ticket().replace(&served.web, &format!("http://{listen}/"));
+        let into = directory.path().join("behind");
+        let mirror = receive(&ticket, &into).event("mirror");
+        assert!(mirror["fresh"] == true && mirror["dropped"].is_null(), "{mirror}");
+        assert_received(&tree, &into);
+    }
+    let stopped = served.stop();
+    // What the first receiver got, others got again.
+    let of = |field: &str| stopped[field].as_u64().unwrap();
+    assert!(of("encoded_symbols") < of("sent_symbols") * 3 / 4, "{stopped}");
+}
+
+/// The symbols of all blocks for 20 clients at once, and for one alone.
+#[test]
+fn twenty_clients_share_what_is_computed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(8_000_000, 1)).unwrap();
+    let encoded = [1, 20].map(|clients| {
+        let served = Served::start("", &[&file]);
+        let url = format!("{}f/{}/1?start=0&blocks=", served.web, served.manifest());
+        let list: Vec<_> = (0..7).map(|sbn| format!("{sbn}:817")).collect();
+        let url = url + &list.join(",");
+        let client = || {
+            let mut curl = Command::new("curl");
+            curl.args(["--silent", "--output", "/dev/null", &url]).spawn().unwrap()
+        };
+        let children: Vec<_> = (0..clients).map(|_| client()).collect();
+        children.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+        let stopped = served.stop();
+        assert_eq!(stopped["sent_symbols"], 7 * 817 * clients, "{stopped}");
+        stopped["encoded_symbols"].as_u64().unwrap()
+    });
+    assert!(encoded[1] as f64 <= 1.2 * encoded[0] as f64, "{encoded:?}");
+}
+
+#[test]
+fn the_65th_client_is_told_to_come_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(100_000, 1)).unwrap();
+    let served = Served::start("", &[&file]);
+    let ask = |stream: &mut TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        write!(stream, "GET /file HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        String::from_utf8(head.to_vec()).unwrap()
+    };
+    let mut clients: Vec<TcpStream> =
+        (0..64).map(|_| TcpStream::connect(served.address()).unwrap()).collect();
+    for client in &mut clients {
+        assert_eq!(ask(client), "HTTP/1.1 200");
+    }
+    let (head, _) = curl("", &format!("{}file", served.web));
+    assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 5"), "{head}");
+    drop(clients);
+    // Places are free again, as soon as the server has noticed.
+    let is_served = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        curl("", &format!("{}file", served.web)).0.starts_with("http/1.1 200")
+    });
+    assert!(is_served);
+    assert!(served.stop()["refused"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+fn a_receiver_serves_what_it_has_received() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = tree(directory.path());
+    let (first, second) = (directory.path().join("first"), directory.path().join("second"));
+    let origin = Served::start("", &[&tree]);
+    let words = format!("recv {} --then-serve 127.0.0.1:0 --json -o", origin.ticket());
+    let relay = Served::of(Running::start(&arguments(&words, &[&first])));
+    assert_eq!(relay.serving["manifest"], origin.serving["manifest"]);
+    origin.stop();
+    assert_received(&tree, &first);
+    let mirror = receive(relay.ticket(), &second).event("mirror");
+    assert!(mirror["fresh"] == true && mirror["dropped"].is_null(), "{mirror}");
+    assert_received(&tree, &second);
+    relay.stop();
+}
+
+#[test]
+fn arguments_that_no_server_can_follow_are_2_or_5() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let refused = run(&arguments("serve --listen 0.0.0.0:0", &[&file])).expect(2);
+    assert!(refused.stderr.contains("--web http://HOST:"), "{}", refused.stderr);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let words = format!("serve --listen {}", taken.local_addr().unwrap());
+    let refused = run(&arguments(&words, &[&file])).expect(5);
+    assert!(refused.stderr.contains("cannot listen at"), "{}", refused.stderr);
+    run(&arguments("serve", &[])).expect(2);
+    let hash = "07".repeat(32);
+    let ticket = format!("fontana://web/?manifest={hash}&web=http://127.0.0.1:9/");
+    for other in ["--only *.jpg", "--to -", "--one-way"] {
+        run(&arguments(&format!("recv {ticket} --then-serve 127.0.0.1:0 {other}"), &[])).expect(2);
+    }
+    let missing = directory.path().join("missing");
+    run(&arguments("serve --manifest", &[&missing, &file])).expect(6);
+}

@@ -1,0 +1,251 @@
+//! A web server of content: the files, their manifest, and fresh symbols of them.
+//!
+//! ```no_run
+//! use fontana::{MirroredContent, WebServer};
+//!
+//! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES)?;
+//! let server = WebServer::builder(content).listen("127.0.0.1:7780".parse().unwrap()).start()?;
+//! println!("{}", server.address());
+//! for event in server.events() {
+//!     println!("{event:?}");
+//! }
+//! # Ok::<(), fontana::Error>(())
+//! ```
+//!
+//! ```text
+//!  connections ─▶ routes ─┬─▶ files      ranges of the files of the manifest
+//!       │                 └─▶ draw ─▶ symbols   encoded once for all clients
+//!     meter                    body: pieces that wait for a client
+//! ```
+//!
+//! Requests are hostile: their heads are bounded, nothing but what the manifest names is read, and
+//! clients, what waits for each, and the memory of symbols have limits.
+
+mod body;
+mod connections;
+mod counters;
+mod draw;
+mod files;
+mod meter;
+mod routes;
+mod symbols;
+
+use crate::cancellation::CancellationToken;
+use crate::error::Error;
+use crate::memory::{DEFAULT_MEMORY, ServerMemory};
+use crate::mirrored::MirroredContent;
+use crate::outcome::Outcome;
+use crate::report::{ServeProgress, ServeReport};
+use crate::session::{Events, Running};
+use crate::system::{default_workers, random_u64};
+use counters::Counters;
+use files::ServedFiles;
+use fontana_wire::FreshStart;
+use routes::{Site, router};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use symbols::{FreshSymbols, SymbolMemory};
+use tokio::runtime::Builder;
+
+/// Threads that read files, beside those that compute symbols.
+const READERS: usize = 8;
+/// How often the server looks whether it is stopped, and how often it reports its progress.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// Errors that are reported: each message once.
+const MAX_MESSAGES: usize = 1000;
+/// Longest wait for threads that read or compute when the server ends.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// The options of a web server.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `start`"]
+pub struct WebServerBuilder {
+    content: MirroredContent,
+    listen: SocketAddr,
+    listener: Option<TcpListener>,
+    memory: usize,
+    workers: usize,
+    token: CancellationToken,
+}
+
+impl WebServerBuilder {
+    /// Listens at this address; port 0 is any free one. The default is
+    /// [`WebServer::DEFAULT_ADDRESS`]: this host alone.
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = address;
+        self
+    }
+
+    /// Serves the connections of this listener, instead of opening one.
+    pub fn listener(mut self, listener: TcpListener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// Uses at most this much memory, in bytes, besides 4 MiB for each client.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Stops when this token is cancelled.
+    pub fn cancellation_token(mut self, token: &CancellationToken) -> Self {
+        self.token = token.child_token();
+        self
+    }
+
+    /// Serves on its own threads.
+    ///
+    /// # Errors
+    /// The address cannot be listened at, or the system starts no thread.
+    pub fn start(self) -> Result<WebServer, Error> {
+        let Self { content, listen, listener, memory, workers, token } = self;
+        let open = || TcpListener::bind(listen);
+        let listener = listener.map_or_else(open, Ok).map_err(Error::system("listen"))?;
+        listener.set_nonblocking(true).map_err(Error::system("listen"))?;
+        let address = listener.local_addr().map_err(Error::system("listen"))?;
+        let counters = Arc::new(Counters::default());
+        let shares = ServerMemory::of(memory, workers);
+        let symbols = FreshSymbols::new(
+            content.objects(),
+            FreshStart::draw(random_u64()?),
+            SymbolMemory {
+                runs: shares.symbol_bytes,
+                solved: shares.solved_bytes,
+                worker: shares.worker_bytes,
+            },
+            workers,
+            Arc::clone(&counters),
+        );
+        let has_fresh_symbols = symbols.is_some();
+        let hash = content.hash();
+        let site = Site {
+            hash,
+            manifest: (content.file_name(), content.file_bytes().into()),
+            files: ServedFiles::new(content.manifest(), hash, content.objects()),
+            symbols: symbols.map(Arc::new),
+            counters,
+        };
+        let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ServeEvent)| {
+            run(listener, site, workers, token, emit)
+        };
+        let running = Running::spawn("serve", token, ServeEvent::is_progress, work)?;
+        Ok(WebServer { running, address, has_fresh_symbols })
+    }
+}
+
+/// A running web server of content. Dropping it stops it.
+#[derive(Debug)]
+pub struct WebServer {
+    running: Running<ServeEvent, ServeReport>,
+    address: SocketAddr,
+    has_fresh_symbols: bool,
+}
+
+impl WebServer {
+    /// Default of [`WebServerBuilder::listen`].
+    pub const DEFAULT_ADDRESS: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7780);
+
+    /// The options for serving `content`.
+    pub fn builder(content: MirroredContent) -> WebServerBuilder {
+        WebServerBuilder {
+            content,
+            listen: Self::DEFAULT_ADDRESS,
+            listener: None,
+            memory: DEFAULT_MEMORY,
+            workers: default_workers(),
+            token: CancellationToken::new(),
+        }
+    }
+
+    /// The address that it listens at.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it has fresh symbols: all objects are of RaptorQ. If not, it has the files.
+    pub fn has_fresh_symbols(&self) -> bool {
+        self.has_fresh_symbols
+    }
+
+    /// The events of the server.
+    pub fn events(&self) -> Events<ServeEvent> {
+        self.running.events()
+    }
+
+    /// Requests its end.
+    pub fn stop(&self) {
+        self.running.stop();
+    }
+
+    /// Waits until it was stopped.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub fn join(self) -> Result<ServeReport, Error> {
+        self.running.join()
+    }
+}
+
+/// An event of a web server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ServeEvent {
+    /// What it has done so far. Emitted each second.
+    Progress(ServeProgress),
+    /// A file cannot be read, or has changed: the answer was given up. Emitted once for each
+    /// message.
+    Failed(Arc<Error>),
+}
+
+impl ServeEvent {
+    fn is_progress(&self) -> bool {
+        matches!(self, Self::Progress(_))
+    }
+}
+
+/// Serves until it is stopped.
+fn run(
+    listener: TcpListener,
+    site: Site,
+    workers: usize,
+    token: &CancellationToken,
+    emit: &mut dyn FnMut(ServeEvent),
+) -> Result<ServeReport, Error> {
+    let counters = Arc::clone(&site.counters);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(workers.clamp(1, 4))
+        .max_blocking_threads(workers + READERS)
+        .thread_name("serve")
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(Error::system("start the threads of a web server"))?;
+    let listener = {
+        let _runtime = runtime.enter();
+        tokio::net::TcpListener::from_std(listener).map_err(Error::system("listen"))?
+    };
+    runtime.spawn(connections::serve(listener, router(Arc::new(site)), Arc::clone(&counters)));
+    let (mut messages, mut outcome) = (BTreeSet::new(), Outcome::Interrupted);
+    let mut reported = Instant::now();
+    while !token.is_cancelled() {
+        std::thread::sleep(LOOK_EVERY);
+        for error in counters.take_errors() {
+            let message = error.to_string();
+            outcome = outcome.worst(error.outcome());
+            if messages.len() < MAX_MESSAGES && messages.insert(message) {
+                emit(ServeEvent::Failed(error));
+            }
+        }
+        if reported.elapsed() >= PROGRESS_EVERY {
+            reported = Instant::now();
+            emit(ServeEvent::Progress(counters.progress()));
+        }
+    }
+    runtime.shutdown_timeout(END_TIME);
+    Ok(ServeReport { outcome, progress: counters.progress() })
+}

@@ -1,0 +1,153 @@
+//! The files of the content, as a web server gives them out: by their names in the manifest, and
+//! never by a path of the host.
+
+use crate::content::ContentObject;
+use crate::error::Error;
+use fontana_store::ObjectSource;
+use fontana_wire::{FileEntry, Hash, Manifest, Segment};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The files of a manifest.
+pub(super) struct ServedFiles {
+    files: BTreeMap<Vec<u8>, Arc<FileEntry>>,
+    sources: BTreeMap<u32, Arc<ObjectSource>>,
+    hash: Hash,
+}
+
+impl ServedFiles {
+    pub(super) fn new(manifest: &Manifest, hash: Hash, objects: &[ContentObject]) -> Self {
+        let entry = |file: &FileEntry| (file.path.as_bytes().to_vec(), Arc::new(file.clone()));
+        let source = |object: &ContentObject| {
+            Some((u32::try_from(object.toi.0).ok()?, Arc::clone(&object.source)))
+        };
+        Self {
+            files: manifest.files().map(entry).collect(),
+            sources: objects.iter().filter_map(source).collect(),
+            hash,
+        }
+    }
+
+    /// The file with this path of a URL, without the slash at its beginning.
+    pub(super) fn find(&self, path: &str) -> Option<Arc<FileEntry>> {
+        self.files.get(&decode_path(path)?).cloned()
+    }
+
+    /// A strong validator of a file: it changes with the content.
+    pub(super) fn etag(&self, file: &FileEntry) -> String {
+        let name = blake3::hash(file.path.as_bytes()).to_hex();
+        format!("\"{}-{}\"", self.hash, name.get(..16).unwrap_or_default())
+    }
+
+    /// Reads a range of a file, which lies in it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has changed.
+    pub(super) fn read(&self, file: &FileEntry, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let mut out = vec![0; (range.end - range.start) as usize];
+        for placed in file.placed_segments() {
+            let (start, end) =
+                (placed.range.start.max(range.start), placed.range.end.min(range.end));
+            let Segment::Extent { toi, object_offset, .. } = placed.segment else { continue };
+            let Some(source) = self.sources.get(&toi).filter(|_| start < end) else { continue };
+            let part = (start - range.start) as usize..(end - range.start) as usize;
+            if let Some(part) = out.get_mut(part) {
+                source.read_unchanged_at(object_offset + (start - placed.range.start), part)?;
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The bytes of a percent-encoded path (RFC 3986, section 2.1). `None` if it is not one.
+fn decode_path(path: &str) -> Option<Vec<u8>> {
+    let (mut out, mut bytes) = (Vec::with_capacity(path.len()), path.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                let (high, low) = (digit(bytes.next()?)?, digit(bytes.next()?)?);
+                out.push((high << 4 | low) as u8);
+            }
+            _ => out.push(byte),
+        }
+    }
+    Some(out)
+}
+
+/// What a request wants of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RangeWanted {
+    /// All of it: there is no range, or one that a server may ignore (RFC 9110, section 14.2).
+    All,
+    Part(Range<u64>),
+    /// No byte of the range exists.
+    Unsatisfiable,
+}
+
+/// Interprets a `Range` field, of which one range of bytes is known.
+pub(super) fn parse_range(field: &str, length: u64) -> RangeWanted {
+    let parsed = || {
+        let (first, last) = field.strip_prefix("bytes=")?.trim().split_once('-')?;
+        let number = |text: &str| {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            // More than 2^64 is beyond every file.
+            is_number.then(|| text.parse().unwrap_or(u64::MAX))
+        };
+        if first.is_empty() {
+            let count = number(last)?.min(length);
+            return Some(length - count..length);
+        }
+        let first = number(first)?;
+        if last.is_empty() {
+            return Some(first..length);
+        }
+        let last = number(last)?;
+        (first <= last).then(|| first..last.saturating_add(1).min(length))
+    };
+    match parsed() {
+        None => RangeWanted::All,
+        Some(range) if range.start < range.end => RangeWanted::Part(range),
+        Some(_) => RangeWanted::Unsatisfiable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_of_bytes_is_known_and_others_are_ignored() {
+        use RangeWanted::{All, Part, Unsatisfiable};
+        for (field, wanted) in [
+            ("bytes=0-9", Part(0..10)),
+            ("bytes=90-", Part(90..100)),
+            ("bytes=-10", Part(90..100)),
+            ("bytes=-1000", Part(0..100)),
+            ("bytes=50-1000", Part(50..100)),
+            ("bytes=50-99999999999999999999999", Part(50..100)),
+            ("bytes=100-", Unsatisfiable),
+            ("bytes=-0", Unsatisfiable),
+            ("bytes=99999999999999999999999-", Unsatisfiable),
+            ("bytes=9-0", All),
+            ("bytes=0-1,5-6", All),
+            ("bytes=a-b", All),
+            ("bytes=-", All),
+            ("bytes=+1-2", All),
+            ("lines=0-9", All),
+            ("", All),
+        ] {
+            assert_eq!(parse_range(field, 100), wanted, "{field}");
+        }
+        assert_eq!(parse_range("bytes=0-", 0), Unsatisfiable);
+    }
+
+    #[test]
+    fn paths_are_decoded_once() {
+        assert_eq!(decode_path("a%20b/%C3%A9%2525").as_deref(), Some(&b"a b/\xc3\xa9%25"[..]));
+        for bad in ["%", "%4", "a%4g", "%%41"] {
+            assert_eq!(decode_path(bad), None, "{bad}");
+        }
+    }
+}
