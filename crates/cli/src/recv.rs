@@ -203,6 +203,7 @@ impl Setup {
         .mirrors(mirrors::of_arguments(arguments))
         .mirror_headers(credentials::of_arguments(arguments)?)
         .from_group(mirrors::has_group(arguments))
+        .web_after(arguments.web_after)
         .policy(match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },
             None => Profile::from(arguments.profile).policy(),

@@ -111,7 +111,7 @@ pub use mirrored::{MirroredContent, ShelfReport};
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
-pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
+pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, WebAfter, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{
     AcceptedManifest, Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession,

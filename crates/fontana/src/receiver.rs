@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::format::{FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
-use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
+use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss, WebAfter};
 use crate::report::ReceiveReport;
 use crate::session::{Events, Running};
 use crate::web::credentials::MirrorHeader;
@@ -172,7 +172,8 @@ impl ReceiverBuilder {
     }
 
     /// Joins at most this rate, by the rates of layers that the session's head states. A session
-    /// whose lowest layer is faster is refused.
+    /// whose lowest layer is faster is refused. [Mirrors](Self::mirrors) together send at most this
+    /// rate as well.
     pub fn max_rate(mut self, rate: Rate) -> Self {
         self.options.max_rate_bytes_per_second = Some(rate.as_bytes_per_second());
         self
@@ -237,6 +238,12 @@ impl ReceiverBuilder {
     /// Sends these fields in the requests to their mirrors.
     pub fn mirror_headers(mut self, headers: Vec<MirrorHeader>) -> Self {
         self.options.mirror_headers = headers;
+        self
+    }
+
+    /// Uses the mirrors beside a group only from then on; `None`: from the beginning.
+    pub fn web_after(mut self, after: Option<WebAfter>) -> Self {
+        self.options.web_after = after;
         self
     }
 

@@ -18,6 +18,7 @@ pub(crate) mod client;
 pub(crate) mod credentials;
 pub(crate) mod failure;
 pub(crate) mod files;
+pub(crate) mod limit;
 pub(crate) mod mirror;
 pub(crate) mod records;
 

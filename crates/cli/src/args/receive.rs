@@ -1,8 +1,9 @@
 //! The arguments of `fontana recv`.
 
 use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
-use crate::units::{parse_duration, parse_rate, parse_share, parse_size};
+use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use clap::{Args, ValueHint};
+use fontana::WebAfter;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
     PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebTicket, WebTicketError,
@@ -62,6 +63,13 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
     pub(crate) netrc: Option<PathBuf>,
+    /// Use the mirrors only after this time, or once N percent is received: 30s, 90%
+    ///
+    /// The group brings most of the content to all receivers at once, and the mirrors what is left.
+    /// With N%, the mirrors are used too if nothing arrives from the group for 10 seconds.
+    #[arg(long, value_name = "TIME|N%", requires = "named", value_parser = parse_web_after,
+          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    pub(crate) web_after: Option<WebAfter>,
     /// Serve what was received, when it is complete: to other receivers, and other programs
     ///
     /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
@@ -255,10 +263,10 @@ pub(crate) struct ReceiveArguments {
     pub(crate) silence: Option<Duration>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
-    /// Take at most this many bits per second of a layered session: 20M
+    /// Take at most this many bits per second of a layered session, and of all mirrors: 20M
     ///
-    /// The session's head states the rates of its layers. A session whose lowest layer is faster is
-    /// refused.
+    /// Mirrors together send no more than this rate, beside a session. The session's head states
+    /// the rates of its layers. A session whose lowest layer is faster is refused.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) max_rate: Option<u64>,
     /// Take at most N layers of a layered session
@@ -348,6 +356,17 @@ impl FromStr for NamedTicket {
         }
         let ticket = text.parse().map_err(|error: TicketError| error.to_string())?;
         Ok(Self::Session(Box::new(ticket)))
+    }
+}
+
+/// Parses `--web-after`: a time, or a percentage.
+fn parse_web_after(text: &str) -> Result<WebAfter, String> {
+    if !text.ends_with('%') {
+        return parse_duration(text).map(WebAfter::Time);
+    }
+    match parse_permille(text)? {
+        permille if permille <= 1_000 => Ok(WebAfter::Permille(permille)),
+        _ => Err("there are 100 % to receive".to_owned()),
     }
 }
 

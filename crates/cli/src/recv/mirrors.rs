@@ -33,12 +33,13 @@ pub(super) fn has_group(arguments: &ReceiveArguments) -> bool {
 /// Refuses arguments that contradict a ticket for mirrors.
 pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
     if has_group(arguments) {
-        return Ok(());
+        return check_web_after(arguments);
     }
     let what = match arguments {
         _ if arguments.one_way => {
             "--one-way sends nothing, and mirrors are asked for what they send"
         }
+        _ if arguments.web_after.is_some() => "--web-after waits for what a group brings",
         _ if arguments.watch => "--watch follows the versions on a group",
         _ if arguments.list => "--list lists what is on a group",
         _ if arguments.flute || arguments.fcast => "mirrors are for sessions of Fontana",
@@ -50,6 +51,16 @@ pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
         message,
         "leave the option out, or take a ticket of a session",
     ))
+}
+
+/// Refuses a time for mirrors if there are none.
+fn check_web_after(arguments: &ReceiveArguments) -> Result<(), Failure> {
+    if arguments.web_after.is_none() || !of_arguments(arguments).is_empty() {
+        return Ok(());
+    }
+    let message = "--web-after without mirrors";
+    let hint = "use those of the ticket: --web; or name one: http://HOST/DIR/";
+    Err(Failure::new(Outcome::Usage, message, hint))
 }
 
 /// Says which mirrors are used, or that the ticket has some.

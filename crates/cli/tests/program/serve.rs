@@ -1,7 +1,7 @@
 //! `fontana serve`, `fontana recv --then-serve`, and clients that others wrote.
 
 use crate::nginx::Nginx;
-use crate::support::{Run, Running, arguments, finish, noise, run};
+use crate::support::{Run, Running, Sender, arguments, finish, noise, place, run};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -237,9 +237,73 @@ fn receivers_draw_fresh_symbols_directly_and_through_nginx() {
         assert_received(&tree, &into);
     }
     let stopped = served.stop();
-    // What the first receiver got, others got again.
+    // What the first receiver got, others got again, and each with a few requests.
     let of = |field: &str| stopped[field].as_u64().unwrap();
+    assert!(of("requests") < 60, "{stopped}");
     assert!(of("encoded_symbols") < of("sent_symbols") * 3 / 4, "{stopped}");
+}
+
+/// A session of one block of 10 000 symbols that is sent once, its manifest, and what a receiver
+/// with these options says at its end.
+fn receive_once(loss: u32, options: impl Fn(&str) -> String) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("file"), directory.path().join("into"));
+    let (manifest, content) = (directory.path().join("manifest"), noise(14_000_000, 1));
+    std::fs::write(&file, &content).unwrap();
+    let send = format!("--to {} --rate 60M --push 0 --manifest {}", place(), manifest.display());
+    let sender = Sender::start(&send, &[&file]);
+    // It writes its manifest before it says the ticket.
+    let words = format!("serve --json --listen 127.0.0.1:0 --manifest {}", manifest.display());
+    let served = Served::of(Running::start(&arguments(&words, &[&file])));
+    let (ticket, options) = (&sender.ticket, options(&served.web));
+    let words = format!("recv {ticket} {options} -i lo --simulate-loss {loss} --json -o");
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    assert!(std::fs::read(into.join("file")).unwrap() == content);
+    sender.into_running().wait().expect(0);
+    served.stop();
+    received
+}
+
+#[test]
+fn a_tail_costs_what_is_missing() {
+    let received = receive_once(5, |web| format!("{web} --web-after 4s"));
+    let (mirror, summary) = (received.event("mirror"), received.event("summary"));
+    let of = |event: &Value, field: &str| event[field].as_u64().unwrap();
+    let missing = of(&summary, "source_symbols") - of(&summary, "fresh");
+    // Frames of 4 bytes and a symbol.
+    let symbol_size = of(&summary, "payload_bytes") / of(&summary, "packets").max(1);
+    let drawn = of(&mirror, "bytes") / (symbol_size + 4);
+    assert!(missing > 300, "{summary}");
+    assert!(drawn as f64 <= 1.12 * missing as f64, "{drawn} for {missing}: {mirror} {summary}");
+    assert_eq!((&mirror["fresh"], &mirror["useless_bytes"]), (&true.into(), &0.into()), "{mirror}");
+}
+
+#[test]
+fn mirrors_begin_when_the_group_has_brought_its_part() {
+    let received = receive_once(0, |web| format!("{web} --web-after 100%"));
+    // The group has brought everything, but for what a busy host has dropped.
+    let summary = received.event("summary");
+    let of = |field: &str| summary[field].as_u64().unwrap();
+    assert!(of("fresh") * 10 >= of("source_symbols") * 9, "{summary}");
+    let received = receive_once(30, |web| format!("{web} --web-after 20%"));
+    let (mirror, summary) = (received.event("mirror"), received.event("summary"));
+    assert!(mirror["bytes"].as_u64().unwrap() > 0, "{mirror}");
+    let fresh = summary["fresh"].as_u64().unwrap();
+    assert!(fresh * 5 >= summary["source_symbols"].as_u64().unwrap(), "{summary}");
+}
+
+#[test]
+fn all_mirrors_together_keep_to_a_rate() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(1_500_000, 1)).unwrap();
+    let servers = [Served::start("", &[&file]), Served::start("", &[&file])];
+    let words = format!("{} {} --max-rate 6M", servers[0].ticket(), servers[1].web);
+    let received = receive(&words, &directory.path().join("into"));
+    // 12 Mbit at 6 Mbit/s, but for what may be ahead.
+    let seconds = received.event("summary")["seconds"].as_f64().unwrap();
+    assert!((1.6..20.0).contains(&seconds), "{seconds}");
+    servers.into_iter().for_each(|server| drop(server.stop()));
 }
 
 /// The symbols of all blocks for 20 clients at once, and for one alone.
@@ -329,6 +393,15 @@ fn arguments_that_no_server_can_follow_are_2_or_5() {
     let ticket = format!("fontana://web/?manifest={hash}&web=http://127.0.0.1:9/");
     for other in ["--only *.jpg", "--to -", "--one-way"] {
         run(&arguments(&format!("recv {ticket} --then-serve 127.0.0.1:0 {other}"), &[])).expect(2);
+    }
+    let session = format!("fontana://239.255.77.1:7701/5?manifest={hash}");
+    for words in [
+        format!("{ticket} --web-after 3s"),
+        format!("{session} --web-after 3s"),
+        format!("{session} http://127.0.0.1:9/ --web-after 101%"),
+        format!("{session} http://127.0.0.1:9/ --web-after soon"),
+    ] {
+        run(&arguments(&format!("recv {words} -i lo"), &[])).expect(2);
     }
     let missing = directory.path().join("missing");
     run(&arguments("serve --manifest", &[&missing, &file])).expect(6);

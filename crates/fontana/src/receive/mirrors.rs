@@ -2,6 +2,7 @@
 //! gives the mirrors' threads their orders, hands what arrives to the receiver, and charges mirrors
 //! with wrong blocks.
 
+mod begin;
 mod fresh;
 mod lacking;
 mod shelves;
@@ -14,9 +15,11 @@ use crate::report::MirrorReport;
 use crate::web::client::Trust;
 use crate::web::failure::MirrorFailure;
 use crate::web::files::PublishedFiles;
+use crate::web::limit::RateLimit;
 use crate::web::manifest_file_name;
 use crate::web::mirror::{Done, Mirror, Need, Order, Report};
 use crate::web::records::{Origin, Records};
+use begin::Waiting;
 use crossbeam_channel::{Receiver as ChannelReceiver, bounded, unbounded};
 use fontana_net::PanicError;
 use fontana_net::thread::{catch, spawn};
@@ -65,6 +68,8 @@ pub(super) struct Mirrors {
     expected: Option<Hash>,
     /// The group is received from, too.
     has_group: bool,
+    /// Present until the group has brought its part.
+    waiting: Option<Waiting>,
     /// The files of the accepted content, and its hash.
     files: Option<PublishedFiles>,
     content: Option<Hash>,
@@ -96,12 +101,19 @@ impl Mirrors {
         let Some(trust) = trust.filter(|_| !options.mirrors.is_empty()) else { return Ok(None) };
         let (sender, reports) = bounded(REPORTS);
         let (mut pull, mut mirrors) = (Pull::new(), Vec::new());
+        let rate = options.max_rate_bytes_per_second;
+        let limit = rate.map(|rate| Arc::new(RateLimit::new(rate)));
         for (number, address) in options.mirrors.iter().enumerate() {
             let (orders, queue) = unbounded();
             let need = Arc::new(Need::default());
             let (reports, panics) = (sender.clone(), sender.clone());
-            let mirror =
-                Mirror { number, address: address.clone(), need: Arc::clone(&need), reports };
+            let mirror = Mirror {
+                number,
+                address: address.clone(),
+                need: Arc::clone(&need),
+                reports,
+                limit: limit.clone(),
+            };
             let trust = trust.clone();
             let work = move || {
                 if let Err(panic) = catch(|| mirror.run(&queue, &trust)) {
@@ -119,6 +131,7 @@ impl Mirrors {
             limits,
             expected: options.expectation.manifest,
             has_group: options.has_group,
+            waiting: options.web_after.filter(|_| options.has_group).map(Waiting::new),
             files: None,
             content: None,
             records: Records::default(),
@@ -166,6 +179,9 @@ impl Mirrors {
 
     /// Gives the mirrors their orders. To be called after everything else.
     pub(super) fn drive(&mut self, now: Instant, receiver: &mut Receiver) {
+        if self.wait(now, receiver) {
+            return;
+        }
         if self.files.is_none() {
             return self.ask_for_manifest(now);
         }

@@ -1,5 +1,6 @@
 //! The options of a receiver.
 
+use super::web_after::WebAfter;
 use crate::addressing::Addressing;
 use crate::memory;
 use crate::memory::{ReceiverMemory, UnlistedMemory};
@@ -64,7 +65,8 @@ pub(crate) struct ReceiveOptions {
     /// Most channels of a session that are joined at a time.
     pub(crate) max_channels: u8,
     /// Most bytes per second that are joined, IP and UDP headers included, by the rates of layers
-    /// that the session declares. A session whose slowest layer is faster is refused.
+    /// that the session declares. A session whose slowest layer is faster is refused. Also the
+    /// most bytes per second of all mirrors together.
     pub(crate) max_rate_bytes_per_second: Option<u64>,
     /// When to decode.
     pub(crate) policy: DecodePolicy,
@@ -91,6 +93,8 @@ pub(crate) struct ReceiveOptions {
     /// Web servers that have the files.
     pub(crate) mirrors: Vec<WebAddress>,
     pub(crate) mirror_headers: Vec<MirrorHeader>,
+    /// From when on mirrors are used beside a group; from the beginning if `None`.
+    pub(crate) web_after: Option<WebAfter>,
     /// Whether to receive from the group; if not, only from mirrors.
     pub(crate) has_group: bool,
 }
@@ -141,6 +145,7 @@ impl ReceiveOptions {
             simulated_loss: None,
             mirrors: Vec::new(),
             mirror_headers: Vec::new(),
+            web_after: None,
             has_group: true,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::client::{Answer, Client, FileRange, Trust};
 use super::failure::MirrorFailure;
+use super::limit::RateLimit;
 pub(crate) use super::patience::Need;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_net::PanicError;
@@ -73,6 +74,8 @@ pub(crate) struct Mirror {
     pub(crate) address: WebAddress,
     pub(crate) need: Arc<Need>,
     pub(crate) reports: Sender<Report>,
+    /// The limit of all mirrors, if there is one.
+    pub(crate) limit: Option<Arc<RateLimit>>,
 }
 
 /// The driver has ended.
@@ -194,6 +197,9 @@ impl<'a> Symbols<'a> {
                 return Err(MirrorFailure::Connection(what.to_owned()));
             }
             (left, count) = (left - read, count + read);
+            if let Some(limit) = &self.mirror.limit {
+                limit.wait(read, &self.mirror.need);
+            }
             let is_due = self.handed_over.elapsed() >= HAND_OVER;
             if (self.buffer.len() >= CHUNK || is_due) && self.flush().is_err() {
                 return Ok(Err(Gone));

@@ -78,6 +78,7 @@ impl Reception {
             limits: limits.manifest,
             expected: Some(hash),
             has_group: true,
+            waiting: None,
             files: None,
             content: None,
             records: Records::default(),
