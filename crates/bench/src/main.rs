@@ -6,11 +6,13 @@
 //! cargo run --release -p fontana-bench -- failures
 //! cargo run --release -p fontana-bench -- net [--quick] [--peers] [--json]
 //! cargo run --release -p fontana-bench -- mirrors [--scenario NAME,..] [--json]
+//! cargo run --release -p fontana-bench -- serve [--clients N] [--json]
 //! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors` and `path`. `failures` counts
-//! decoding failures. `docs/benchmarks.md` explains the figures, and has those of past runs.
+//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve` and `path`.
+//! `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and has those of
+//! past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
 //! most of that time is spent in the kernel. For a comparison of the codes, set
@@ -35,12 +37,14 @@ mod ours;
 mod path;
 mod peers;
 mod reception;
+mod serve;
 mod workload;
 
 use arguments::{Arguments, Command};
 use mirrors::MirrorsPlan;
 use net::arguments::NetPlan;
 use path::PathPlan;
+use serve::ServePlan;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -50,6 +54,9 @@ fn main() -> ExitCode {
     }
     if words.next_if(|first| first == "mirrors").is_some() {
         return transfers(words, MirrorsPlan::parse, mirrors::run);
+    }
+    if words.next_if(|first| first == "serve").is_some() {
+        return transfers(words, ServePlan::parse, serve::run);
     }
     if words.next_if(|first| first == "path").is_some() {
         return transfers(words, PathPlan::parse, path::run);
@@ -63,10 +70,14 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(usage) => {
-            eprintln!("{usage}\n{}\n{}\n{}", net::arguments::USAGE, mirrors::USAGE, path::USAGE);
+            eprintln!("{usage}\n{}", usage_of_transfers());
             ExitCode::from(2)
         }
     }
+}
+
+fn usage_of_transfers() -> String {
+    [net::arguments::USAGE, mirrors::USAGE, serve::USAGE, path::USAGE].join("\n")
 }
 
 /// A bench of transfers: parses its command line, and runs it.
@@ -85,12 +96,7 @@ fn transfers<P>(
             }
         },
         Err(mistake) => {
-            eprintln!(
-                "error: {mistake}\n{}\n{}\n{}",
-                net::arguments::USAGE,
-                mirrors::USAGE,
-                path::USAGE
-            );
+            eprintln!("error: {mistake}\n{}", usage_of_transfers());
             ExitCode::from(2)
         }
     }
