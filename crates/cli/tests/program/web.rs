@@ -2,8 +2,10 @@
 
 use crate::nginx::{Certificate, Nginx};
 use crate::support::{Run, arguments, finish, fontana, noise, place, run};
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -78,6 +80,59 @@ fn nginx_serves_over_tls_whom_the_receiver_trusts() {
     assert!(!into.join("image.raw").exists());
     let reason = refused.event("mirror")["dropped"].to_string();
     assert!(reason.contains("certificate"), "{reason}");
+}
+
+/// A mirror that asks for a password gets it from the file of the user, for its host, and a field of
+/// the command line. Without either, nothing is received.
+#[test]
+fn nginx_asks_for_a_password_and_gets_it() {
+    if !Nginx::is_available() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("root"), directory.path().join("into"));
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("image.raw"), noise(1_000_000, 3)).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = SocketAddr::from(([127, 0, 0, 1], port));
+    let _nginx = Nginx::with_password(listen, &root, ["Aladdin", "open-sesame"]);
+    Nginx::wait_until_it_listens(listen);
+    let web = format!("http://127.0.0.1:{port}/");
+    let published = publish(&format!("--web {web}"), &[&root.join("image.raw")]);
+    let ticket = published.event("published")["ticket"].as_str().unwrap().to_owned();
+    let receive = |options: &[&str]| {
+        let mut words = arguments(&format!("recv {ticket} --json"), &[]);
+        words.extend(options.iter().map(|word| (*word).to_owned()));
+        words.extend(["-o".to_owned(), into.to_str().unwrap().to_owned()]);
+        run(&words)
+    };
+    let is_received = || std::fs::remove_file(into.join("image.raw")).is_ok();
+
+    let refused = receive(&[]);
+    assert_ne!(refused.code, Some(0));
+    let reason = refused.event("mirror")["dropped"].to_string();
+    assert!(reason.contains("401"), "{reason}");
+
+    let netrc = directory.path().join("netrc");
+    let name = netrc.to_str().unwrap();
+    std::fs::write(&netrc, "machine 127.0.0.1\n  login Aladdin\n  password open-sesame\n").unwrap();
+    std::fs::set_permissions(&netrc, Permissions::from_mode(0o644)).unwrap();
+    let refused = receive(&["--netrc", name]).expect(7);
+    assert!(refused.stderr.contains("chmod 600"), "{}", refused.stderr);
+    std::fs::set_permissions(&netrc, Permissions::from_mode(0o600)).unwrap();
+    receive(&["--netrc", name]).expect(0);
+    assert!(is_received());
+    // The ticket has chosen this host, and not the user.
+    std::fs::write(&netrc, "default login Aladdin password open-sesame\n").unwrap();
+    assert_ne!(receive(&["--netrc", name]).code, Some(0));
+    receive(&[&web, "--netrc", name]).expect(0);
+    assert!(is_received());
+
+    let header = "Authorization: Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ==";
+    receive(&[&web, "--header", header]).expect(0);
+    assert!(is_received());
+    // A field for mirrors that are not named by the user.
+    receive(&["--header", header]).expect(2);
 }
 
 /// With the sandbox, as far as the kernel has one.

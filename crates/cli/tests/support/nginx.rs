@@ -55,6 +55,18 @@ impl Nginx {
         Self::launch(Command::new("nginx"), listen, None, &location)
     }
 
+    /// Serves the files of `root` at `listen` to a user with a password, and to no other.
+    pub fn with_password(listen: SocketAddr, root: &Path, login: [&str; 2]) -> Self {
+        let users = root.with_extension("users");
+        std::fs::write(&users, format!("{}:{{PLAIN}}{}\n", login[0], login[1])).unwrap();
+        let content = format!(
+            "auth_basic mirror; auth_basic_user_file '{}'; root '{}';",
+            users.display(),
+            root.display()
+        );
+        Self::launch(Command::new("nginx"), listen, None, &content)
+    }
+
     /// Serves the files of `root` at `listen`. `command` starts nginx on a host:
     /// `ip netns exec HOST nginx`.
     pub fn start(
