@@ -12,7 +12,7 @@ pub(crate) use lab::{
 };
 pub(crate) use receive::{NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
-pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, SendArguments};
+pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, FeedbackScheme, SendArguments};
 pub(crate) use serve::ServeArguments;
 
 use crate::log::{self, LogFilter};

@@ -81,6 +81,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::NoFurtherFiles, "send them in another session"),
     (ErrorKind::GrowingPush, "send until interrupted, or all files at once"),
     (ErrorKind::Reports, "docs/reports.md has the conditions of reports"),
+    (ErrorKind::RateFollowing, "docs/reports.md has the conditions of --feedback"),
     (ErrorKind::RepairOnDemand, "docs/reports.md has the conditions of repair on demand"),
     (ErrorKind::TooMuch, "send fewer files in one session"),
     (ErrorKind::SourceMissing, "check the spelling of the path"),

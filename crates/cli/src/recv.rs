@@ -327,6 +327,7 @@ fn reporting(
     let mut reporting = Reporting::new(socket, exit::code);
     reporting.label = arguments.name.clone().unwrap_or_default();
     reporting.max_per_second = arguments.feedback_rate;
+    reporting.reports_rate = arguments.feedback;
     if let Some(path) = &arguments.identity {
         reporting.identity = Some(key_file::read(path, key_file::KEYGEN)?);
     }

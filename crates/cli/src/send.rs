@@ -180,7 +180,7 @@ impl Plan {
             .tsi(arguments.tsi.map(Tsi))
             .mode(match arguments.push {
                 Some(repair_permille) => SendMode::Push { repair_permille },
-                None if arguments.reports.repair_on_demand => SendMode::RepairOnDemand,
+                None if arguments.reports.repairs_on_demand() => SendMode::RepairOnDemand,
                 None => SendMode::OnDemand,
             })
             .ordering(match (arguments.sequential, arguments.schedule) {
@@ -347,7 +347,7 @@ impl Outline {
             let end = match (arguments.push, arguments.duration) {
                 (Some(_), _) => "once",
                 (None, Some(_)) => "for a while",
-                (None, None) if arguments.reports.repair_on_demand => {
+                (None, None) if arguments.reports.repairs_on_demand() => {
                     "until receivers lack nothing"
                 }
                 (None, None) => "until Ctrl-C",
@@ -430,7 +430,11 @@ impl Watch<'_> {
                 self.console.failure(&failure);
             }
             Event::Progress(progress) => self.show(progress),
-            Event::Report(status) => ReportWatch::show_report(status, self.console),
+            Event::Report(status) => self.reports.show_report(status, self.console),
+            Event::RateChanged { rate } => ReportWatch::show_rate(*rate, self.console),
+            Event::Slow { receiver, rate } => {
+                self.reports.show_slow(receiver, *rate, self.console);
+            }
             Event::Crowd(crowd) => self.reports.show_crowd(crowd, self.console),
             _ => warnings::show(event, self.console),
         }

@@ -203,6 +203,22 @@ pub enum SetupError {
         /// What is missing.
         needs: &'static str,
     },
+    /// The rate of a session cannot follow its receivers.
+    #[error("a rate that follows the receivers needs {needs}")]
+    RateFollowing {
+        /// What is missing.
+        needs: &'static str,
+    },
+    /// A rate of a session whose rate follows its receivers is out of range.
+    #[error("{what} in bits per second is {actual}; it must be 8000 to the rate, {most}")]
+    RateOutside {
+        /// Which one.
+        what: &'static str,
+        /// The rate.
+        actual: u64,
+        /// The highest rate.
+        most: u64,
+    },
     /// The content cannot be described in one session.
     #[error("too much for one session: {0}")]
     TooMuch(#[from] ControlError),

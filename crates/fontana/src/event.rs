@@ -1,6 +1,7 @@
 //! The events of a running session.
 
 use crate::error::Error;
+use crate::rate::Rate;
 use crate::reporting::Crowd;
 use crate::seal::RejectedPackets;
 use crate::web::failure::MirrorFailure;
@@ -9,7 +10,7 @@ use fontana_proto::report::ReceiverStatus;
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
-use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi, Tsi, WebAddress};
+use fontana_wire::{Hash, Manifest, PublicKey, ReceiverId, StreamIndex, Toi, Tsi, WebAddress};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +41,21 @@ pub enum SendEvent {
     },
     /// A receiver has reported for the first time, or a new state.
     Report(Box<ReceiverStatus>),
+    /// The rate has changed, because receivers have reported how much arrives.
+    RateChanged {
+        /// The rate from now on, of each copy.
+        rate: Rate,
+    },
+    /// A receiver gets less than the lowest rate ([`RateFollowing::least`]), which does not follow
+    /// it. Emitted once for each.
+    ///
+    /// [`RateFollowing::least`]: crate::RateFollowing
+    Slow {
+        /// The process. Its reports have its name.
+        receiver: ReceiverId,
+        /// What it gets.
+        rate: Rate,
+    },
     /// The state of all receivers, once a second while reports are collected, and at the end.
     Crowd(Arc<Crowd>),
 }

@@ -117,7 +117,7 @@ pub use report::{
     AcceptedManifest, Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession,
     SendReport, ServeProgress, ServeReport, SuspectBlock,
 };
-pub use reporting::{Crowd, ReportCollection, Reporting};
+pub use reporting::{Crowd, RateFollowing, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};

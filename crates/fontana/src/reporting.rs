@@ -2,6 +2,7 @@
 //! them. `docs/reports.md` has the conditions under which a receiver sends.
 
 use crate::outcome::Outcome;
+use crate::rate::Rate;
 use fontana_net::FeedbackSocket;
 use fontana_proto::report::{CrowdSummary, Expected, ReceiverStatus, Reporter};
 use fontana_wire::{ReceiverLabel, SecretKey};
@@ -25,6 +26,10 @@ pub struct ReportCollection {
     pub until_complete: bool,
     /// End after this time in any case. `None`: never.
     pub deadline: Option<Duration>,
+    /// How the rate follows the receivers: the sender's rate is then the highest. Needs
+    /// [`SendMode::RepairOnDemand`](crate::SendMode), and authentic reports. `None`: the rate is
+    /// constant.
+    pub rate: Option<RateFollowing>,
     /// Count expected receivers as complete although neither a group key nor signatures
     /// authenticate their reports.
     pub trust_unauthenticated: bool,
@@ -38,6 +43,7 @@ impl Default for ReportCollection {
             budget_per_second: Self::MAX_BUDGET,
             until_complete: false,
             deadline: None,
+            rate: None,
             trust_unauthenticated: false,
         }
     }
@@ -55,6 +61,34 @@ impl ReportCollection {
     }
 }
 
+/// How a sender's rate follows what its receivers report
+/// ([`RateControl`](fontana_proto::report::RateControl)).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RateFollowing {
+    /// The rate at first, which doubles until a receiver cannot follow.
+    pub start: Rate,
+    /// The lowest rate: receivers that get less are named ([`SendEvent::Slow`]), and it does not
+    /// follow them. `None`: [`LEAST`](Self::LEAST).
+    ///
+    /// [`SendEvent::Slow`]: crate::SendEvent
+    pub least: Option<Rate>,
+}
+
+impl RateFollowing {
+    /// Default of [`start`](Self::start).
+    pub const START: Rate = Rate::mbit(1);
+    /// The lowest rate without another: a packet or two a second. Below that, a round of reports
+    /// takes longer than a control interval may.
+    pub const LEAST: Rate = Rate::bits_per_second(16_000);
+}
+
+impl Default for RateFollowing {
+    fn default() -> Self {
+        Self { start: Self::START, least: None }
+    }
+}
+
 /// How a receiver reports. It sends only to the address in a roll call that the publisher of its
 /// ticket has signed.
 #[derive(Clone, Debug)]
@@ -66,6 +100,8 @@ pub struct Reporting {
     pub label: ReceiverLabel,
     /// The key that signs reports.
     pub identity: Option<SecretKey>,
+    /// Also report how much arrives, to a sender whose rate follows that.
+    pub reports_rate: bool,
     /// Reports per second, at most.
     pub max_per_second: u32,
     /// The exit code of the application for an outcome, which a failed receiver reports.
@@ -79,6 +115,7 @@ impl Reporting {
             socket: Arc::new(socket),
             label: ReceiverLabel::default(),
             identity: None,
+            reports_rate: false,
             max_per_second: Reporter::DEFAULT_MAX_PER_SECOND,
             exit_code,
         }

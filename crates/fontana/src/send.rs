@@ -14,6 +14,7 @@ mod options;
 mod order;
 mod prepared;
 mod queue;
+mod rate;
 mod reach;
 mod renewal;
 mod repair;

@@ -78,6 +78,13 @@ impl Pacer {
         Self { peak_window, ..self }
     }
 
+    /// Sets another rate. What has passed is paid for at the rate before.
+    pub fn set_rate(&mut self, rate_bytes_per_second: u64, max_packet_bytes: u32) {
+        let Self { peak_window, average, peak, is_resting, .. } = *self;
+        let pacer = Self::new(rate_bytes_per_second, max_packet_bytes);
+        *self = Self { average, peak, is_resting, ..pacer.with_peak_window(peak_window) };
+    }
+
     /// Pays for a packet of `bytes` if it may leave now.
     pub fn take(&mut self, now: Instant, bytes: u32) -> bool {
         let cost = cost(u64::from(bytes), self.rate_bytes_per_second);

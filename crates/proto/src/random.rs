@@ -26,6 +26,11 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u32
     }
 
+    /// Uniform between 0 and 1, which it never is.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// An exponentially distributed time, at most 64 times `mean`, by von Neumann's comparison of
     /// uniform numbers ("Various techniques used in connection with random digits", 1951). It needs
     /// no logarithm, whose last bit depends on the library.

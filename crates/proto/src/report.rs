@@ -8,6 +8,9 @@
 //! A sender that repairs on demand sends what receivers request in [`RepairRounds`]; a receiver's
 //! [`Reporter`] requests what it [lacks](crate::Lacking), unless others have.
 //!
+//! A sender whose rate follows its receivers has a [`RateControl`]: receivers whose user allows it
+//! report how much arrives.
+//!
 //! In each round of reports a receiver draws a number between 0 and 1, and reports when that part
 //! of the round's window has passed. The collector chooses the window so that all receivers
 //! together send at most its budget of reports. It may change the window during a round: the
@@ -17,6 +20,9 @@ mod collector;
 mod gate;
 mod head_count;
 mod limit;
+mod line_error;
+mod rate_control;
+mod rate_reporter;
 mod reporter;
 mod requester;
 mod round_trip;
@@ -25,6 +31,8 @@ mod status;
 
 pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
 pub use gate::{RollCallGate, RollCallRefusal};
+pub use rate_control::{IgnoredRate, RateConfig, RateControl, SlowReceiver};
+pub use rate_reporter::{PacketCounts, RateSample};
 pub use reporter::{AnswerContent, DueAnswer, Reporter};
 pub use rounds::{IgnoredRequest, RepairConfig, RepairRounds};
 pub use status::{

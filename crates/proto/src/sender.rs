@@ -18,7 +18,7 @@ use crate::time::Instant;
 use blocks::BlockFactory;
 use control::ControlCarousel;
 use digests::DigestLists;
-use fontana_fec::ObjectLayout;
+use fontana_fec::{Esi, ObjectLayout};
 use fontana_wire::{SessionSeal, Toi, Tsi};
 use outlet::{DataPacket, Outlet, Slot};
 use rounds::{Missing, OrderFactory, Planned, Rounds};
@@ -349,6 +349,22 @@ impl Sender {
         if matches!(self.state, State::Starved | State::Resting(_)) {
             self.state = State::Sending;
         }
+    }
+
+    /// Sends these symbols again, after what is planned already ([`SendMode::RepairOnDemand`]): of
+    /// a code whose symbols repeat.
+    pub fn resend(&mut self, symbols: &[(BlockId, Esi)]) {
+        for &(block, esi) in symbols {
+            self.rounds.resend(block, esi);
+        }
+        if matches!(self.state, State::Starved | State::Resting(_)) {
+            self.state = State::Sending;
+        }
+    }
+
+    /// Sends at this rate from now on, in bytes per second on the wire, if it sends on one channel.
+    pub fn set_rate(&mut self, bytes_per_second: u64) {
+        self.outlet.set_rate(bytes_per_second);
     }
 
     /// Whether everything is sent that was planned or [requested](Self::repair).

@@ -5,8 +5,9 @@
 #[path = "support/plain.rs"]
 mod plain;
 
+use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::{FecScheme, Oti, Sbn};
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::report::{
     AnswerContent, CollectorConfig, DueAnswer, Expected, RepairConfig, RepairRounds,
     ReportCollector, Reporter,
@@ -17,7 +18,8 @@ use fontana_proto::{
 };
 use fontana_wire::{
     BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, Toi, Tsi,
+    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, SymbolMap, Toi,
+    Tsi,
 };
 use plain::{CLOCK, Plain};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -57,7 +59,7 @@ impl Receiver {
             (symbols > 0).then_some(BlockNeed { toi: 1, sbn, symbols })
         };
         let blocks = (0..).zip(&self.has).filter_map(need).collect();
-        Lacking { blocks, may_lack_more: false }
+        Lacking { blocks, ..Lacking::default() }
     }
 
     fn take(&mut self, now: Instant, packet: &Packet) {
@@ -92,6 +94,7 @@ impl Receiver {
                 channels: 1,
                 seconds: 0,
             }),
+            AnswerContent::Rate(_) => unreachable!("rate reports are not allowed"),
             AnswerContent::Request { round, lacking, mute_us } => {
                 Feedback::Request(RepairRequest {
                     receiver: self.id,
@@ -101,6 +104,7 @@ impl Receiver {
                     mute_us,
                     may_lack_more: lacking.may_lack_more,
                     blocks: lacking.blocks,
+                    maps: lacking.maps,
                 })
             }
         }
@@ -295,6 +299,7 @@ impl<'c> Session<'c> {
                     let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
                     self.collector.handle_report(now, &opened.unwrap()).unwrap();
                 }
+                Feedback::Rate(_) => unreachable!("rate reports are not allowed"),
                 Feedback::Request(request) => {
                     let known = self.conditions.is_authenticated;
                     let _ = self.rounds.handle_request(now, request, counter, known);
@@ -419,6 +424,7 @@ fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64
             mute_us: 0,
             may_lack_more: false,
             blocks: (0..10).map(need).collect(),
+            maps: Vec::new(),
         };
         let _ = rounds.handle_request(now, &request, counter.into(), is_authenticated);
         given +=
@@ -441,6 +447,62 @@ fn receivers_that_nothing_authenticates_get_a_quarter_of_the_rate() {
     assert!((0.9 * quarter..=quarter).contains(&(given as f64)), "{given} of {quarter}");
 }
 
+/// Of a code whose symbols repeat, receivers name the symbols that they lack. Each is sent once for
+/// all, and only if it exists.
+#[test]
+fn symbols_that_are_named_are_given_out_once_in_a_round() {
+    let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
+    let config = RepairConfig {
+        blocks: (0..2).map(|sbn| (block(sbn), 300)).collect(),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 48,
+        max_receivers: 8,
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    rounds.handle_sent(Instant::ZERO);
+    let call = rounds.call(Instant::ZERO, 2, Duration::ZERO).unwrap();
+    let mut map = SymbolMap::new(1, 0, 290);
+    assert!([291, 299, 300, 545].into_iter().all(|esi| map.add(esi)) && !map.add(546));
+    let request = |id, maps| RepairRequest {
+        receiver: ReceiverId([id; 16]),
+        round: call.round,
+        echo: RollCallEcho::default(),
+        loss_ppm: 0,
+        mute_us: 0,
+        may_lack_more: false,
+        blocks: Vec::new(),
+        maps,
+    };
+    let unknown = SymbolMap::new(9, 0, 0);
+    for (id, maps) in [(1, vec![map, unknown]), (2, vec![map, SymbolMap::new(1, 1, 7)])] {
+        rounds.handle_request(Instant::ZERO, &request(id, maps), 0, true).unwrap();
+    }
+    let named = rounds.poll_named().unwrap();
+    let esis: Vec<_> = named.iter().map(|(block, esi)| (block.sbn.0, esi.0)).collect();
+    assert_eq!(esis, [(0, 290), (0, 291), (0, 299), (1, 7)]);
+    assert_eq!((rounds.poll_named(), rounds.poll_symbols()), (None, None));
+}
+
+/// The sender on ids: symbols that are named follow the source symbols, in the order in which they
+/// were named.
+#[test]
+fn a_sender_without_a_code_sends_again_what_is_named() {
+    let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme: NO_CODE };
+    let layout = layout.layout().unwrap();
+    let mut sender = sender(layout, true);
+    let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
+    let named = [(block(0), Esi(99)), (block(2), Esi(0)), (block(0), Esi(5)), (block(0), Esi(5))];
+    let symbols = sent(&mut sender, |sender| {
+        let other = [(block(9), Esi(0)), (block(0), Esi(100))];
+        sender.resend(&[&named[..], &other].concat());
+        assert!(!sender.is_sent());
+    });
+    assert_eq!(symbols.len(), 304);
+    let again: Vec<_> = symbols[300..].iter().map(|&(_, block, esi)| (block, esi)).collect();
+    assert_eq!(again, named);
+    assert!(sender.is_sent());
+}
+
 /// The sender on ids: symbols that are requested follow the source symbols, are fresh, and blocks
 /// alternate. Then nothing but control packets is sent.
 #[test]
@@ -448,49 +510,13 @@ fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 3, sub_blocks: 1, alignment: 4 });
     let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme }.layout().unwrap();
     for source_pass in [true, false] {
-        let mut sender = Sender::new(SenderConfig {
-            tsi: Tsi(5),
-            objects: vec![SendObject { toi: Toi(1), layout, source_pass }],
-            first: Vec::new(),
-            control: Vec::new(),
-            mode: SendMode::RepairOnDemand,
-            schedule: TransmissionSchedule::EVEN,
-            channels: None,
-            rate_bytes_per_second: 1_000_000,
-            packet_overhead: 28,
-            peak_window: Duration::ZERO,
-            round_symbols: 1024,
-            opening_permille: 100,
-            sequence_in_cci: true,
-            omit_padding: false,
-            fti_in_packets: false,
-            seal: None,
-            seed: 1,
-        });
-        let (mut symbols, mut header) = (Vec::new(), Vec::new());
+        let mut sender = sender(layout, source_pass);
         let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
-        for ms in 0..2000 {
-            let now = Instant::ZERO + Duration::from_millis(ms);
-            sender.handle_timeout(now);
-            if ms == 600 {
-                assert!(sender.is_sent());
-                let unknown = BlockId { toi: Toi(9), sbn: Sbn(0) };
-                sender.repair(&[(block(0), 30), (block(2), 10), (unknown, 5)]);
-                assert!(!sender.is_sent());
-            }
-            while let Some(output) = sender.poll_output(now, &mut header) {
-                match output {
-                    Output::Job(SendJob::Prepare { batch, .. }) => {
-                        sender.handle_done(now, SendDone::Prepared { batch });
-                    }
-                    Output::Transmit { symbol: Some(symbol), .. } => {
-                        symbols.push((ms, symbol.block, symbol.esi));
-                    }
-                    Output::Event(event) => panic!("{event:?}"),
-                    _ => {}
-                }
-            }
-        }
+        let symbols = sent(&mut sender, |sender| {
+            let unknown = BlockId { toi: Toi(9), sbn: Sbn(0) };
+            sender.repair(&[(block(0), 30), (block(2), 10), (unknown, 5)]);
+            assert!(!sender.is_sent());
+        });
         let source = symbols.iter().filter(|(ms, ..)| *ms < 600).count();
         assert_eq!(source, if source_pass { 300 } else { 0 });
         let repair = &symbols[source..];
@@ -504,4 +530,55 @@ fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
         assert!(last <= 22, "{last}");
         assert!(sender.is_sent());
     }
+}
+
+const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: 100 });
+
+fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
+    Sender::new(SenderConfig {
+        tsi: Tsi(5),
+        objects: vec![SendObject { toi: Toi(1), layout, source_pass }],
+        first: Vec::new(),
+        control: Vec::new(),
+        mode: SendMode::RepairOnDemand,
+        schedule: TransmissionSchedule::EVEN,
+        channels: None,
+        rate_bytes_per_second: 1_000_000,
+        packet_overhead: 28,
+        peak_window: Duration::ZERO,
+        round_symbols: 1024,
+        opening_permille: 100,
+        sequence_in_cci: true,
+        omit_padding: false,
+        fti_in_packets: false,
+        seal: None,
+        seed: 1,
+    })
+}
+
+/// The symbols of two seconds, with the millisecond of each. `request` is called when the source
+/// symbols are sent.
+fn sent(sender: &mut Sender, request: impl Fn(&mut Sender)) -> Vec<(u64, BlockId, Esi)> {
+    let (mut symbols, mut header) = (Vec::new(), Vec::new());
+    for ms in 0..2000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        sender.handle_timeout(now);
+        if ms == 600 {
+            assert!(sender.is_sent());
+            request(sender);
+        }
+        while let Some(output) = sender.poll_output(now, &mut header) {
+            match output {
+                Output::Job(SendJob::Prepare { batch, .. }) => {
+                    sender.handle_done(now, SendDone::Prepared { batch });
+                }
+                Output::Transmit { symbol: Some(symbol), .. } => {
+                    symbols.push((ms, symbol.block, symbol.esi));
+                }
+                Output::Event(event) => panic!("{event:?}"),
+                _ => {}
+            }
+        }
+    }
+    symbols
 }

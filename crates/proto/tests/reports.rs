@@ -285,6 +285,7 @@ fn call(serial: u64, issued_unix_ms: u64) -> RollCall {
         salt: serial,
         list: RollCallList::Known(Vec::new()),
         repair: None,
+        rate: None,
     }
 }
 

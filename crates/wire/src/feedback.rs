@@ -1,14 +1,15 @@
 //! What a receiver sends to the collector of a session if its user allows it, one datagram each:
-//! [reports](crate::report) and [repair requests](crate::repair_request).
+//! [reports](crate::report), [repair requests](crate::repair_request) and
+//! [rate reports](crate::rate_report).
 //!
 //! ```text
 //! offset  bytes
-//!      0      8  "FONTREP" or "FONTREQ", and the format version, 1
+//!      0      8  "FONTREP", "FONTREQ" or "FONTRAT", and the format version, 1
 //!      8      1  flags: 1 = encrypted, 2 = signed
 //!      9      8  first 8 bytes of the sender's instance id
 //!     17     16  receiver id
 //!     33      8  counter: datagrams that this process has sent before
-//!     41      .  report or request
+//!     41      .  report, request or rate report
 //!      .     32  public key   } if signed
 //!      .     64  signature    }
 //!      .     16  tag          } if encrypted
@@ -19,6 +20,7 @@
 
 use crate::bytes::Reader;
 use crate::key::{PublicKey, SecretKey, Signature};
+use crate::rate_report::RateReport;
 use crate::receiver_id::ReceiverId;
 use crate::repair_request::RepairRequest;
 use crate::report::ReceiverReport;
@@ -28,6 +30,9 @@ use error::FeedbackError;
 
 pub(crate) mod echo;
 pub(crate) mod error;
+
+// A rate report is shorter than the others, which bound the size of a datagram.
+const _: () = assert!(RateReport::MAX_BODY < RepairRequest::MAX_BODY);
 
 /// Prefix of the signed message.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana receiver report v1\0";
@@ -43,6 +48,8 @@ pub enum Feedback {
     Report(ReceiverReport),
     /// What it asks for.
     Request(RepairRequest),
+    /// How much of what is sent arrives.
+    Rate(RateReport),
 }
 
 impl Feedback {
@@ -51,6 +58,7 @@ impl Feedback {
         match self {
             Self::Report(report) => report.echo,
             Self::Request(request) => request.echo,
+            Self::Rate(rate) => rate.echo,
         }
     }
 
@@ -58,6 +66,7 @@ impl Feedback {
         match self {
             Self::Report(report) => report.receiver,
             Self::Request(request) => request.receiver,
+            Self::Rate(rate) => rate.receiver,
         }
     }
 
@@ -65,6 +74,7 @@ impl Feedback {
         match self {
             Self::Report(_) => Kind::Report,
             Self::Request(_) => Kind::Request,
+            Self::Rate(_) => Kind::Rate,
         }
     }
 
@@ -72,6 +82,7 @@ impl Feedback {
         match self {
             Self::Report(report) => report.emit_body(out),
             Self::Request(request) => request.emit_body(out),
+            Self::Rate(rate) => rate.emit_body(out),
         }
     }
 
@@ -112,13 +123,17 @@ impl Feedback {
 enum Kind {
     Report,
     Request,
+    Rate,
 }
 
 impl Kind {
+    const ALL: [Self; 3] = [Self::Report, Self::Request, Self::Rate];
+
     const fn magic(self) -> &'static [u8; 8] {
         match self {
             Self::Report => b"FONTREP\x01",
             Self::Request => b"FONTREQ\x01",
+            Self::Rate => b"FONTRAT\x01",
         }
     }
 }
@@ -149,7 +164,7 @@ fn signed_message(bytes: &[u8]) -> Vec<u8> {
     [SIGNATURE_DOMAIN, bytes].concat()
 }
 
-/// A datagram that begins as a report or a request.
+/// A datagram that begins as a report, a request or a rate report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedbackDatagram<'a> {
     /// The parts that are not encrypted.
@@ -193,7 +208,7 @@ impl<'a> FeedbackDatagram<'a> {
     /// Reads the parts that are not encrypted.
     ///
     /// # Errors
-    /// [`FeedbackError`] if the datagram does not begin as a report or a request.
+    /// [`FeedbackError`] if the datagram does not begin as one of them.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FeedbackError> {
         if bytes.len() > Self::MAX_SIZE {
             return Err(FeedbackError::Size { actual: bytes.len() });
@@ -201,7 +216,7 @@ impl<'a> FeedbackDatagram<'a> {
         let mut reader = Reader::new(bytes);
         let truncated = FeedbackError::Truncated { actual: bytes.len() };
         let magic = reader.take(Kind::Report.magic().len()).ok_or(truncated)?;
-        let kind = [Kind::Report, Kind::Request].into_iter().find(|kind| kind.magic() == magic);
+        let kind = Kind::ALL.into_iter().find(|kind| kind.magic() == magic);
         let kind = kind.ok_or(FeedbackError::Magic)?;
         let flags = reader.u8().ok_or(truncated)?;
         if flags & !(ENCRYPTED | SIGNED) != 0 {
@@ -252,6 +267,9 @@ impl<'a> FeedbackDatagram<'a> {
             Kind::Request => Feedback::Request(
                 RepairRequest::read_body(receiver, &mut reader).ok_or(truncated)??,
             ),
+            Kind::Rate => {
+                Feedback::Rate(RateReport::read_body(receiver, &mut reader).ok_or(truncated)??)
+            }
         };
         let signed = if self.flags & SIGNED == 0 {
             None

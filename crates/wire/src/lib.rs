@@ -34,7 +34,8 @@
 //! | `congestion`, `cci`, `numbering` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`], [`Numbering`] | RFC 3738; `docs/wire.md` |
 //! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
-//! | [`feedback`], [`report`], [`repair_request`], [`roll_call`] | [`Feedback`], [`ReceiverReport`], [`RepairRequest`], [`RollCall`] | `docs/wire.md` |
+//! | [`feedback`], [`report`], [`repair_request`], [`rate_report`] | [`Feedback`], [`ReceiverReport`], [`RepairRequest`], [`RateReport`] | `docs/wire.md` |
+//! | [`roll_call`] | [`RollCall`] | `docs/wire.md` |
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `fresh` | repair symbols on request: [`FreshIndex`], [`FreshRequest`] | `docs/wire.md` |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
@@ -70,6 +71,7 @@ mod oti;
 mod packet_error;
 mod path;
 mod printable;
+pub mod rate_report;
 mod receiver_id;
 mod records;
 pub mod repair_request;
@@ -125,12 +127,13 @@ pub use numbering::{Numbering, SequenceNumber};
 pub use packet_error::PacketError;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;
+pub use rate_report::RateReport;
 pub use receiver_id::{LabelError, ReceiverId, ReceiverLabel};
 pub use records::{HeadRecords, RecordError};
-pub use repair_request::{BlockNeed, RepairRequest};
+pub use repair_request::{BlockNeed, RepairRequest, SymbolMap};
 pub use report::{ReceiverReport, ReceiverState};
 pub use roll_call::{
-    Fingerprint, RepairCall, RollCall, RollCallError, RollCallList, UnverifiedRollCall,
+    Fingerprint, RateCall, RepairCall, RollCall, RollCallError, RollCallList, UnverifiedRollCall,
 };
 pub use schedule::{AnnouncedSchedule, LayerSymbols};
 pub use seal::{

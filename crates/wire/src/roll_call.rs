@@ -21,13 +21,18 @@
 //!     88      8  salt
 //!     96      2  number of fingerprints
 //!     98     4n  fingerprints
-//!  98+4n      1  repair round: 0 = none, 1 = receivers may request, 2 = enough have
+//!  98+4n      1  repair round: 0 = none, 1 = receivers may request, 2 = enough have;
+//!                and 4 = receivers may report their rate
 //!             4  its number                             }
 //!             4  its window, microseconds               } if there is one
 //!             4  number of receivers that it is for     }
 //!             1  number of blocks                       }
 //!           12m  blocks in ascending order: TOI, SBN,   }
 //!                symbols that are being sent            }
+//!             4  number of the rate round               }
+//!             4  round since which the rate is the same } if receivers may
+//!             4  its window, milliseconds               } report their rate
+//!             4  divisor                                }
 //!      .     32  public key
 //!      .     64  signature
 //! ```
@@ -51,6 +56,10 @@ const FINGERPRINT_CONTEXT: &str = "fontana 2026-11 roll call fingerprint v1";
 const FIXED_BYTES: usize = 99 + PublicKey::SIZE + size_of::<Signature>();
 /// Bytes of a repair round without blocks.
 const REPAIR_BYTES: usize = 13;
+/// Values and flags of the byte before the repair round.
+const OPEN: u8 = 1;
+const CLOSED: u8 = 2;
+const RATE: u8 = 4;
 /// Offset of the TOI in a header with a CCI, a TSI and a TOI of 32 bits, which Fontana sends.
 const TOI_AT: usize = 12;
 
@@ -124,6 +133,24 @@ impl RepairCall {
     }
 }
 
+/// A round in which receivers may [report](crate::RateReport) how much arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateCall {
+    /// The round.
+    pub round: u32,
+    /// The rate has not changed since the beginning of this round: receivers count from there.
+    pub since: u32,
+    /// Time in milliseconds after the beginning of the round in which receivers report; not 0.
+    pub window_ms: u32,
+    /// A receiver reports with the probability of its weight over this divisor; not 0.
+    pub divisor: u32,
+}
+
+impl RateCall {
+    /// Bytes of a rate round.
+    pub const SIZE: usize = 16;
+}
+
 /// A request for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollCall {
@@ -153,6 +180,8 @@ pub struct RollCall {
     pub list: RollCallList,
     /// The repair round, if receivers may request repair.
     pub repair: Option<RepairCall>,
+    /// The rate round, if receivers may report how much arrives.
+    pub rate: Option<RateCall>,
 }
 
 impl RollCall {
@@ -220,11 +249,12 @@ impl RollCall {
         for Fingerprint(fingerprint) in fingerprints {
             out.extend(fingerprint.to_be_bytes());
         }
-        out.push(match &self.repair {
+        let repair = match &self.repair {
             None => 0,
-            Some(RepairCall { is_closed: false, .. }) => 1,
-            Some(RepairCall { is_closed: true, .. }) => 2,
-        });
+            Some(RepairCall { is_closed: false, .. }) => OPEN,
+            Some(RepairCall { is_closed: true, .. }) => CLOSED,
+        };
+        out.push(repair | if self.rate.is_some() { RATE } else { 0 });
         if let Some(repair) = &self.repair {
             out.extend(repair.round.to_be_bytes());
             out.extend(repair.window_us.to_be_bytes());
@@ -234,6 +264,11 @@ impl RollCall {
                 pending.get(..RepairCall::MAX_PENDING).unwrap_or(pending),
                 &mut out,
             );
+        }
+        if let Some(RateCall { round, since, window_ms, divisor }) = self.rate {
+            for field in [round, since, window_ms, divisor] {
+                out.extend(field.to_be_bytes());
+            }
         }
         out.extend(signer.public_key().to_bytes());
         let signature = signer.sign(&[SIGNATURE_DOMAIN, &out].concat());
@@ -321,19 +356,30 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<RollCall, RollCallErro
         1 => RollCallList::Missing(fingerprints),
         kind => return Some(Err(RollCallError::List(kind))),
     };
-    let repair = match reader.u8()? {
+    let kinds = reader.u8()?;
+    let repair = match kinds & !RATE {
         0 => None,
-        kind @ 1..=2 => {
+        kind @ (OPEN | CLOSED) => {
             let (round, window_us, receivers) = (reader.u32()?, reader.u32()?, reader.u32()?);
             match BlockNeed::read_list(RepairCall::MAX_PENDING, reader)? {
                 Ok(pending) => {
-                    let is_closed = kind == 2;
+                    let is_closed = kind == CLOSED;
                     Some(RepairCall { round, window_us, receivers, is_closed, pending })
                 }
                 Err(_) => return Some(Err(RollCallError::Repair)),
             }
         }
         _ => return Some(Err(RollCallError::Repair)),
+    };
+    let rate = if kinds & RATE == 0 {
+        None
+    } else {
+        let (round, since) = (reader.u32()?, reader.u32()?);
+        let (window_ms, divisor) = (reader.u32()?, reader.u32()?);
+        if window_ms == 0 || divisor == 0 {
+            return Some(Err(RollCallError::Rate));
+        }
+        Some(RateCall { round, since, window_ms, divisor })
     };
     if window_ms == 0 {
         return Some(Err(RollCallError::Window));
@@ -355,6 +401,7 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<RollCall, RollCallErro
         salt,
         list,
         repair,
+        rate,
     }))
 }
 
@@ -379,6 +426,9 @@ pub enum RollCallError {
     /// A repair round that is not one.
     #[error("a repair round that is not one")]
     Repair,
+    /// A rate round without a length or a divisor.
+    #[error("a rate round of 0 ms, or with the divisor 0")]
+    Rate,
     /// A window of no length.
     #[error("a window of 0 ms")]
     Window,

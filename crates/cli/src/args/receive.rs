@@ -2,7 +2,7 @@
 
 use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use fontana::WebAfter;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
@@ -34,6 +34,7 @@ use std::time::Duration;
   fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
   fontana recv --flute -y                files of a plain FLUTE session, not authenticated
   fontana recv --fcast -y                files of an FCAST session, not authenticated")]
+#[command(group(ArgGroup::new("answers").multiple(true)))]
 pub(crate) struct ReceiveArguments {
     /// Ticket that the sender printed: fontana://...
     #[arg(value_name = "TICKET")]
@@ -219,19 +220,26 @@ pub(crate) struct ReceiveArguments {
     /// 947 bytes, and only if a roll call asks for them (fontana send --reports,
     /// --repair-on-demand) that is signed by the key in the ticket. They go to the address in the
     /// roll call. After its end the receiver waits until the sender knows. See docs/reports.md.
-    #[arg(long, requires = "named",
+    #[arg(long, requires = "named", group = "answers",
           conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
     pub(crate) report: bool,
+    /// Also report how much arrives, so that the sender sends as fast as this network carries
+    ///
+    /// Includes --report. Sends at most two such packets per second, of at most 182 bytes, and only
+    /// if a roll call of a sender with --feedback asks for them.
+    #[arg(long, requires = "named", group = "answers",
+          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
+    pub(crate) feedback: bool,
     /// With --report: the name that the sender sees
     ///
     /// At most 63 ASCII letters, digits, '.', '_' and '-'. None by default.
-    #[arg(long, value_name = "LABEL", requires = "report", value_parser = parse_label)]
+    #[arg(long, value_name = "LABEL", requires = "answers", value_parser = parse_label)]
     pub(crate) name: Option<ReceiverLabel>,
     /// With --report: sign reports with the key in KEYFILE (fontana keygen)
-    #[arg(long, value_name = "KEYFILE", requires = "report", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "KEYFILE", requires = "answers", value_hint = ValueHint::FilePath)]
     pub(crate) identity: Option<PathBuf>,
     /// With --report: send at most this many packets per second, whatever the sender asks for
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "report",
+    #[arg(long, value_name = "N", default_value_t = 4, requires = "answers",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) feedback_rate: u32,
     /// Also accept a version that is older than the newest one in the directory
@@ -316,6 +324,11 @@ pub(crate) struct ReceiveArguments {
 }
 
 impl ReceiveArguments {
+    /// Whether this receiver may send reports.
+    pub(crate) fn may_report(&self) -> bool {
+        self.report || self.feedback
+    }
+
     /// The ticket of a session.
     pub(crate) fn ticket(&self) -> Option<&Ticket> {
         match &self.named {

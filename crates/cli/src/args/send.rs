@@ -382,6 +382,26 @@ pub(crate) struct ReportArguments {
     #[arg(long, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) repair_on_demand: bool,
+    /// Let the rate follow the receivers, and send the source symbols once, then what they request
+    ///
+    /// bmtp (Bulk Multicast Transport Protocol): begins at --start-rate, and doubles the rate until
+    /// a receiver with `fontana recv --feedback` reports that packets are lost. It then sends as
+    /// fast as the slowest of these receivers gets, and tries from time to time whether more
+    /// arrives. --rate is the limit. Includes --repair-on-demand. Needs --group-key, or a key for
+    /// each receiver (--expect FILE), because a receiver that lies slows the session down: see
+    /// --min-rate. It is not fair to TCP: beyond one network it needs --controlled-network.
+    #[arg(long, value_name = "SCHEME", value_enum, group = "asks",
+          conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
+    pub(crate) feedback: Option<FeedbackScheme>,
+    /// With --feedback: begin at this rate: 1M, 20M
+    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = parse_rate,
+          requires = "feedback")]
+    pub(crate) start_rate: u64,
+    /// With --feedback: never send slower than this, and name the receivers that get less
+    ///
+    /// The rate does not follow these receivers. They get what they request.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, requires = "feedback")]
+    pub(crate) min_rate: Option<u64>,
     /// Expect this many receivers, or those that FILE names; otherwise end with exit code 9
     ///
     /// FILE has a line for each receiver: its label (recv --name), and perhaps ed25519:KEY, the key
@@ -396,11 +416,12 @@ pub(crate) struct ReportArguments {
     /// With --until-complete: end after this time in any case: 90, 90s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "until_complete")]
     pub(crate) deadline: Option<Duration>,
-    /// Count receivers as complete although nothing authenticates their reports
+    /// Obey receivers although nothing authenticates their reports
     ///
-    /// Any host that can reach this one can then claim to be a receiver. Not needed with
-    /// --group-key, or with a key in every line of the file of --expect.
-    #[arg(long, requires = "expect")]
+    /// Any host that can reach this one can then claim to be a receiver that is complete (--expect)
+    /// or too slow (--feedback). Not needed with --group-key, or with a key in every line of the
+    /// file of --expect.
+    #[arg(long, requires = "asks")]
     pub(crate) trust_unauthenticated_reports: bool,
     /// Write the state of all receivers to FILE once a second, as JSON
     ///
@@ -415,6 +436,19 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
           requires = "expect", value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec_complete: Vec<OsString>,
+}
+
+/// How the rate follows the receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FeedbackScheme {
+    Bmtp,
+}
+
+impl ReportArguments {
+    /// Whether only what receivers request is sent after the source symbols.
+    pub(crate) fn repairs_on_demand(&self) -> bool {
+        self.repair_on_demand || self.feedback.is_some()
+    }
 }
 
 /// The receivers that are expected.

@@ -40,6 +40,14 @@ pub(crate) enum SendEvent {
     },
     Report(ReportedReceiver),
     RollCall(RollCallCounts),
+    Rate {
+        rate_bits_per_second: u64,
+    },
+    Slow {
+        receiver: String,
+        label: String,
+        received_bits_per_second: u64,
+    },
     Missing {
         label: String,
         state: String,

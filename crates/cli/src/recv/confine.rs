@@ -50,7 +50,7 @@ impl<'a> Sandbox<'a> {
         if arguments.one_way && arguments.named.is_none() {
             refuse_names(&arguments.group)?;
         }
-        let is_limited = arguments.one_way || arguments.report;
+        let is_limited = arguments.one_way || arguments.may_report();
         let interface = if is_limited { default_interface(arguments) } else { None };
         let hook = Hook::start(arguments)?;
         if arguments.one_way {
@@ -59,7 +59,7 @@ impl<'a> Sandbox<'a> {
                 Failure::new(Outcome::Usage, message, "a kernel with seccomp filters can")
             })?;
         }
-        let feedback = arguments.report.then(|| open_feedback(arguments)).transpose()?;
+        let feedback = arguments.may_report().then(|| open_feedback(arguments)).transpose()?;
         let network = match &feedback {
             _ if arguments.one_way => Network::ReceiveOnly,
             Some(socket) if !arguments.no_sandbox => limit_to(socket, arguments.sandbox)?,

@@ -1,17 +1,17 @@
 //! `fontana send --reports`: which receivers are expected, and what they report.
 
 use super::ticket_file;
-use crate::args::{ExpectArgument, SendArguments, SessionFormat};
+use crate::args::{ExpectArgument, FeedbackScheme, SendArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile, rounded};
 use crate::failure::Failure;
-use crate::units::Count;
+use crate::units::{Count, ExactRate};
 use fontana::reports::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
-use fontana::wire::{PublicKey, ReceiverLabel, ReceiverState};
-use fontana::{Crowd, Outcome, ReportCollection};
-use std::collections::BTreeSet;
+use fontana::wire::{PublicKey, ReceiverId, ReceiverLabel, ReceiverState};
+use fontana::{Crowd, Outcome, Rate, RateFollowing, ReportCollection};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -25,10 +25,15 @@ const MAX_EXPECTED: usize = 1 << 16;
 /// Names that are listed at the end on a terminal.
 const MAX_LISTED: usize = 100;
 
-/// The options of `--reports` and `--repair-on-demand`; `None` without them.
+/// How reports are authenticated.
+const AUTHENTICATE: &str = "give all a group key: --group-key\nor a key to each receiver (recv \
+                            --identity) and its line of the file of --expect: LABEL \
+                            ed25519:KEY\nor accept that: --trust-unauthenticated-reports";
+
+/// The options of `--reports`, `--feedback` and `--repair-on-demand`; `None` without them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
     let address = match arguments.reports.reports {
-        None if !arguments.reports.repair_on_demand => return Ok(None),
+        None if !arguments.reports.repairs_on_demand() => return Ok(None),
         address => address.flatten(),
     };
     if arguments.format() != SessionFormat::Fontana {
@@ -45,18 +50,30 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
     collection.until_complete = arguments.reports.until_complete;
     collection.deadline = arguments.reports.deadline;
     collection.trust_unauthenticated = arguments.reports.trust_unauthenticated_reports;
+    collection.rate = arguments.reports.feedback.map(|FeedbackScheme::Bmtp| {
+        let mut following = RateFollowing::default();
+        following.start = Rate::bits_per_second(arguments.reports.start_rate);
+        following.least = arguments.reports.min_rate.map(Rate::bits_per_second);
+        following
+    });
     let is_signed = matches!(&collection.expected, Expected::Named(list)
         if list.iter().all(|receiver| receiver.key.is_some()));
+    if collection.rate.is_some()
+        && arguments.group_key.is_none()
+        && !is_signed
+        && !collection.trust_unauthenticated
+    {
+        let message = "--feedback, and nothing authenticates the reports: any host could slow the \
+                       session down";
+        return Err(Failure::new(Outcome::Usage, message, AUTHENTICATE));
+    }
     if arguments.reports.expect.is_some()
         && arguments.group_key.is_none()
         && !is_signed
         && !collection.trust_unauthenticated
     {
         let message = "--expect, and nothing authenticates the reports: any host could send them";
-        let hint = "give all a group key: --group-key\nor a key to each receiver (recv --identity) \
-                    and its line of the file: LABEL ed25519:KEY\nor accept that: \
-                    --trust-unauthenticated-reports";
-        return Err(Failure::new(Outcome::Usage, message, hint));
+        return Err(Failure::new(Outcome::Usage, message, AUTHENTICATE));
     }
     Ok(Some(collection))
 }
@@ -107,6 +124,8 @@ fn parse(text: &str) -> Result<Vec<ExpectedReceiver>, String> {
 /// Shows what receivers report.
 pub(super) struct ReportWatch<'a> {
     arguments: &'a SendArguments,
+    /// The names of receivers that have reported: as many as the sender remembers.
+    names: BTreeMap<ReceiverId, ReceiverLabel>,
     /// The program of `--exec-complete`, while it runs.
     program: Option<Child>,
     has_run: bool,
@@ -118,11 +137,15 @@ pub(super) struct ReportWatch<'a> {
 impl<'a> ReportWatch<'a> {
     pub(super) fn new(arguments: &'a SendArguments) -> Self {
         let outcome = Outcome::Complete;
-        Self { arguments, program: None, has_run: false, outcome, has_warned: false }
+        let names = BTreeMap::new();
+        Self { arguments, names, program: None, has_run: false, outcome, has_warned: false }
     }
 
     /// Shows a receiver's new state.
-    pub(super) fn show_report(status: &ReceiverStatus, console: &Console) {
+    pub(super) fn show_report(&mut self, status: &ReceiverStatus, console: &Console) {
+        if !status.report.label.is_empty() {
+            self.names.insert(status.report.receiver, status.report.label.clone());
+        }
         console.event(&SendEvent::Report(ReportedReceiver::new(status)));
         let name = name_of(status);
         match status.report.state {
@@ -135,6 +158,29 @@ impl<'a> ReportWatch<'a> {
         if status.is_contradictory {
             console.say(format_args!("{name} contradicts itself, and does not count as complete"));
         }
+    }
+
+    /// Shows the rate that follows the receivers.
+    pub(super) fn show_rate(rate: Rate, console: &Console) {
+        console.event(&SendEvent::Rate { rate_bits_per_second: rate.as_bits_per_second() });
+    }
+
+    /// Shows a receiver that gets less than the least rate.
+    pub(super) fn show_slow(&self, receiver: &ReceiverId, rate: Rate, console: &Console) {
+        let label = self.names.get(receiver).cloned().unwrap_or_default();
+        let name = match label.is_empty() {
+            true => format!("receiver {receiver}"),
+            false => label.to_string(),
+        };
+        console.event(&SendEvent::Slow {
+            receiver: receiver.to_string(),
+            label: label.to_string(),
+            received_bits_per_second: rate.as_bits_per_second(),
+        });
+        let gets = ExactRate(rate.as_bits_per_second());
+        console.say(format_args!(
+            "{name} gets {gets}, less than the least rate: the rate does not follow it"
+        ));
     }
 
     /// Shows all receivers together, once a second.

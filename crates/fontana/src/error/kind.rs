@@ -84,6 +84,8 @@ pub enum ErrorKind {
     Reports,
     /// A session cannot repair on demand.
     RepairOnDemand,
+    /// The rate of a session cannot follow its receivers.
+    RateFollowing,
     /// There are more files than a session can describe.
     TooMuch,
     /// A file to be sent does not exist.
@@ -207,6 +209,7 @@ impl ErrorKind {
         Self::GrowingPush,
         Self::Reports,
         Self::RepairOnDemand,
+        Self::RateFollowing,
         Self::TooMuch,
         Self::SourceMissing,
         Self::SourceDenied,
@@ -285,6 +288,7 @@ impl ErrorKind {
             | Self::GrowingPush
             | Self::Reports
             | Self::RepairOnDemand
+            | Self::RateFollowing
             | Self::TooMuch
             | Self::NothingSelected
             | Self::NotOneFile => Outcome::Usage,
@@ -374,6 +378,7 @@ impl SetupError {
             Self::GrowingPush => ErrorKind::GrowingPush,
             Self::Reports { .. } => ErrorKind::Reports,
             Self::RepairOnDemand { .. } => ErrorKind::RepairOnDemand,
+            Self::RateFollowing { .. } | Self::RateOutside { .. } => ErrorKind::RateFollowing,
             Self::TooMuch(_) => ErrorKind::TooMuch,
         }
     }

@@ -8,7 +8,7 @@ use super::mirrors::Mirrors;
 use super::object::OpenedObject;
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
-use super::reporting::ReportStage;
+use super::reporting::{ReportStage, counts_of};
 use super::runner::ReceiveRunner;
 use super::staging_root::StagingRoot;
 use super::target::{Target, TargetReport, TargetSetup};
@@ -30,6 +30,7 @@ use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
     Channels, Clock, PanicError, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
 };
+use fontana_proto::report::PacketCounts;
 use fontana_proto::{
     ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, Lacking,
     ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64,
@@ -422,7 +423,9 @@ impl DecidingThread<'_, '_> {
         self.poll(batch)?;
         let now = self.now();
         if let Some(reporting) = &mut self.reporting {
-            reporting.take(now, batch, |most| self.core.endpoint.lacking(most));
+            let endpoint = &self.core.endpoint;
+            let counts = || counts_of(&endpoint.stats());
+            reporting.take(now, batch, counts, |most| endpoint.lacking(most));
         }
         Ok(())
     }
@@ -521,7 +524,9 @@ impl DecidingThread<'_, '_> {
                     }
                     let now = self.now();
                     if let Some(reporting) = &mut self.reporting {
-                        reporting.take(now, &batch.as_datagrams(), |_| Lacking::default());
+                        let datagrams = batch.as_datagrams();
+                        let nothing = |_| Lacking::default();
+                        reporting.take(now, &datagrams, PacketCounts::default, nothing);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -8,10 +8,13 @@ use crate::reporting::Reporting;
 use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
 use fontana_fec::EncodingId;
-use fontana_proto::report::{AnswerContent, DueAnswer, Reporter, RollCallGate, RollCallRefusal};
-use fontana_proto::{DatagramBatch, Instant, Lacking};
+use fontana_proto::report::{
+    AnswerContent, DueAnswer, PacketCounts, RateSample, Reporter, RollCallGate, RollCallRefusal,
+};
+use fontana_proto::{DatagramBatch, Instant, Lacking, ReceiverStats};
 use fontana_wire::{
-    Feedback, Packet, ReceiverId, ReceiverReport, ReceiverState, RepairRequest, RollCall, Toi,
+    Feedback, Packet, RateReport, ReceiverId, ReceiverReport, ReceiverState, RepairRequest,
+    RollCall, Toi,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -58,6 +61,10 @@ impl ReportStage {
             reporting.max_per_second,
             system::random_u64()?,
         );
+        let reporter = match reporting.reports_rate {
+            true => reporter.with_rate_reports(),
+            false => reporter,
+        };
         Ok(Some(Self {
             options: Reporting::clone(reporting),
             group_key: options.group_key.clone(),
@@ -74,11 +81,13 @@ impl ReportStage {
     }
 
     /// Looks for roll calls among the datagrams of a batch, which the receiver has handled. With a
-    /// group key, these were opened. `lacking`: what it lacks, of so many blocks.
+    /// group key, these were opened. `counts`: what has arrived until now. `lacking`: what it
+    /// lacks, of so many blocks.
     pub(super) fn take(
         &mut self,
         now: Instant,
         batch: &DatagramBatch<'_>,
+        counts: impl Fn() -> PacketCounts,
         lacking: impl Fn(usize) -> Lacking,
     ) {
         for (_, payload) in batch.iter().filter(|(_, payload)| RollCall::may_be(payload)) {
@@ -86,6 +95,7 @@ impl ReportStage {
             match self.gate.check(now, system::unix_ms(), symbol) {
                 Ok(call) => {
                     self.called_at = Some(Duration::from_nanos(now.as_nanos()));
+                    self.reporter.set_counts(counts());
                     self.reporter.handle_roll_call(now, &call, &lacking);
                 }
                 // Each roll call may arrive twice, from a mirror of the network.
@@ -125,9 +135,12 @@ impl ReportStage {
         now: Instant,
         progress: impl FnOnce() -> ReceiveProgress,
     ) -> Option<SocketAddr> {
+        self.reporter.poll_timeout().filter(|&due| due <= now)?;
+        let progress = progress();
+        self.reporter.set_counts(counts_of(&progress.stats));
         let due = self.reporter.poll(now)?;
         let to = due.to;
-        let datagram = self.datagram(due, &progress());
+        let datagram = self.datagram(due, &progress);
         match self.options.socket.send(&datagram, to) {
             Ok(()) => self.sent += 1,
             // The next round repeats it.
@@ -162,6 +175,18 @@ impl ReportStage {
                     seconds: u32::try_from(progress.elapsed.as_secs()).unwrap_or(u32::MAX),
                 })
             }
+            AnswerContent::Rate(RateSample { round, window, packets, weight }) => {
+                let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+                Feedback::Rate(RateReport {
+                    receiver: self.receiver,
+                    round,
+                    echo,
+                    window_us: u32::try_from(window.as_micros()).unwrap_or(u32::MAX).max(1),
+                    received: count(packets.received),
+                    lost: count(packets.lost),
+                    weight,
+                })
+            }
             AnswerContent::Request { round, lacking, mute_us } => {
                 Feedback::Request(RepairRequest {
                     receiver: self.receiver,
@@ -171,6 +196,7 @@ impl ReportStage {
                     mute_us,
                     may_lack_more: lacking.may_lack_more,
                     blocks: lacking.blocks,
+                    maps: lacking.maps,
                 })
             }
         };
@@ -178,6 +204,11 @@ impl ReportStage {
         let cipher = key.map(|key| InstanceCipher::of_reports(key, instance, self.receiver));
         feedback.emit(instance, counter, self.options.identity.as_ref(), cipher.as_ref())
     }
+}
+
+/// The packets of the session that have arrived, and those that were lost.
+pub(super) fn counts_of(stats: &ReceiverStats) -> PacketCounts {
+    PacketCounts { received: stats.expected.saturating_sub(stats.lost), lost: stats.lost }
 }
 
 /// The symbol of a packet with a roll call.

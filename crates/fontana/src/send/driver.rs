@@ -14,6 +14,7 @@ use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
+use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::reporting::Crowd;
 use crate::seal::PacketSealer;
@@ -231,6 +232,18 @@ impl PacingThread {
                 self.core.endpoint.repair(&symbols);
                 self.repair.iter_mut().for_each(RepairProgress::take);
             }
+            Update::Resend(symbols) => {
+                self.core.endpoint.resend(&symbols);
+                self.repair.iter_mut().for_each(RepairProgress::take);
+            }
+            Update::Rate { bytes_per_second } => {
+                self.core.endpoint.set_rate(bytes_per_second);
+                emit(SendEvent::RateChanged { rate: Rate::bytes_per_second(bytes_per_second) });
+            }
+            Update::Slow(slow) => emit(SendEvent::Slow {
+                receiver: slow.receiver,
+                rate: Rate::bytes_per_second(slow.bytes_per_second),
+            }),
             Update::RollCall(object) => self.core.endpoint.announce(*object),
             Update::Report(status) => emit(SendEvent::Report(status)),
             Update::Crowd(crowd) => {

@@ -5,7 +5,7 @@ use super::update::Update;
 use crate::content::Content;
 use crate::error::{Error, SetupError};
 use crossbeam_channel::{SendError, Sender};
-use fontana_fec::Sbn;
+use fontana_fec::{EncodingId, Sbn};
 use fontana_proto::report::{RepairConfig, RepairRounds};
 use fontana_proto::{BlockId, Instant, SendMode};
 use std::collections::BTreeMap;
@@ -44,8 +44,9 @@ pub(super) fn repair_config(
     let mut blocks = BTreeMap::new();
     for object in &content.objects {
         let layout = object.source.layout();
-        if !layout.oti().scheme.profile().is_rateless {
-            return needs("a code whose symbols do not repeat: RaptorQ, Raptor or LT");
+        let code = layout.oti().scheme.profile();
+        if !code.is_rateless && code.encoding_id != EncodingId::NO_CODE {
+            return needs("a code whose symbols do not repeat (RaptorQ, Raptor or LT), or none");
         }
         for sbn in (0..layout.block_count()).map(Sbn) {
             let k = layout.source_symbols(sbn).unwrap_or(0);
@@ -84,6 +85,10 @@ impl RepairStage {
         if let Some(symbols) = self.rounds.poll_symbols() {
             self.given += 1;
             updates.send(Update::Repair(symbols))?;
+        }
+        if let Some(symbols) = self.rounds.poll_named() {
+            self.given += 1;
+            updates.send(Update::Resend(symbols))?;
         }
         if self.is_sent() {
             self.rounds.handle_sent(now);

@@ -2,6 +2,7 @@
 //! ask for them.
 
 use super::options::SendOptions;
+use super::rate::RateStage;
 use super::repair::{RepairStage, SentRequests};
 use super::update::Update;
 use crate::cancellation::CancellationToken;
@@ -13,12 +14,12 @@ use crate::system;
 use crossbeam_channel::{SendError, Sender};
 use fontana_net::{Clock, CollectorSocket};
 use fontana_proto::report::{
-    CollectorConfig, Expected, ReceiverStatus, RepairConfig, ReportCollector,
+    CollectorConfig, Expected, RateConfig, ReceiverStatus, RepairConfig, ReportCollector,
 };
 use fontana_proto::{ControlObject, Instant, SendMode, control_oti};
 use fontana_wire::{
-    Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, RollCall, SealId, SecretKey,
-    Ticket, Toi,
+    Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, RateCall, RollCall, SealId,
+    SecretKey, Ticket, Toi,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -41,6 +42,14 @@ const LAST_ROUNDS: Duration = Duration::from_millis(100);
 /// receivers.
 const LEAST_CAPACITY: usize = 4;
 
+/// What receivers may demand beside reports.
+pub(super) struct Demands {
+    /// Repair, of these blocks.
+    pub(super) repair: Option<RepairConfig>,
+    /// Another rate.
+    pub(super) rate: Option<RateConfig>,
+}
+
 /// What is needed to collect reports.
 pub(super) struct ReportThread {
     socket: CollectorSocket,
@@ -50,12 +59,14 @@ pub(super) struct ReportThread {
     group_key: Option<GroupKey>,
     symbol_size: u16,
     repair: Option<(RepairConfig, SentRequests)>,
+    rate: Option<RateConfig>,
 }
 
 /// What has been collected.
 struct Collected {
     collector: ReportCollector,
     repair: Option<RepairStage>,
+    rate: Option<RateStage>,
     id: SealId,
     /// Since when all expected receivers are complete, or nothing is left to repair.
     done_since: Option<Instant>,
@@ -74,7 +85,7 @@ impl ReportThread {
         manifest: Option<Hash>,
         local: IpAddr,
         symbol_size: u16,
-        repair: Option<RepairConfig>,
+        Demands { repair, rate }: Demands,
     ) -> Result<Option<Self>, Error> {
         let Some(format) = options.format.fontana() else { return Ok(None) };
         let Some(reports) = &format.reports else { return Ok(None) };
@@ -100,10 +111,13 @@ impl ReportThread {
         }
         let symbol_size = symbol_size - FTI_BYTES;
         let pending = repair.as_ref().map(|repair| repair.pending_capacity);
-        let list_capacity = RollCall::capacity(symbol_size, pending).unwrap_or(0);
+        let rate_bytes = rate.as_ref().map_or(0, |_| RateCall::SIZE as u16);
+        let room = symbol_size.saturating_sub(rate_bytes);
+        let list_capacity = RollCall::capacity(room, pending).unwrap_or(0);
         if list_capacity < LEAST_CAPACITY {
             let (what, actual) = ("the symbol size", u64::from(symbol_size + FTI_BYTES));
-            let allowed = "at least 232 for a session with reports, 824 to repair on demand";
+            let allowed = "at least 232 for a session with reports, 824 to repair on demand, 840 \
+                           for a rate that follows the receivers";
             return Err(SetupError::Range { what, actual, allowed }.into());
         }
         let address = reports.address.unwrap_or(SocketAddr::new(local, 0));
@@ -129,12 +143,17 @@ impl ReportThread {
         };
         let options = reports.clone();
         let repair = repair.map(|config| (config, SentRequests::default()));
-        Ok(Some(Self { socket, config, options, signer, group_key, symbol_size, repair }))
+        Ok(Some(Self { socket, config, options, signer, group_key, symbol_size, repair, rate }))
     }
 
     /// True if a group key or signatures authenticate the reports.
     fn is_authenticated(&self) -> bool {
         self.group_key.is_some() || self.options.is_signed()
+    }
+
+    /// The rate at first, in bytes per second, if it follows the receivers.
+    pub(super) fn start_rate(&self) -> Option<u64> {
+        self.rate.as_ref().map(|rate| rate.start)
     }
 
     /// With repair on demand: counts the requests that are sent.
@@ -148,6 +167,7 @@ impl ReportThread {
         let mut collected = Collected {
             collector: ReportCollector::new(self.config.clone(), Instant::ZERO),
             repair: self.repair.clone().map(|(config, sent)| RepairStage::new(config, sent)),
+            rate: self.rate.clone().map(RateStage::new),
             id: SealId::from(self.config.instance),
             done_since: None,
             next_crowd: Instant::ZERO,
@@ -175,7 +195,7 @@ impl ReportThread {
             };
             let Some(datagram) = received else { continue };
             let now = Instant::from_nanos(clock.now_nanos());
-            let status = self.take(&mut collected, now, datagram);
+            let Ok(status) = self.take(&mut collected, now, datagram, updates) else { return };
             if let Some(status) = status
                 && updates.send(Update::Report(Box::new(status))).is_err()
             {
@@ -192,7 +212,12 @@ impl ReportThread {
         now: Instant,
         updates: &Sender<Update>,
     ) -> Result<bool, SendError<Update>> {
-        let Collected { collector, repair, .. } = collected;
+        let Collected { collector, repair, rate, .. } = collected;
+        if let Some(rate) = rate
+            && rate.poll(now, updates)?
+        {
+            collector.want_call();
+        }
         if let Some(repair) = repair {
             if repair.poll(now, updates)? {
                 collector.want_call();
@@ -212,6 +237,8 @@ impl ReportThread {
             let (receivers, round_trip) = (collector.head_count(), collector.round_trip());
             call.repair =
                 repair.as_mut().and_then(|repair| repair.rounds.call(now, receivers, round_trip));
+            let trip = collector.long_round_trip();
+            call.rate = rate.as_mut().map(|rate| rate.control.call(now, trip));
             if let Some(object) = self.control_object(&call) {
                 updates.send(Update::RollCall(Box::new(object)))?;
             }
@@ -246,10 +273,11 @@ impl ReportThread {
     /// Reads a datagram. Returns the state of a receiver if it is new.
     fn take(
         &self,
-        Collected { collector, repair, id, .. }: &mut Collected,
+        Collected { collector, repair, rate, id, .. }: &mut Collected,
         now: Instant,
         datagram: &[u8],
-    ) -> Option<ReceiverStatus> {
+        updates: &Sender<Update>,
+    ) -> Result<Option<ReceiverStatus>, SendError<Update>> {
         let opened = FeedbackDatagram::parse(datagram).ok().filter(|it| it.header.instance == *id);
         let opened = opened.and_then(|datagram| {
             let key = self.group_key.as_ref();
@@ -259,14 +287,26 @@ impl ReportThread {
         });
         let Some(opened) = opened else {
             collector.ignore();
-            return None;
+            return Ok(None);
         };
         match &opened.feedback {
             Feedback::Report(report) => {
-                let status = collector.handle_report(now, &opened).ok()?;
+                let Ok(status) = collector.handle_report(now, &opened) else { return Ok(None) };
                 collector.measure(now, &opened.feedback);
                 repair.iter_mut().for_each(|repair| repair.rounds.note_loss(report.loss_ppm));
-                status
+                Ok(status)
+            }
+            Feedback::Rate(report) => {
+                let taken = match rate.as_mut().filter(|_| self.is_authentic(&opened)) {
+                    Some(rate) => rate.take(now, report, opened.counter, updates)?,
+                    None => false,
+                };
+                if taken {
+                    collector.measure(now, &opened.feedback);
+                } else {
+                    collector.ignore();
+                }
+                Ok(None)
             }
             Feedback::Request(request) => {
                 let is_authentic = self.is_authentic(&opened);
@@ -279,7 +319,7 @@ impl ReportThread {
                 } else {
                     collector.ignore();
                 }
-                None
+                Ok(None)
             }
         }
     }
@@ -317,7 +357,8 @@ impl Collected {
     /// Longest wait for a datagram.
     fn patience(&self, now: Instant) -> Duration {
         let until_call = self.collector.poll_timeout().saturating_since(now).min(LONGEST_WAIT);
-        let repair = self.repair.as_ref();
-        repair.map_or(until_call, |repair| until_call.min(repair.patience(now)))
+        let repair = self.repair.as_ref().map(|repair| repair.patience(now));
+        let rate = self.rate.as_ref().and_then(|rate| rate.patience(now));
+        repair.into_iter().chain(rate).fold(until_call, Duration::min)
     }
 }

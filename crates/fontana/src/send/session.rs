@@ -9,8 +9,9 @@ use super::egress::Egress;
 use super::number::HeldNumber;
 use super::options::SendOptions;
 use super::order::Layout;
+use super::rate::rate_config;
 use super::repair::repair_config;
-use super::reports::ReportThread;
+use super::reports::{Demands, ReportThread};
 use super::runner::EncoderPool;
 use super::sealing::Sealing;
 use crate::cancellation::CancellationToken;
@@ -117,9 +118,7 @@ impl PreparedSender {
         let tsi = options.tsi.unwrap_or_else(|| draw_tsi(manifest_hash.as_ref(), seed));
         let local = socket.local_address().ip();
         let ticket = ticket(&options, local, tsi, manifest_hash);
-        let packets_per_second = rate_bytes_per_second as f64 / f64::from(packet_bytes);
         let channel_count = congestion_control.channel_count();
-        let repair = repair_config(&options, &content, channel_count, packets_per_second)?;
         let reports = ReportThread::prepare(
             &options,
             instance,
@@ -127,8 +126,9 @@ impl PreparedSender {
             manifest_hash,
             local,
             symbol_size,
-            repair,
+            demands(&options, &content, channel_count, rate_bytes_per_second, packet_bytes)?,
         )?;
+        let start_rate = reports.as_ref().and_then(ReportThread::start_rate);
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares)?;
         let sender = proto::Sender::new(SenderConfig {
@@ -138,7 +138,7 @@ impl PreparedSender {
             control,
             mode: options.mode,
             schedule: layout.schedule,
-            rate_bytes_per_second,
+            rate_bytes_per_second: start_rate.unwrap_or(rate_bytes_per_second),
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
@@ -236,6 +236,21 @@ fn carousel(
         }
         _ => (None, crossbeam_channel::never()),
     }
+}
+
+/// What receivers may demand.
+fn demands(
+    options: &SendOptions,
+    content: &Content,
+    channels: u8,
+    rate_bytes_per_second: u64,
+    packet_bytes: u16,
+) -> Result<Demands, Error> {
+    let packets_per_second = rate_bytes_per_second as f64 / f64::from(packet_bytes);
+    Ok(Demands {
+        repair: repair_config(options, content, channels, packets_per_second)?,
+        rate: rate_config(options, rate_bytes_per_second, packet_bytes)?,
+    })
 }
 
 /// The number of a session, if the user gives none.

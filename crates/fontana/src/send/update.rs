@@ -1,7 +1,8 @@
 //! What the collecting thread of a sender tells its pacing thread.
 
 use crate::reporting::Crowd;
-use fontana_proto::report::ReceiverStatus;
+use fontana_fec::Esi;
+use fontana_proto::report::{ReceiverStatus, SlowReceiver};
 use fontana_proto::{BlockId, ControlObject};
 use std::sync::Arc;
 
@@ -9,6 +10,12 @@ use std::sync::Arc;
 pub(super) enum Update {
     /// So many fresh symbols of each block are to be sent.
     Repair(Vec<(BlockId, u32)>),
+    /// These symbols are to be sent again.
+    Resend(Vec<(BlockId, Esi)>),
+    /// The rate to send at from now on.
+    Rate { bytes_per_second: u64 },
+    /// A receiver gets less than the lowest rate.
+    Slow(SlowReceiver),
     /// A roll call to be sent.
     RollCall(Box<ControlObject>),
     /// A receiver has a new state.

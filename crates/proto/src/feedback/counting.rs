@@ -28,6 +28,8 @@ pub fn answers(weight: u32, divisor: u32, random: &mut SplitMix64) -> bool {
 #[derive(Clone, Debug)]
 pub struct WeightCount {
     divisor: u32,
+    /// Status packets that each announcement is to cause.
+    aim: f64,
     current: Answers,
     previous: Answers,
 }
@@ -44,7 +46,13 @@ impl WeightCount {
     /// A count that announces `divisor` until it is first adjusted; 0 counts as 1.
     pub fn new(divisor: u32) -> Self {
         let (current, previous) = (Answers::default(), Answers::default());
-        Self { divisor: divisor.max(1), current, previous }
+        Self { divisor: divisor.max(1), aim: 1.0, current, previous }
+    }
+
+    /// Sets the number of status packets that each announcement is to cause, by default one. It
+    /// counts from the next [`adjust`](Self::adjust) on.
+    pub fn set_aim(&mut self, statuses: f64) {
+        self.aim = statuses.max(1.0);
     }
 
     /// The divisor, which is at least 1.
@@ -75,12 +83,24 @@ impl WeightCount {
         if per_weight > 0.0 {
             let divisor = match statuses {
                 0 => f64::from(self.divisor) / 2.0,
-                statuses => statuses as f64 / per_weight,
+                statuses => statuses as f64 / per_weight / self.aim,
             };
             // A cast saturates.
             self.divisor = (divisor.round() as u32).max(1);
         }
         self.previous = std::mem::take(&mut self.current);
+    }
+
+    /// Forgets what was announced and answered since the last [`adjust`](Self::adjust): receivers
+    /// had no time to answer.
+    pub fn discard(&mut self) {
+        self.current = Answers::default();
+    }
+
+    /// Doubles the divisor: more status packets arrive than are wanted.
+    pub fn overload(&mut self) {
+        self.divisor = self.divisor.saturating_mul(2);
+        (self.current, self.previous) = (Answers::default(), Answers::default());
     }
 }
 

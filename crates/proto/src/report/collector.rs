@@ -1,7 +1,7 @@
 //! The sender's side: issues roll calls and keeps the state of each receiver.
 
 use super::head_count::HeadCount;
-use super::round_trip::RoundTrip;
+use super::round_trip::{RoundTrip, UNKNOWN_ROUND_TRIP};
 use super::status::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
@@ -250,8 +250,14 @@ impl ReportCollector {
         self.round_trip.answer(now, answer.echo());
     }
 
-    /// The largest time lately from a roll call to an answer, without the receiver's wait.
+    /// The largest time lately from a roll call to an answer, without the receiver's wait. At most
+    /// 500 ms, and that before the first answer.
     pub fn round_trip(&self) -> Duration {
+        self.round_trip.largest().min(UNKNOWN_ROUND_TRIP)
+    }
+
+    /// The same, at most 5 s.
+    pub fn long_round_trip(&self) -> Duration {
         self.round_trip.largest()
     }
 
@@ -261,7 +267,8 @@ impl ReportCollector {
         wanted.map_or(self.next_call, |wanted| wanted.min(self.next_call))
     }
 
-    /// The roll call that is due; `None` if none is. Its repair round is the caller's.
+    /// The roll call that is due; `None` if none is. Its repair round and its rate round are the
+    /// caller's.
     pub fn poll_roll_call(&mut self, now: Instant, unix_ms: u64) -> Option<RollCall> {
         if now < self.poll_timeout() {
             return None;
@@ -302,6 +309,7 @@ impl ReportCollector {
             salt,
             list: self.list(salt),
             repair: None,
+            rate: None,
         })
     }
 

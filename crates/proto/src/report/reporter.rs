@@ -1,6 +1,7 @@
 //! The receiver's side: when to answer roll calls.
 
 use super::limit::SecondLimit;
+use super::rate_reporter::{PacketCounts, RateReporter, RateSample};
 use super::requester::RepairRequester;
 use crate::lacking::Lacking;
 use crate::random::SplitMix64;
@@ -50,6 +51,8 @@ pub enum AnswerContent {
         /// Time in microseconds until it may send again.
         mute_us: u32,
     },
+    /// How much arrives, in this rate round.
+    Rate(RateSample),
 }
 
 /// What a receiver knows of the sender's requests.
@@ -80,6 +83,10 @@ pub struct Reporter {
     limit: SecondLimit,
     asked: Option<Asked>,
     repair: RepairRequester,
+    /// `None`: its user does not allow rate reports.
+    rate: Option<RateReporter>,
+    max_per_second: u32,
+    seed: u64,
     counter: u64,
     is_final: bool,
     /// It has reported its final state to the present sender.
@@ -103,6 +110,9 @@ impl Reporter {
             limit: SecondLimit::new(max_per_second),
             asked: None,
             repair: RepairRequester::new(seed),
+            rate: None,
+            max_per_second,
+            seed,
             counter: 0,
             is_final: false,
             has_reported_final: false,
@@ -111,9 +121,24 @@ impl Reporter {
         }
     }
 
+    /// The reporter, which also reports how much arrives, to a sender that controls its rate by
+    /// that. Such reports are at most half of all answers.
+    #[must_use]
+    pub fn with_rate_reports(self) -> Self {
+        Self { rate: Some(RateReporter::new(self.max_per_second, self.seed)), ..self }
+    }
+
+    /// Sets the packets of the session that have arrived until now. Called before
+    /// [`handle_roll_call`](Self::handle_roll_call) and [`poll`](Self::poll).
+    pub fn set_counts(&mut self, counts: PacketCounts) {
+        self.rate.iter_mut().for_each(|rate| rate.set_counts(counts));
+    }
+
     /// The state of the receiver will not change again.
     pub fn set_final(&mut self) {
         self.is_final = true;
+        // What arrives now is of no use to it: the rate need not suit it.
+        self.rate = None;
     }
 
     /// The collector has confirmed that it knows the final state: nothing is left to report.
@@ -135,6 +160,7 @@ impl Reporter {
         lacking: impl FnOnce(usize) -> Lacking,
     ) {
         self.repair.handle_roll_call(now, call, lacking);
+        self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call));
         let last = self.asked.filter(|asked| asked.instance == call.instance);
         if last.is_none() {
             // Another run of the sender knows nothing of this receiver.
@@ -160,7 +186,7 @@ impl Reporter {
             // Most of the window has passed: a crowd would report in the rest of it.
             None if position >= LATEST_ENTRY => (1.0, None),
             None => {
-                let turn = position + (1.0 - position) * self.unit();
+                let turn = position + (1.0 - position) * self.random.unit();
                 (turn, Some(now + wait(call, turn - position)))
             }
         };
@@ -193,7 +219,8 @@ impl Reporter {
             let (round, lacking) = self.repair.take()?;
             AnswerContent::Request { round, lacking, mute_us: 0 }
         } else {
-            return None;
+            let rate = self.rate.as_mut().filter(|rate| rate.due().is_some_and(|due| due <= now));
+            AnswerContent::Rate(rate?.take(now)?)
         };
         let echo =
             RollCallEcho { serial: asked.serial, held_us: micros(now.saturating_since(asked.at)) };
@@ -211,18 +238,15 @@ impl Reporter {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let asked = self.asked.filter(|asked| !asked.is_over)?;
         let report = asked.due.filter(|_| !self.is_known);
-        let due = report.into_iter().chain(self.repair.due()).min()?.max(self.limit.earliest());
+        let rate = self.rate.as_ref().and_then(RateReporter::due);
+        let due = report.into_iter().chain(self.repair.due()).chain(rate).min()?;
+        let due = due.max(self.limit.earliest());
         (due <= asked.until).then_some(due)
-    }
-
-    /// Uniform between 0 and 1.
-    fn unit(&mut self) -> f64 {
-        (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// A random time up to `limit`.
     fn below(&mut self, limit: Duration) -> Duration {
-        limit.mul_f64(self.unit())
+        limit.mul_f64(self.random.unit())
     }
 }
 

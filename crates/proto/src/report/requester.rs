@@ -53,6 +53,7 @@ impl RepairRequester {
             Round { instance: call.instance, number: repair.round, lacking, due }
         });
         let blocks = &round.lacking.blocks;
+        // Roll calls do not say which symbols are sent, only how many.
         let is_covered = !blocks.is_empty() && blocks.iter().all(|need| repair.covers(need));
         if repair.is_closed || is_covered {
             round.due = None;

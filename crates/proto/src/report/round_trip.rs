@@ -7,8 +7,10 @@ use std::time::Duration;
 
 /// Roll calls whose answers are measured.
 const REMEMBERED: usize = 64;
-/// Assumed before the first answer, and the largest that is believed.
-const UNKNOWN: Duration = Duration::from_millis(500);
+/// Assumed before the first answer.
+pub(super) const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(500);
+/// The largest that is believed.
+const LONGEST: Duration = Duration::from_secs(5);
 /// Time after which the largest of a period is forgotten.
 const PERIOD: Duration = Duration::from_secs(30);
 
@@ -37,7 +39,7 @@ impl RoundTrip {
             return;
         };
         let held = Duration::from_micros(echo.held_us.into());
-        let sample = now.saturating_since(at).saturating_sub(held).min(UNKNOWN);
+        let sample = now.saturating_since(at).saturating_sub(held).min(LONGEST);
         self.present = Some(match self.present {
             Some((largest, since)) if now < since + PERIOD => (largest.max(sample), since),
             last => {
@@ -50,6 +52,6 @@ impl RoundTrip {
     /// The largest time.
     pub(super) fn largest(&self) -> Duration {
         let present = self.present.map(|(largest, _)| largest);
-        present.into_iter().chain(self.before).max().unwrap_or(UNKNOWN)
+        present.into_iter().chain(self.before).max().unwrap_or(UNKNOWN_ROUND_TRIP)
     }
 }

@@ -4,8 +4,9 @@
 //! sent for earlier rounds: receivers see what they lack after all of that. Within the round's
 //! window they request it ([`RepairRequest`]); the roll calls of the round say what is sent, so
 //! that few do. For each block the largest need counts, because a symbol of a rateless code is of
-//! use to all receivers that lack one. The round ends when the window is over and the symbols are
-//! sent.
+//! use to all receivers that lack one. Of a code whose symbols repeat, receivers request symbols by
+//! their numbers, and each is sent once in a round. The round ends when the window is over and the
+//! symbols are sent.
 //!
 //! Receivers lose different packets, so that the largest need is known only when all have asked. Of
 //! a crowd, some that were drawn by their waits ask, and the round is closed; those that lack more
@@ -16,9 +17,9 @@
 
 use crate::endpoint::BlockId;
 use crate::time::Instant;
-use fontana_fec::Sbn;
+use fontana_fec::{Esi, Sbn};
 use fontana_wire::{BlockNeed, ReceiverId, RepairCall, RepairRequest, Toi};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Shortest window.
@@ -101,6 +102,8 @@ struct Round {
     needs: BTreeMap<BlockId, u32>,
     /// Symbols that were given out for it.
     given: BTreeMap<BlockId, u32>,
+    /// The symbols that were requested by their numbers.
+    named: BTreeSet<(BlockId, Esi)>,
     /// Something was requested that no roll call has said.
     has_news: bool,
     /// Number of requests.
@@ -117,6 +120,8 @@ pub struct RepairRounds {
     round: Option<Round>,
     /// Symbols to be given out, of each block.
     owed: BTreeMap<BlockId, u32>,
+    /// Symbols to be given out by their numbers.
+    owed_named: Vec<(BlockId, Esi)>,
     /// Symbols that unauthenticated receivers may cause now, and since when.
     share: (f64, Instant),
     /// Everything that was given out is sent.
@@ -137,6 +142,7 @@ impl RepairRounds {
             requesters: BTreeMap::new(),
             round: None,
             owed: BTreeMap::new(),
+            owed_named: Vec::new(),
             share: (0.0, now),
             is_sent: false,
             silent_rounds: 0,
@@ -225,8 +231,34 @@ impl RepairRounds {
                 *given = to_send;
             }
         }
+        for map in &request.maps {
+            let block = BlockId { toi: Toi(map.toi.into()), sbn: Sbn(map.sbn) };
+            let Some(&k) = self.config.blocks.get(&block) else { continue };
+            for esi in map.symbols().take_while(|&esi| esi < k).map(Esi) {
+                let has_share = is_authenticated || self.share.0 >= per_symbol;
+                if requester.credit < 1.0 || !has_share || !round.named.insert((block, esi)) {
+                    continue;
+                }
+                if !is_authenticated {
+                    self.share.0 -= per_symbol;
+                }
+                requester.credit -= 1.0;
+                caused += 1.0;
+                self.owed_named.push((block, esi));
+            }
+        }
         requester.credit += caused * MORE_PER_ROUND;
         Ok(())
+    }
+
+    /// The symbols to be sent now that were requested by their numbers. The caller says when they
+    /// are [sent](Self::handle_sent).
+    pub fn poll_named(&mut self) -> Option<Vec<(BlockId, Esi)>> {
+        if self.owed_named.is_empty() {
+            return None;
+        }
+        self.is_sent = false;
+        Some(std::mem::take(&mut self.owed_named))
     }
 
     /// Symbols to be sent now, beside those of earlier calls: fresh ones of these blocks. The
@@ -241,14 +273,14 @@ impl RepairRounds {
 
     /// Judges the round when all requests have arrived and everything is sent, and begins the next.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let is_done = self.is_sent && self.owed.is_empty();
+        let is_done = self.is_sent && self.owed.is_empty() && self.owed_named.is_empty();
         let Some(round) = self.round.as_mut().filter(|_| is_done) else { return };
         let Some(called_at) = round.called_at.filter(|_| round.heard_at <= now) else { return };
         let number = round.number.wrapping_add(1);
         let next_at = *round.next_at.get_or_insert_with(|| {
             let is_silent = round.requests == 0 && now >= self.mute_until;
             self.silent_rounds = if is_silent { self.silent_rounds.saturating_add(1) } else { 0 };
-            let interval = if !round.given.is_empty() {
+            let interval = if !round.given.is_empty() || !round.named.is_empty() {
                 Duration::ZERO
             } else if self.silent_rounds >= silent_rounds(self.largest_loss) {
                 IDLE_INTERVAL
@@ -275,6 +307,7 @@ impl RepairRounds {
             next_at: None,
             needs: BTreeMap::new(),
             given: BTreeMap::new(),
+            named: BTreeSet::new(),
             has_news: false,
             requests: 0,
         });

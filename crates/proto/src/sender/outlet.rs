@@ -148,6 +148,12 @@ impl Outlet {
         self.seal.map(|session| SealField { session, channel: channel.0, count })
     }
 
+    /// Sets the rate limit.
+    pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
+        self.rate_bytes_per_second = bytes_per_second;
+        self.pacer.set_rate(bytes_per_second, self.max_packet);
+    }
+
     /// The number of full packets per second that the rate limit allows.
     pub(super) fn packets_per_second(&self) -> u64 {
         self.rate_bytes_per_second / u64::from(self.max_packet)

@@ -48,6 +48,13 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// A turn with this symbol, if symbols repeat in the order of their numbers.
+    fn turn_of(&self, esi: Esi) -> Option<u64> {
+        let cycle = u64::from(self.shape.encoding_symbols?).max(1);
+        let i = (u64::from(esi.0) + cycle - self.start % cycle) % cycle;
+        (self.stream.esi(self.start + i) == esi).then_some(i)
+    }
+
     /// The planned symbol, one of this block's.
     pub(super) fn symbol(&self, planned: Planned) -> SymbolId {
         let Planned { batch, index, esi, .. } = planned;
@@ -118,6 +125,8 @@ pub(super) struct Rounds {
     indices: BTreeMap<BlockId, usize>,
     /// Symbols to send of each block on demand, after the order.
     requested: BTreeMap<usize, u64>,
+    /// Symbols to send again, after the order.
+    named: VecDeque<(usize, Esi)>,
     /// Block of the last symbol that was planned on demand, and how many follow of it.
     requested_run: (usize, u64),
     round_symbols: u32,
@@ -210,6 +219,7 @@ impl Rounds {
             order,
             indices: BTreeMap::new(),
             requested: BTreeMap::new(),
+            named: VecDeque::new(),
             requested_run: (0, 0),
             alternation: orders
                 .schedule
@@ -366,7 +376,10 @@ impl Rounds {
 
     /// True if no channel has anything to send.
     pub(super) fn are_over(&self) -> bool {
-        self.rounds.is_empty() && self.draft.is_none() && self.requested.is_empty()
+        self.rounds.is_empty()
+            && self.draft.is_none()
+            && self.requested.is_empty()
+            && self.named.is_empty()
     }
 
     /// True if everything that was ordered or requested is sent.
@@ -421,6 +434,7 @@ impl Rounds {
             for (index, _) in self.blocks.iter().enumerate().filter(|(_, b)| b.id.toi == toi) {
                 self.order.withdraw(index);
                 self.requested.remove(&index);
+                self.named.retain(|&(block, _)| block != index);
             }
         }
         is_new
@@ -548,6 +562,12 @@ impl Rounds {
     /// The next symbol on demand. Blocks alternate in runs, whatever is requested of each:
     /// receivers that lack little need not wait for those that lack much.
     fn requested_turn(&mut self) -> Option<Turn> {
+        while let Some((index, esi)) = self.named.pop_front() {
+            let turn = self.blocks.get(index).and_then(|block| block.turn_of(esi));
+            if let Some(i) = turn {
+                return Some(Turn { block: index, i });
+            }
+        }
         let (last, run) = self.requested_run;
         let from = if run > 0 { last } else { last + 1 };
         let next = self.requested.range(from..).next().or_else(|| self.requested.first_key_value());
@@ -569,16 +589,27 @@ impl Rounds {
     /// Plans this many more symbols of a block, after the order. A block that is unknown or
     /// withdrawn has none.
     pub(super) fn repair(&mut self, id: BlockId, symbols: u32) {
+        if let Some(index) = self.index_of(id).filter(|_| symbols > 0) {
+            *self.requested.entry(index).or_insert(0) += u64::from(symbols);
+            self.over.fill(false);
+        }
+    }
+
+    /// Plans a symbol of a block again, after the order.
+    pub(super) fn resend(&mut self, id: BlockId, esi: Esi) {
+        if let Some(index) = self.index_of(id) {
+            self.named.push_back((index, esi));
+            self.over.fill(false);
+        }
+    }
+
+    /// The index of a block that is known and not withdrawn.
+    fn index_of(&mut self, id: BlockId) -> Option<usize> {
         if self.indices.len() != self.blocks.len() {
             self.indices =
                 (0..).zip(&self.blocks).map(|(index, block)| (block.id, index)).collect();
         }
-        let index = self.indices.get(&id).copied();
-        let index = index.filter(|_| symbols > 0 && !self.withdrawn.contains(&id.toi));
-        if let Some(index) = index {
-            *self.requested.entry(index).or_insert(0) += u64::from(symbols);
-            self.over.fill(false);
-        }
+        self.indices.get(&id).copied().filter(|_| !self.withdrawn.contains(&id.toi))
     }
 
     /// Ends the oldest window: its remaining symbols will be prepared again.

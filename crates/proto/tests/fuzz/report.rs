@@ -6,15 +6,15 @@ mod plain;
 use crate::{SEQUENCES, advance};
 use bolero::check;
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, Expected, RepairConfig, RepairRounds, ReportCollector,
-    Reporter, RollCallGate,
+    AnswerContent, CollectorConfig, Expected, PacketCounts, RateConfig, RateControl, RepairConfig,
+    RepairRounds, ReportCollector, Reporter, RollCallGate,
 };
 use fontana_proto::{BlockId, Instant, Lacking};
 use fontana_testing::Script;
 use fontana_wire::{
-    BlockNeed, Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, ReceiverId,
-    ReceiverLabel, ReceiverReport, ReceiverState, RepairCall, RepairRequest, RollCall,
-    RollCallEcho, RollCallList, SealId, SecretKey, Toi, Tsi,
+    BlockNeed, Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, RateCall, RateReport,
+    ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairCall, RepairRequest, RollCall,
+    RollCallEcho, RollCallList, SealId, SecretKey, SymbolMap, Toi, Tsi,
 };
 use plain::{CLOCK, Plain};
 use std::time::Duration;
@@ -50,6 +50,12 @@ fn roll_call(script: &mut Script<'_>, receiver: ReceiverId) -> RollCall {
             is_closed: script.once_in(4),
             pending: blocks(script),
         }),
+        rate: script.once_in(2).then(|| RateCall {
+            round: script.below(4).into(),
+            since: script.below(4).into(),
+            window_ms: (script.magnitude() as u32).max(1),
+            divisor: (script.magnitude() as u32).max(1),
+        }),
     }
 }
 
@@ -63,6 +69,16 @@ fn blocks(script: &mut Script<'_>) -> Vec<BlockNeed> {
     (0..script.below(4)).map(|_| block(script)).collect()
 }
 
+/// A map of the first block or another one, with up to three symbols.
+fn map(script: &mut Script<'_>) -> SymbolMap {
+    let first = script.magnitude() as u32;
+    let mut map = SymbolMap::new(1, 1 + u32::from(script.below(2)), first);
+    for _ in 0..script.below(3) {
+        map.add(first.saturating_add(script.below(60).into()));
+    }
+    map
+}
+
 /// The destination is that of the last roll call that was obeyed, counters grow, and no two reports
 /// are closer than the rate allows.
 #[test]
@@ -72,7 +88,8 @@ fn any_roll_calls() {
         let mut script = Script::new(bytes);
         let receiver = ReceiverId([1; 16]);
         let mut gate = RollCallGate::new(key.public_key(), Tsi(5));
-        let mut reporter = Reporter::new(receiver, label(&mut script), 4, script.u64());
+        let mut reporter =
+            Reporter::new(receiver, label(&mut script), 4, script.u64()).with_rate_reports();
         let (mut now, mut to, mut sent) = (Instant::ZERO, None, Vec::<(Instant, u64)>::new());
         for _ in 0..Script::STEPS {
             now = advance(&mut script, now);
@@ -92,8 +109,10 @@ fn any_roll_calls() {
                         let lacking = |most: usize| {
                             let mut blocks = blocks(&mut script);
                             blocks.truncate(most);
-                            Lacking { blocks, may_lack_more }
+                            Lacking { blocks, may_lack_more, ..Lacking::default() }
                         };
+                        let (received, lost) = (now.as_nanos(), now.as_nanos() / 7);
+                        reporter.set_counts(PacketCounts { received, lost });
                         reporter.handle_roll_call(now, &call, lacking);
                         to = Some(call.collector);
                     }
@@ -106,8 +125,15 @@ fn any_roll_calls() {
                 sent.push((now, due.counter));
                 let fifth_last = sent.len().checked_sub(5).and_then(|at| sent.get(at));
                 assert!(fifth_last.is_none_or(|&(at, _)| now >= at + Duration::from_secs(1)));
-                if let AnswerContent::Request { lacking, .. } = due.content {
-                    assert!(lacking.blocks.len() <= RepairRequest::MAX_BLOCKS);
+                match due.content {
+                    AnswerContent::Request { lacking, .. } => {
+                        assert!(lacking.blocks.len() <= RepairRequest::MAX_BLOCKS);
+                    }
+                    AnswerContent::Rate(sample) => {
+                        assert!(!sample.window.is_zero());
+                        assert!((1..=RateReport::MAX_WEIGHT).contains(&sample.weight));
+                    }
+                    AnswerContent::Report { .. } => {}
                 }
             }
             assert!(reporter.poll_timeout().is_none_or(|due| due > now), "it was polled");
@@ -183,6 +209,55 @@ fn any_reports() {
     });
 }
 
+/// Whatever is reported, the rate stays within its bounds, and falls without reports.
+#[test]
+fn any_rate_reports() {
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let least = 1 + u64::from(script.u16());
+        let most = least + (script.magnitude() >> 8);
+        let config = RateConfig {
+            start: script.magnitude(),
+            most,
+            least,
+            packet_bytes: 1 + u32::from(script.u16()),
+            budget_per_second: script.below(9).into(),
+            known: script.once_in(2).then(|| script.magnitude() as u32),
+            max_receivers: script.below(8).into(),
+        };
+        let mut control = RateControl::new(config, Instant::ZERO);
+        let (mut now, mut round) = (Instant::ZERO, 1);
+        for counter in 0..Script::STEPS as u64 {
+            now = advance(&mut script, now);
+            let report = RateReport {
+                receiver: ReceiverId([script.below(6); 16]),
+                round: if script.once_in(4) { script.magnitude() as u32 } else { round },
+                echo: RollCallEcho::default(),
+                window_us: (script.magnitude() as u32).max(1),
+                received: script.magnitude() as u32,
+                lost: script.magnitude() as u32,
+                weight: 1 + script.below(100),
+            };
+            let counter = if script.once_in(8) { script.magnitude() } else { counter };
+            let _ = control.handle_report(now, &report, counter);
+            if script.once_in(2) {
+                let trip = Duration::from_micros(script.magnitude() >> 32);
+                let call = control.call(now, trip);
+                assert!(call.divisor >= 1 && call.window_ms >= 1 && call.since <= call.round);
+                assert!(call.round >= round);
+                round = call.round;
+            }
+            control.handle_timeout(now);
+            assert!((least..=most).contains(&control.rate()), "{control:?}");
+        }
+        for _ in 0..100 {
+            now = now + Duration::from_secs(60);
+            control.handle_timeout(now);
+        }
+        assert_eq!(control.rate(), least);
+    });
+}
+
 /// Whatever is requested, what is sent for it stays within the bounds of each receiver, and a round
 /// never lasts for ever.
 #[test]
@@ -225,6 +300,7 @@ fn any_requests() {
                         mute_us: script.u32(),
                         may_lack_more: script.once_in(4),
                         blocks: blocks(&mut script),
+                        maps: (0..script.below(3)).map(|_| map(&mut script)).collect(),
                     };
                     let counter = if script.once_in(8) { script.magnitude() } else { counter };
                     let _ = rounds.handle_request(now, &request, counter, script.once_in(2));
@@ -232,6 +308,7 @@ fn any_requests() {
             }
             given +=
                 rounds.poll_symbols().into_iter().flatten().map(|(_, n)| u64::from(n)).sum::<u64>();
+            given += rounds.poll_named().map_or(0, |named| named.len() as u64);
             // Twice, for a loss of at most a half, what each receiver may cause: the content, and a
             // third of it later; and a symbol of each block and request for rounding.
             let content: u64 = source_symbols.iter().map(|&k| u64::from(k)).sum();
@@ -242,7 +319,7 @@ fn any_requests() {
         // Without further requests, the session is silent after a while.
         for _ in 0..400 {
             now = now + Duration::from_millis(500);
-            let _ = rounds.poll_symbols();
+            let _ = (rounds.poll_symbols(), rounds.poll_named());
             rounds.handle_sent(now);
             rounds.handle_timeout(now);
             let _ = rounds.call(now, 1, Duration::from_millis(1));

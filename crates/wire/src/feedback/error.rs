@@ -1,4 +1,4 @@
-//! Why bytes are neither a report nor a request.
+//! Why bytes are no datagram to a collector.
 
 use crate::key::KeyError;
 use crate::receiver_id::LabelError;
@@ -42,6 +42,12 @@ pub enum FeedbackError {
     /// Blocks that are not in ascending order, or nothing that is lacking.
     #[error("a request whose blocks are not in ascending order, or that lacks nothing")]
     Blocks,
+    /// A time of no length.
+    #[error("a rate report on 0 us")]
+    Window,
+    /// A weight out of range.
+    #[error("a rate report with the weight {0}, which is not 1 to 100")]
+    Weight(u8),
     /// An invalid label.
     #[error(transparent)]
     Label(#[from] LabelError),

@@ -313,7 +313,8 @@ fn fresh_request() {
 #[test]
 fn roll_call() {
     let key = SecretKey::from_seed(&[7; 32]);
-    let good = [report::roll_call(), report::repair_call()].map(|call| call.emit(&key));
+    let good = [report::roll_call(), report::repair_call(), report::rate_call()]
+        .map(|call| call.emit(&key));
     bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
         for bytes in good.each_ref().map(|good| patched(good, *at, *cut, patch)) {
             let Ok(call) = UnverifiedRollCall::parse(&bytes) else { continue };
@@ -334,6 +335,16 @@ fn receiver_report() {
 #[test]
 fn repair_request() {
     feedback(&Feedback::Request(report::request()));
+}
+
+#[test]
+fn named_request() {
+    feedback(&Feedback::Request(report::named_request()));
+}
+
+#[test]
+fn rate_report() {
+    feedback(&Feedback::Rate(report::rate_report()));
 }
 
 /// What is read from an altered datagram has one encoding.

@@ -7,9 +7,9 @@ use crate::fuzz::Sum;
 use crate::{flips, truncations};
 use fontana_wire::{
     BlockNeed, Feedback, FeedbackDatagram, FeedbackError, Fingerprint, Hash, HeaderFields,
-    InstanceId, LabelError, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairCall,
-    RepairRequest, RollCall, RollCallEcho, RollCallError, RollCallList, SealId, SecretKey, Toi,
-    Tsi, UnverifiedRollCall,
+    InstanceId, LabelError, RateCall, RateReport, ReceiverId, ReceiverLabel, ReceiverReport,
+    ReceiverState, RepairCall, RepairRequest, RollCall, RollCallEcho, RollCallError, RollCallList,
+    SealId, SecretKey, SymbolMap, Toi, Tsi, UnverifiedRollCall,
 };
 use std::net::SocketAddr;
 
@@ -44,6 +44,25 @@ pub(crate) fn roll_call() -> RollCall {
         salt,
         list: RollCallList::Known(known.to_vec()),
         repair: None,
+        rate: None,
+    }
+}
+
+/// A roll call of a repair round and a rate round.
+pub(crate) fn rate_call() -> RollCall {
+    let rate = RateCall { round: 9, since: 7, window_ms: 240, divisor: 3 };
+    RollCall { rate: Some(rate), ..repair_call() }
+}
+
+pub(crate) fn rate_report() -> RateReport {
+    RateReport {
+        receiver: ReceiverId([0xAA; 16]),
+        round: 9,
+        echo: RollCallEcho { serial: 12, held_us: 4_321 },
+        window_us: 610_000,
+        received: 255,
+        lost: 14,
+        weight: 14,
     }
 }
 
@@ -75,7 +94,16 @@ pub(crate) fn request() -> RepairRequest {
             BlockNeed { toi: 1, sbn: 2, symbols: 9 },
             BlockNeed { toi: 3, sbn: 0, symbols: 1 },
         ],
+        maps: Vec::new(),
     }
+}
+
+/// A request of symbols by their numbers.
+pub(crate) fn named_request() -> RepairRequest {
+    let mut map = SymbolMap::new(1, 2, 9);
+    assert!([10, 264].into_iter().all(|esi| map.add(esi)));
+    let maps = vec![map, SymbolMap::new(3, 0, 77)];
+    RepairRequest { blocks: Vec::new(), maps, ..request() }
 }
 
 pub(crate) fn report() -> ReceiverReport {
@@ -103,8 +131,14 @@ fn emit(report: &ReceiverReport, identity: Option<&SecretKey>, cipher: Option<&S
 fn the_pages_examples_are_the_codes_output() {
     assert_eq!(block("roll-call"), roll_call().emit(&publisher()));
     assert_eq!(block("repair-call"), repair_call().emit(&publisher()));
+    let rate_call = rate_call().emit(&publisher());
+    assert!(rate_call.ends_with(&block("rate-call")));
+    let rate_report =
+        Feedback::Rate(rate_report()).emit(SealId::from(instance()), 8, None, NO_CIPHER);
+    assert_eq!(block("rate-report"), rate_report);
     assert_eq!(block("signed-report"), emit(&report(), Some(&identity()), None));
     assert_eq!(block("repair-request"), emit_request(&request(), None, None));
+    assert_eq!(block("named-request"), emit_request(&named_request(), None, None));
     let label = "rack-1".parse().unwrap();
     assert_eq!(Fingerprint::of_label(roll_call().salt, &label), Fingerprint(0x251d_2509));
 }
@@ -118,7 +152,8 @@ fn a_roll_call_is_read_back_and_any_changed_bit_is_noticed() {
     };
     let mut closed = repair_call();
     closed.repair.iter_mut().for_each(|repair| repair.is_closed = true);
-    for call in [roll_call(), v6, repair_call(), closed] {
+    let alone = RollCall { repair: None, ..rate_call() };
+    for call in [roll_call(), v6, repair_call(), closed, rate_call(), alone] {
         let bytes = call.emit(&publisher());
         let parsed = UnverifiedRollCall::parse(&bytes).unwrap();
         assert_eq!(parsed.claimed(), &call);
@@ -232,7 +267,10 @@ fn a_request_is_read_back_and_nothing_else_is_one() {
     let need = |toi, sbn, symbols| BlockNeed { toi, sbn, symbols };
     let nothing = RepairRequest { may_lack_more: true, blocks: Vec::new(), ..request() };
     let most = (0..64).map(|sbn| need(u32::MAX, sbn, u32::MAX)).collect();
-    for request in [request(), nothing, RepairRequest { blocks: most, ..request() }] {
+    let maps: Vec<_> = (0..17).map(|sbn| SymbolMap::new(1, sbn, u32::MAX)).collect();
+    let full = RepairRequest { maps, ..named_request() };
+    let long = RepairRequest { blocks: most, ..request() };
+    for request in [request(), nothing, long, named_request(), full] {
         for (identity, cipher) in [(None, None), (Some(&identity()), Some(&Sum))] {
             let bytes = emit_request(&request, identity, cipher);
             assert!(bytes.len() <= FeedbackDatagram::MAX_SIZE);
@@ -260,11 +298,63 @@ fn a_request_is_read_back_and_nothing_else_is_one() {
     ] {
         assert_eq!(refused(blocks), Err(FeedbackError::Blocks));
     }
+    // Maps are in order, have their first symbol, and no symbol above the largest number.
+    let named = emit_request(&named_request(), None, None);
+    for (at, byte) in [(66, 0), (66, 18), (65, 4), (79, 0x7f)] {
+        let mut bad = named.clone();
+        bad[at] = byte;
+        let opened = FeedbackDatagram::parse(&bad).and_then(|it| it.open(NO_CIPHER));
+        assert!(opened.is_err(), "{at}: {byte}");
+    }
+    let mut above = named.clone();
+    above[75..79].copy_from_slice(&[0xff; 4]);
+    assert_eq!(
+        FeedbackDatagram::parse(&above).and_then(|it| it.open(NO_CIPHER)),
+        Err(FeedbackError::Blocks)
+    );
+    let symbols: Vec<_> = named_request().maps[0].symbols().collect();
+    assert_eq!(symbols, [9, 10, 264]);
     // The kind is signed and sealed with the rest.
     let mut other_kind = emit_request(&request(), None, Some(&Sum));
     other_kind[6] = b'P';
     let opened = FeedbackDatagram::parse(&other_kind).and_then(|it| it.open(Some(&Sum)));
     assert_eq!(opened, Err(FeedbackError::Tag));
+}
+
+#[test]
+fn a_rate_report_is_read_back_and_nothing_else_is_one() {
+    for report in [rate_report(), RateReport { weight: 100, received: 0, ..rate_report() }] {
+        for (identity, cipher) in [(None, None), (Some(&identity()), Some(&Sum))] {
+            let bytes = Feedback::Rate(report).emit(SealId::from(instance()), 8, identity, cipher);
+            let opened = FeedbackDatagram::parse(&bytes).unwrap().open(cipher).unwrap();
+            assert_eq!((opened.counter, &opened.feedback), (8, &Feedback::Rate(report)));
+            assert_eq!(opened.feedback.echo(), report.echo);
+            for cut in truncations(&bytes) {
+                assert!(FeedbackDatagram::parse(cut).and_then(|it| it.open(cipher)).is_err());
+            }
+        }
+    }
+    for (bad, error) in [
+        (RateReport { window_us: 0, ..rate_report() }, FeedbackError::Window),
+        (RateReport { weight: 0, ..rate_report() }, FeedbackError::Weight(0)),
+        (RateReport { weight: 101, ..rate_report() }, FeedbackError::Weight(101)),
+    ] {
+        let bytes = Feedback::Rate(bad).emit(SealId::from(instance()), 8, None, NO_CIPHER);
+        let opened = FeedbackDatagram::parse(&bytes).and_then(|it| it.open(NO_CIPHER));
+        assert_eq!(opened, Err(error));
+    }
+}
+
+#[test]
+fn a_rate_round_without_a_length_or_a_divisor_is_refused() {
+    let good = RateCall { round: 9, since: 7, window_ms: 1, divisor: 1 };
+    for rate in [RateCall { window_ms: 0, ..good }, RateCall { divisor: 0, ..good }] {
+        let bytes = RollCall { rate: Some(rate), ..roll_call() }.emit(&publisher());
+        assert_eq!(UnverifiedRollCall::parse(&bytes), Err(RollCallError::Rate));
+    }
+    let sizes =
+        [None, Some(good)].map(|rate| RollCall { rate, ..roll_call() }.emit(&publisher()).len());
+    assert_eq!(sizes[1] - sizes[0], RateCall::SIZE);
 }
 
 #[test]

@@ -1,9 +1,11 @@
-//! What the blocks of a transfer lack.
+//! What the blocks of a transfer lack: symbols, or particular symbols of a code that repeats them.
 
 use super::Transfer;
+use super::block::Block;
 use super::object::ObjectState;
 use crate::lacking::Lacking;
-use fontana_wire::BlockNeed;
+use fontana_fec::{EncodingId, Esi};
+use fontana_wire::{BlockNeed, RepairRequest, SymbolMap};
 
 impl Transfer {
     /// The first `most` blocks that lack symbols.
@@ -13,6 +15,10 @@ impl Transfer {
             lacking.may_lack_more |= object.state == ObjectState::Opening;
             let Ok(toi) = u32::try_from(toi.0) else { continue };
             if object.state != ObjectState::Receiving || object.missing() == 0 {
+                continue;
+            }
+            if object.layout.encoding_id() == EncodingId::NO_CODE {
+                lacking.may_lack_more |= !self.map(toi, &object.blocks, &mut lacking.maps);
                 continue;
             }
             for (sbn, block) in (0..).zip(&object.blocks) {
@@ -30,5 +36,29 @@ impl Transfer {
             }
         }
         lacking
+    }
+
+    /// Adds the symbols that the blocks of an object lack. False if they do not fit into a request.
+    fn map(&self, toi: u32, blocks: &[Block], maps: &mut Vec<SymbolMap>) -> bool {
+        for (sbn, block) in (0..).zip(blocks).filter(|(_, block)| !block.has_enough()) {
+            if !self.has_room_for(block) {
+                return false;
+            }
+            let mut from = 0;
+            while let Some(run) = block.missing_source(Esi(from)) {
+                for esi in run.clone() {
+                    let last = maps.last_mut().filter(|last| (last.toi, last.sbn) == (toi, sbn));
+                    if last.is_some_and(|last| last.add(esi)) {
+                        continue;
+                    }
+                    if maps.len() >= RepairRequest::MAX_MAPS {
+                        return false;
+                    }
+                    maps.push(SymbolMap::new(toi, sbn, esi));
+                }
+                from = run.end;
+            }
+        }
+        true
     }
 }

@@ -1,0 +1,449 @@
+//! The sender's side of rate control: the rate follows the receiver that gets least (BMTP).
+//!
+//! Time is divided into rounds, which last as long as a control interval: twice the largest
+//! round-trip time. In a round, receivers report how many of the last packets have arrived, at most
+//! since the rate is the same.
+//!
+//! The rate doubles in each round until a receiver reports that more than 5 % are lost, because its
+//! path is full. What it gets is then the rate, at once. From then on the rate is tried 5 % higher
+//! in a fifth of the time: it stays there if receivers get most of what is more, and further trials
+//! follow that double the step. Otherwise the rate is what the receiver got that did not.
+//!
+//! A share of lost packets has the deviation of a random number. Of many receivers some report
+//! more losses than there are, and the least report of all would let the rate fall for ever where
+//! lines have errors. So the losses have to exceed 5 % by several deviations, and those in a trial
+//! are compared with the same receiver's before.
+
+use super::line_error::LineError;
+use crate::feedback::WeightCount;
+use crate::time::Instant;
+use fontana_wire::{RateCall, RateReport, ReceiverId};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Bounds of a control interval: a receiver reports twice a second at most, and the rate has to
+/// follow its network even if some receiver is far away.
+const INTERVAL: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(200)..=Duration::from_secs(10);
+/// Length of rounds before the first report, if the number of receivers is not known: each halves
+/// the number that is assumed.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
+/// Receivers that are assumed before the first report, if their number is not known.
+const UNKNOWN_CROWD: u32 = 1 << 20;
+/// Rounds and packets over which receivers count, at most, whichever are more.
+const COUNTED_ROUNDS: u32 = 3;
+const COUNTED_PACKETS: f64 = 400.0;
+/// Rounds over which receivers count, in any case: as many as they remember.
+const MOST_ROUNDS: u32 = 60;
+/// Share of lost packets above which a path is full.
+const OVERLOAD: f64 = 0.05;
+/// Standard deviations that the losses have to exceed that share by: with 100 reports a second, one
+/// is wrong in some minutes.
+const CERTAIN: f64 = 4.5;
+/// The same for what a receiver loses more in a trial than before.
+const CERTAIN_IN_TRIAL: f64 = 3.0;
+/// Share of lost packets whose deviation a receiver without losses has.
+const LEAST_LOSS: f64 = 0.01;
+/// Fewest packets that say something.
+const LEAST_PACKETS: u32 = 10;
+/// Part of the rate that was in use, if the rate limits the sender.
+const IN_USE: f64 = 0.8;
+/// Largest factor of a trial. The first is the least; the next is twice as far from 1.
+const LARGEST_STEP: f64 = 2.0;
+const LEAST_STEP: f64 = 1.05;
+/// Least number of rounds of a trial, which has [`COUNTED_PACKETS`].
+const TRIAL_ROUNDS: u32 = 2;
+/// Time between trials, in their lengths.
+const STEADY_TRIALS: u32 = 4;
+/// Rounds after the start.
+const FIRST_STEADY_ROUNDS: u32 = 2;
+/// Time without a report after which the rate is halved, and again each time.
+const SILENCE: Duration = Duration::from_secs(60);
+const STILL_SILENT: Duration = Duration::from_secs(20);
+
+/// What rate control needs to know. Rates are in bytes per second, IP and UDP headers included.
+#[derive(Clone, Debug)]
+pub struct RateConfig {
+    /// The rate at first.
+    pub start: u64,
+    /// The highest rate.
+    pub most: u64,
+    /// The lowest rate. Receivers that get less are [slow](SlowReceiver), and do not count.
+    pub least: u64,
+    /// Bytes of a packet, headers included.
+    pub packet_bytes: u32,
+    /// Rate reports that all receivers together send per second, at most.
+    pub budget_per_second: u32,
+    /// The number of receivers, if it is known.
+    pub known: Option<u32>,
+    /// Receivers that are remembered. Further ones do not count.
+    pub max_receivers: usize,
+}
+
+/// Why a rate report was ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IgnoredRate {
+    /// Its counter is not above the last one of the process.
+    Replayed,
+    /// It answers a round that has not begun, or the receiver has answered it already.
+    OtherRound,
+    /// More arrive than are wanted, or as many receivers are known as are remembered.
+    TooMany,
+}
+
+/// A receiver whose path carries less than the lowest rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowReceiver {
+    /// The process.
+    pub receiver: ReceiverId,
+    /// What it gets, in bytes per second.
+    pub bytes_per_second: u64,
+}
+
+/// A receiver that has reported.
+#[derive(Debug)]
+struct Known {
+    counter: u64,
+    /// The last round that it has answered.
+    round: u32,
+    line: LineError,
+    /// Share of lost packets in its last report outside of trials.
+    lost: f64,
+    /// What its path carried when it was full; `None` if a higher rate arrives.
+    carries: Option<f64>,
+    is_slow: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// The rate doubles.
+    Start,
+    /// The rate stays for so many rounds.
+    Steady { rounds: u32 },
+    /// The rate is higher than `base` by `step`, for so many further rounds.
+    Trial { base: f64, step: f64, rounds: u32 },
+}
+
+/// What the reports of a rate say that has not changed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    reports: u32,
+    /// Largest rate at which packets were sent, by the reports.
+    sent: f64,
+}
+
+/// Decides how fast to send.
+#[derive(Debug)]
+pub struct RateControl {
+    config: RateConfig,
+    rate: f64,
+    phase: Phase,
+    round: u32,
+    /// The round with which the rate has changed.
+    since: u32,
+    /// When the round's first roll call was issued; `None`: it is due.
+    began_at: Option<Instant>,
+    interval: Duration,
+    heard: Heard,
+    receivers: BTreeMap<ReceiverId, Known>,
+    weights: WeightCount,
+    is_searching: bool,
+    /// Times of the reports of the last second.
+    recent: VecDeque<Instant>,
+    /// When the last report arrived, or the rate was lowered because none did.
+    quiet_since: Instant,
+    quiet_for: Duration,
+}
+
+impl RateControl {
+    /// Sends at the first rate. The first round is due at `now`.
+    pub fn new(config: RateConfig, now: Instant) -> Self {
+        let most = config.most.max(1) as f64;
+        let rate = (config.start.max(config.least) as f64).clamp(1.0, most);
+        let per_round = aim(config.budget_per_second, *INTERVAL.start());
+        let crowd = config.known.unwrap_or(UNKNOWN_CROWD);
+        let mut weights = WeightCount::new((f64::from(crowd) / per_round) as u32);
+        weights.set_aim(per_round);
+        Self {
+            rate,
+            phase: Phase::Start,
+            round: 1,
+            since: 1,
+            began_at: None,
+            interval: *INTERVAL.start(),
+            heard: Heard::default(),
+            receivers: BTreeMap::new(),
+            weights,
+            is_searching: config.known.is_none(),
+            recent: VecDeque::new(),
+            quiet_since: now,
+            quiet_for: SILENCE,
+            config,
+        }
+    }
+
+    /// The rate to send at, in bytes per second.
+    pub fn rate(&self) -> u64 {
+        (self.rate as u64).clamp(self.config.least.min(self.config.most), self.config.most)
+    }
+
+    fn interval(&self, round_trip: Duration) -> Duration {
+        if self.is_searching {
+            return SEARCH_INTERVAL;
+        }
+        // In the shorter half of its window a receiver counts enough packets.
+        let packets = f64::from(2 * LEAST_PACKETS * self.config.packet_bytes);
+        let counted = Duration::from_secs_f64((packets / self.rate.max(1.0)).min(3600.0));
+        (2 * round_trip).max(counted).clamp(*INTERVAL.start(), *INTERVAL.end())
+    }
+
+    /// Whether a roll call should be issued: a round begins.
+    pub fn wants_call(&self) -> bool {
+        self.began_at.is_none()
+    }
+
+    /// The rate round for a roll call that is issued now.
+    pub fn call(&mut self, now: Instant, round_trip: Duration) -> RateCall {
+        if self.began_at.is_none() {
+            self.began_at = Some(now);
+            self.interval = self.interval(round_trip);
+            self.weights.set_aim(aim(self.config.budget_per_second, self.interval));
+            self.weights.announce();
+        }
+        // The last reports arrive before the round is over.
+        let window = self.interval.saturating_sub(round_trip).max(self.interval / 2);
+        let counted = if self.is_searching {
+            MOST_ROUNDS
+        } else {
+            self.rounds_of(COUNTED_PACKETS, COUNTED_ROUNDS)
+        };
+        RateCall {
+            round: self.round,
+            since: self.since.max(self.round.saturating_sub(counted - 1)),
+            window_ms: u32::try_from(window.as_millis()).unwrap_or(u32::MAX).max(1),
+            divisor: self.weights.divisor(),
+        }
+    }
+
+    /// Rounds in which so many packets are sent.
+    fn rounds_of(&self, packets: f64, least: u32) -> u32 {
+        let seconds = packets * f64::from(self.config.packet_bytes) / self.rate.max(1.0);
+        // A cast saturates.
+        ((seconds / self.interval.as_secs_f64()).ceil() as u32).clamp(least, MOST_ROUNDS)
+    }
+
+    fn trial_rounds(&self) -> u32 {
+        self.rounds_of(COUNTED_PACKETS, TRIAL_ROUNDS)
+    }
+
+    /// The rate stays for a while.
+    fn steady(&self) -> Phase {
+        Phase::Steady { rounds: STEADY_TRIALS * self.trial_rounds() }
+    }
+
+    /// Handles a report, which is authentic. Returns the receiver if it is slow, once.
+    ///
+    /// # Errors
+    /// Why it was ignored.
+    pub fn handle_report(
+        &mut self,
+        now: Instant,
+        report: &RateReport,
+        counter: u64,
+    ) -> Result<Option<SlowReceiver>, IgnoredRate> {
+        self.count(now)?;
+        if report.round > self.round || report.round == 0 {
+            return Err(IgnoredRate::OtherRound);
+        }
+        let is_new = !self.receivers.contains_key(&report.receiver);
+        if is_new && self.receivers.len() >= self.config.max_receivers {
+            return Err(IgnoredRate::TooMany);
+        }
+        let known = self.receivers.entry(report.receiver).or_insert_with(|| Known {
+            counter,
+            round: 0,
+            line: LineError::default(),
+            lost: 0.0,
+            carries: None,
+            is_slow: false,
+        });
+        if !is_new && known.counter >= counter {
+            return Err(IgnoredRate::Replayed);
+        }
+        known.counter = counter;
+        if known.round >= report.round {
+            return Err(IgnoredRate::OtherRound);
+        }
+        known.round = report.round;
+        if report.round == self.round {
+            self.weights.status();
+        }
+        self.is_searching = false;
+        (self.quiet_since, self.quiet_for) = (now, SILENCE);
+        Ok(self.judge(report))
+    }
+
+    /// Counts a report against the budget.
+    fn count(&mut self, now: Instant) -> Result<(), IgnoredRate> {
+        while self.recent.front().is_some_and(|&at| at + Duration::from_secs(1) <= now) {
+            self.recent.pop_front();
+        }
+        // Twice the budget bounds the list.
+        if self.recent.len() >= 2 * self.config.budget_per_second.max(1) as usize {
+            self.recent.clear();
+            self.weights.overload();
+            return Err(IgnoredRate::TooMany);
+        }
+        self.recent.push_back(now);
+        Ok(())
+    }
+
+    /// Sets the rate by what arrives at a receiver.
+    fn judge(&mut self, report: &RateReport) -> Option<SlowReceiver> {
+        let packets = f64::from(report.received) + f64::from(report.lost);
+        if packets < f64::from(LEAST_PACKETS) {
+            return None;
+        }
+        let (most, least) = (self.config.most as f64, self.config.least as f64);
+        let known = self.receivers.get_mut(&report.receiver)?;
+        let seconds = f64::from(report.window_us) / 1e6;
+        let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
+        let share = f64::from(report.lost) / packets;
+        let is_current = report.round >= self.since;
+        let excess = 1.0 - (1.0 - share) / (1.0 - known.line.share());
+        let is_full = excess > OVERLOAD + deviation(CERTAIN, OVERLOAD, packets);
+        // What its path carries, if it is full.
+        let carries = (gets / (1.0 - known.line.share())).clamp(1.0, most);
+        if is_full && carries < least {
+            let slow = SlowReceiver { receiver: report.receiver, bytes_per_second: carries as u64 };
+            return (!std::mem::replace(&mut known.is_slow, true)).then_some(slow);
+        }
+        if is_full {
+            known.carries = Some(carries);
+        } else if known.carries.is_some_and(|carried| is_current && carried < self.rate) {
+            known.carries = None;
+        }
+        if is_current {
+            if let Some(restored) = known.line.note(share, packets, is_full, self.rate) {
+                // The losses do not depend on the rate, which others may have lowered, too.
+                known.carries = None;
+                let others = self.receivers.values().filter_map(|known| known.carries);
+                let restored = others.fold(restored, f64::min).max(self.rate);
+                self.change(restored.clamp(least, most), self.steady());
+                return None;
+            }
+            self.heard.reports = self.heard.reports.saturating_add(1);
+            self.heard.sent = self.heard.sent.max(gets / (1.0 - share).max(0.01));
+            if let Phase::Trial { base, step, .. } = self.phase {
+                let added = 1.0 - 1.0 / step;
+                let before = known.lost.max(LEAST_LOSS);
+                let deviation = deviation(CERTAIN_IN_TRIAL, before, packets);
+                if share > known.lost + added / 2.0 + deviation {
+                    let rate = base.min(carries).max(least);
+                    self.change(rate, self.steady());
+                    return None;
+                }
+            } else {
+                known.lost = share;
+            }
+        }
+        if is_full && carries < (1.0 - OVERLOAD) * self.rate {
+            let phase = match self.phase {
+                Phase::Start => Phase::Steady { rounds: FIRST_STEADY_ROUNDS },
+                Phase::Steady { .. } | Phase::Trial { .. } => self.steady(),
+            };
+            self.change(carries.max(least), phase);
+        }
+        None
+    }
+
+    /// Sets another rate, with which a round begins.
+    fn change(&mut self, rate: f64, phase: Phase) {
+        (self.rate, self.phase) = (rate, phase);
+        self.weights.discard();
+        self.begin_round();
+        self.since = self.round;
+        self.heard = Heard::default();
+    }
+
+    fn begin_round(&mut self) {
+        self.round = self.round.saturating_add(1);
+        self.began_at = None;
+    }
+
+    /// Ends the round that is over, and begins the next one, perhaps with a higher rate.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.quiet_since + self.quiet_for {
+            (self.quiet_since, self.quiet_for) = (now, STILL_SILENT);
+            let rate = (self.rate / 2.0).max(self.config.least as f64).max(1.0);
+            self.change(rate, Phase::Start);
+            return;
+        }
+        if self.poll_timeout().is_none_or(|due| now < due) {
+            return;
+        }
+        self.weights.adjust();
+        let most = self.config.most as f64;
+        let is_used = self.heard.reports > 0 && self.heard.sent >= IN_USE * self.rate;
+        match self.phase {
+            Phase::Start if is_used && self.rate < most => {
+                self.raise((2.0 * self.rate).min(most), Phase::Start);
+            }
+            Phase::Start => self.begin_round(),
+            Phase::Steady { rounds } if rounds > 0 => {
+                self.phase = Phase::Steady { rounds: rounds - 1 };
+                self.begin_round();
+            }
+            Phase::Steady { .. } if is_used && self.rate < most => self.attempt(LEAST_STEP),
+            Phase::Steady { .. } => self.begin_round(),
+            Phase::Trial { base, step, rounds } if rounds > 0 => {
+                self.phase = Phase::Trial { base, step, rounds: rounds - 1 };
+                self.begin_round();
+            }
+            Phase::Trial { step, .. } if is_used => {
+                self.attempt((2.0 * step - 1.0).min(LARGEST_STEP));
+            }
+            Phase::Trial { base, .. } => {
+                self.raise(base, self.steady());
+            }
+        }
+    }
+
+    /// Tries a higher rate.
+    fn attempt(&mut self, step: f64) {
+        let base = self.rate;
+        let rate = (base * step).min(self.config.most as f64);
+        if rate <= base {
+            self.phase = self.steady();
+            self.begin_round();
+            return;
+        }
+        let (step, rounds) = (rate / base, self.trial_rounds() - 1);
+        self.raise(rate, Phase::Trial { base, step, rounds });
+    }
+
+    /// Sets the rate at the end of a round, whose reports were counted.
+    fn raise(&mut self, rate: f64, phase: Phase) {
+        (self.rate, self.phase) = (rate, phase);
+        self.begin_round();
+        self.since = self.round;
+        self.heard = Heard::default();
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None` if a roll call has to
+    /// be issued first.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.began_at.map(|at| at + self.interval)
+    }
+}
+
+/// What the share of lost packets of so many exceeds its mean by at most, with this certainty. Few
+/// packets have larger shares than a normal distribution says: two are added.
+fn deviation(certainty: f64, mean: f64, packets: f64) -> f64 {
+    certainty * (mean * (1.0 - mean) / packets).sqrt() + 2.0 / packets
+}
+
+/// Reports of a round of this length that keep to the budget.
+fn aim(budget_per_second: u32, interval: Duration) -> f64 {
+    (f64::from(budget_per_second) * interval.as_secs_f64()).max(1.0)
+}

@@ -1,0 +1,141 @@
+//! The receiver's side of rate control: when to report how much arrives, and what.
+
+use super::limit::SecondLimit;
+use crate::feedback::{answers, status_weight};
+use crate::random::SplitMix64;
+use crate::time::Instant;
+use fontana_wire::{InstanceId, RateReport, RollCall};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Rounds whose beginnings are remembered: those that a sender counts over.
+const REMEMBERED: usize = 64;
+/// Rounds whose losses are a receiver's weight. Longer ones would count what all have lost at an
+/// earlier rate, and hide the few that lose packets now.
+const WEIGHED: u32 = 3;
+/// Part of a round's window before which no receiver reports: it has to count something first.
+const EARLIEST: f64 = 0.5;
+/// Stream of the random generator, different from those of reports and requests.
+const RATE_STREAM: u64 = 2;
+
+/// Packets of a session, since the receiver has joined it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// Packets that arrived.
+    pub received: u64,
+    /// Packets that were lost, on the way or at this host.
+    pub lost: u64,
+}
+
+/// What has arrived in a part of a rate round and of those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// The round.
+    pub round: u32,
+    /// Time that the packets were counted for; not zero.
+    pub window: Duration,
+    /// The packets.
+    pub packets: PacketCounts,
+    /// Weight with which the receiver has drawn whether it reports.
+    pub weight: u8,
+}
+
+/// Reports how much arrives, in the rounds in which it draws that it does.
+///
+/// The more packets a receiver has lost in the last rounds, the more probably it reports: the
+/// sender hears of few receivers, and of those that the rate is too fast for.
+#[derive(Debug)]
+pub(super) struct RateReporter {
+    random: SplitMix64,
+    counts: PacketCounts,
+    sender: Option<InstanceId>,
+    /// The beginnings of the last rounds, oldest first.
+    rounds: VecDeque<Beginning>,
+    /// The report of the present round.
+    due: Option<Due>,
+    /// Reports share a limit with the other answers, and take at most half of it.
+    limit: SecondLimit,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    round: u32,
+    at: Instant,
+    counts: PacketCounts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    at: Instant,
+    round: u32,
+    from: Beginning,
+    weight: u8,
+}
+
+impl RateReporter {
+    /// At most half of `max_per_second` in any second, and one if that is 0.
+    pub(super) fn new(max_per_second: u32, seed: u64) -> Self {
+        Self {
+            random: SplitMix64::new(seed, RATE_STREAM),
+            counts: PacketCounts::default(),
+            sender: None,
+            rounds: VecDeque::new(),
+            due: None,
+            limit: SecondLimit::new(max_per_second / 2),
+        }
+    }
+
+    /// Sets what has arrived until now.
+    pub(super) fn set_counts(&mut self, counts: PacketCounts) {
+        self.counts = counts;
+    }
+
+    /// Handles a roll call. With the first one of a round, draws whether to report in it.
+    pub(super) fn handle_roll_call(&mut self, now: Instant, call: &RollCall) {
+        let Some(rate) = &call.rate else {
+            (self.sender, self.due) = (None, None);
+            self.rounds.clear();
+            return;
+        };
+        if self.sender.replace(call.instance) != Some(call.instance) {
+            self.rounds.clear();
+            self.due = None;
+        }
+        if self.rounds.back().is_some_and(|last| last.round >= rate.round) {
+            return;
+        }
+        if self.rounds.len() >= REMEMBERED {
+            self.rounds.pop_front();
+        }
+        let beginning = Beginning { round: rate.round, at: now, counts: self.counts };
+        self.rounds.push_back(beginning);
+        let from = self.rounds.iter().find(|it| it.round >= rate.since).copied();
+        let from = from.unwrap_or(beginning);
+        let lately = rate.round.saturating_sub(WEIGHED);
+        let before = self.rounds.iter().find(|it| it.round >= lately).unwrap_or(&beginning);
+        let lost = self.counts.lost.saturating_sub(before.counts.lost);
+        let weight = status_weight(lost, RateReport::MAX_WEIGHT.into());
+        let part = EARLIEST + (1.0 - EARLIEST) * self.random.unit();
+        let at = now + Duration::from_millis(rate.window_ms.into()).mul_f64(part);
+        let is_drawn = answers(weight, rate.divisor, &mut self.random);
+        let weight = u8::try_from(weight).unwrap_or(RateReport::MAX_WEIGHT);
+        self.due = is_drawn.then_some(Due { at, round: rate.round, from, weight });
+    }
+
+    /// When the report is due; `None` if there is none.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due.map(|due| due.at.max(self.limit.earliest()))
+    }
+
+    /// The report. The caller sends it now, or not at all.
+    pub(super) fn take(&mut self, now: Instant) -> Option<RateSample> {
+        let Due { round, from, weight, .. } = self.due.take()?;
+        self.limit.spend(now);
+        let window = now.saturating_since(from.at);
+        let packets = PacketCounts {
+            received: self.counts.received.saturating_sub(from.counts.received),
+            lost: self.counts.lost.saturating_sub(from.counts.lost),
+        };
+        (!window.is_zero()).then_some(RateSample { round, window, packets, weight })
+    }
+}
