@@ -13,6 +13,7 @@ mod mtu;
 mod nowhere;
 mod one_way;
 mod pipes;
+mod rate;
 mod real;
 mod relay;
 mod repair;

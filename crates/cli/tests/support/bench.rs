@@ -270,6 +270,16 @@ END"
         ));
     }
 
+    /// Gives a host's link a rate, as a token bucket of two packets with a queue of so many.
+    pub fn shape_with_queue(&self, host: usize, megabits: u32, packets: u32) {
+        let (burst, packet) = (3_100, 1_514);
+        sh(&format!(
+            "tc -n {} qdisc add dev p{host} root tbf rate {megabits}mbit burst {burst} limit {}",
+            self.switch(),
+            burst + packets * packet
+        ));
+    }
+
     /// Gives what a host sends a rate, as a token bucket with a queue of 100 ms.
     pub fn shape_sending(&self, host: usize, megabits: u32) {
         let host = self.host(host);

@@ -1,0 +1,108 @@
+//! A rate that follows the receivers: the slowest one's link is busy, and hardly overloaded.
+
+use crate::reports::keygen;
+use crate::scene::{Scene, same_file};
+use std::time::{Duration, Instant};
+
+/// Time limit for what takes half a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Rates of the receivers' links in Mbit/s.
+const LINKS: [u32; 4] = [20, 20, 20, 5];
+const SLOWEST: f64 = 5e6;
+/// Packets that wait for a link.
+const QUEUE: u32 = 50;
+/// Bytes of a symbol, and of its packet on a link of Ethernet: headers of Ethernet, IP, UDP and
+/// ALC, and what a group key adds to each packet.
+const SYMBOL: f64 = 1_344.0;
+const FRAME: f64 = 1_442.0;
+/// Time in which the rate finds its place.
+const SETTLED: f64 = 5.0;
+
+/// Four receivers behind links of different rates.
+///
+/// `options`: of the sender. `start`: its rate at first, in Mbit/s. Checks how long the transfer
+/// takes, and what the sender offers the slowest link after some seconds.
+fn follows(bytes: u64, options: &str, start: u32) {
+    let Some(scene) = Scene::new(LINKS.len() + 1) else { return };
+    let file = scene.noise("image.raw", bytes);
+    let sign = keygen(&scene, "keygen", "publisher.key");
+    let group = keygen(&scene, "keygen --group", "group.key");
+    let (sign, group) = (sign.display(), group.display());
+    let options = format!(
+        "--rate 100M --sign {sign} --group-key {group} --feedback bmtp --start-rate {start}M \
+         --expect 4 {options}"
+    );
+    for (host, &megabits) in (1..).zip(&LINKS) {
+        scene.bench.shape_with_queue(host, megabits, QUEUE);
+    }
+    let ticket = scene.send(0, &format!("{options} --dry-run"), &file).ticket;
+    let receive = format!("--feedback --group-key {group} --timeout 100");
+    let mut receptions: Vec<_> = (1..=LINKS.len())
+        .map(|host| {
+            let into = scene.path(&format!("into {host}"));
+            let name = format!("{receive} --name host-{host}");
+            let mut reception = scene.receive_into(&into, host, &ticket, &name);
+            let started = Instant::now();
+            reception.receiver.wait_for("sandbox", PATIENCE);
+            (reception, into, started)
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let started = Instant::now();
+    let mut sender = scene.send(0, &options, &file).sender;
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+    let mut seconds = 0.0_f64;
+    for (reception, into, since) in &mut receptions {
+        let complete = reception.complete().number("seconds");
+        assert!(same_file(&file, &into.join("image.raw")));
+        seconds = seconds.max(complete - started.duration_since(*since).as_secs_f64());
+    }
+    let summary = sender.last("summary").unwrap();
+    // The content with the headers of its packets, at the rate of the slowest link.
+    let packets = bytes as f64 / SYMBOL;
+    let ideal = packets * FRAME * 8.0 / SLOWEST;
+    let rates = sender.all("rate").map(|rate| number(rate, "rate_bits_per_second") / 1e6);
+    println!("rates {:.2?}", rates.collect::<Vec<_>>());
+    println!("{summary}");
+    println!("complete after {seconds:.2} s, {:.3} of the content alone", seconds / ideal);
+    let progress = |at: f64| {
+        let mut seen = sender.all("progress");
+        seen.find(|progress| number(progress, "seconds") >= at).unwrap_or(summary)
+    };
+    // Until about a second before the last receiver has everything.
+    let (after, until) = (progress(SETTLED), progress((seconds - 2.0).max(SETTLED + 1.0)));
+    let offered = number(until, "wire_bytes") - number(after, "wire_bytes");
+    let passed = number(until, "seconds") - number(after, "seconds");
+    let share = offered * 8.0 / passed / SLOWEST;
+    println!("{share:.3} of the slowest link is offered after {SETTLED} s");
+    assert!((0.8..=1.10).contains(&share), "{share}");
+    assert!(seconds <= 1.25 * ideal, "{seconds} s, and the content takes {ideal} s");
+}
+
+fn number(of: &serde_json::Value, field: &str) -> f64 {
+    of[field].as_f64().unwrap()
+}
+
+#[test]
+fn a_rate_that_is_too_high_follows_the_slowest_receiver() {
+    follows(6 << 20, "", 20);
+}
+
+/// Run by `.ci/long reports`.
+#[test]
+#[ignore = "16 MiB"]
+fn a_larger_file_is_sent_at_the_rate_of_the_slowest_receiver() {
+    for start in [1, 20] {
+        follows(16 << 20, "", start);
+    }
+}
+
+/// Run by `.ci/long reports`.
+#[test]
+#[ignore = "16 MiB"]
+fn a_larger_file_without_a_code_is_sent_at_the_rate_of_the_slowest_receiver() {
+    for start in [1, 20] {
+        follows(16 << 20, "--fec none", start);
+    }
+}
