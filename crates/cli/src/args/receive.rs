@@ -76,7 +76,7 @@ pub(crate) struct ReceiveArguments {
     /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
     /// until it is stopped. Anyone who reaches the address can read the files.
     #[arg(long, value_name = "ADDR:PORT",
-          conflicts_with_all = ["one_way", "report", "watch", "list", "flute", "fcast", "to", "only"])]
+          conflicts_with_all = ["one_way", "answers", "watch", "list", "flute", "fcast", "to", "only"])]
     pub(crate) then_serve: Option<SocketAddr>,
     /// Listen on this group if there is no ticket
     #[arg(
