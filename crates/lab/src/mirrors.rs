@@ -7,6 +7,7 @@
 pub(crate) mod equal;
 pub(crate) mod model;
 pub(crate) mod offsets;
+pub(crate) mod pull;
 pub(crate) mod real;
 pub(crate) mod reception;
 pub(crate) mod series;

@@ -34,6 +34,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &mirrors::variation::EXPERIMENT,
     &mirrors::worst::EXPERIMENT,
     &mirrors::offsets::OFFSETS,
+    &mirrors::pull::EXPERIMENT,
     &bmtp::protocol::EXPERIMENT,
     &bmtp::startup::EXPERIMENT,
     &bmtp::errors::EXPERIMENT,

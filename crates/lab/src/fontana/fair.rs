@@ -52,7 +52,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "fo.fair",
     paper: "digital fountain, section VII-A; RFC 3738",
     what: "A bottleneck of 20 Mbit/s with a queue of 100 ms and a round trip of 60 ms, shared for 1 800 s \
-           of virtual time (quick: 600 s, or 360): a session of each congestion control and one TCP flow (models of \
+           of virtual time (quick: 480 s, or 240): a session of each congestion control and one TCP flow (models of \
            CUBIC and Reno), or eight sessions; and a flow of Reno beside one of CUBIC. After 120 s: the \
            session's throughput over the flow's (none among sessions: 0), Jain's index, the share of the \
            bottleneck that is used, and what it drops; and when the sessions first had half of their fair \
@@ -209,7 +209,7 @@ fn share(case: &Case) -> Option<Shared> {
         None => (TCP_ALONE.0, TCP_ALONE.1, None),
     };
     // Eight sessions take ten times as long to simulate as one.
-    let quick = if rival.sessions > 0 { 360 } else { 600 };
+    let quick = if rival.sessions > 0 { 240 } else { 480 };
     let seconds = case.scale.pick(quick, 1_800);
     let mut sharing = Sharing::new(case, congestion.as_ref(), rival)?;
     sharing.run_for(seconds)?;
