@@ -53,8 +53,8 @@ pub(crate) struct ReceiveArguments {
     pub(crate) web: bool,
     /// Send this field in requests to the mirrors that are given as URL: 'NAME: VALUE'
     ///
-    /// It is sent to their hosts alone, not to mirrors of the ticket, and not where a redirect leads
-    /// to. Other users of this host may see it; a password is better kept in a file: --netrc.
+    /// It is sent to their hosts alone, not to mirrors of the ticket, and not where a redirect
+    /// leads. Other users of this host may see it; a password is better kept in a file: --netrc.
     #[arg(long = "header", value_name = "FIELD", requires = "mirrors")]
     pub(crate) headers: Vec<String>,
     /// Read user names and passwords for mirrors from this file

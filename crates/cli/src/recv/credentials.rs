@@ -14,8 +14,8 @@ use std::path::Path;
 const MAX_FILE: u64 = 64 << 10;
 
 /// The fields of requests, each for one mirror. A mirror of the ticket gets the password that
-/// `--netrc` has for its host, but not one that it has for every host: whoever has made the ticket
-/// has chosen the host.
+/// `--netrc` has for its host, but not one that it has for every host: the author of the ticket has
+/// chosen the host.
 pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Result<Vec<MirrorHeader>, Failure> {
     let mut headers = Vec::new();
     for field in &arguments.headers {

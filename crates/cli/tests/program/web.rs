@@ -82,8 +82,8 @@ fn nginx_serves_over_tls_whom_the_receiver_trusts() {
     assert!(reason.contains("certificate"), "{reason}");
 }
 
-/// A mirror that asks for a password gets it from the file of the user, for its host, and a field of
-/// the command line. Without either, nothing is received.
+/// A mirror that asks for a password gets it from the file of the user, for its host, and a field
+/// of the command line. Without either, nothing is received.
 #[test]
 fn nginx_asks_for_a_password_and_gets_it() {
     if !Nginx::is_available() {

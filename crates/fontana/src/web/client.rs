@@ -30,8 +30,8 @@ const BUFFER: usize = 64 << 10;
 /// Changes of the ETag of a file after which it is not compared any more: blocks are verified.
 const MAX_CHANGES: u32 = 3;
 
-/// The certificates of the authorities that this host trusts, and what it tells mirrors of its user.
-/// Loaded before the process is confined.
+/// The certificates of the authorities that this host trusts, and what it tells mirrors of its
+/// user. Loaded before the process is confined.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
     authorities: Arc<Vec<Certificate<'static>>>,
