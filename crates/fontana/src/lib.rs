@@ -12,7 +12,7 @@
 //! # let downloads = directory.path().join("downloads");
 //! std::fs::write(&file, "an image").unwrap();
 //! let mut here = Addressing::to("239.255.77.2:7702".parse().unwrap());
-//! here.interface = Some("127.0.0.1".parse().unwrap());
+//! here.interfaces = vec!["127.0.0.1".parse().unwrap()];
 //!
 //! let sender = Sender::builder([&file]).addressing(here.clone()).rate(Rate::mbit(10)).start()?;
 //! let ticket = &sender.description().ticket;
