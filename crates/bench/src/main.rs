@@ -33,6 +33,7 @@ mod failures;
 mod limit;
 mod mirrors;
 mod net;
+mod numbers;
 mod ours;
 mod path;
 mod peers;

@@ -7,6 +7,7 @@
 
 use crate::net::files::write_noise;
 use crate::net::{built, missing};
+use crate::numbers::within;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
@@ -51,8 +52,8 @@ impl ServePlan {
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
             match argument.as_str() {
-                "--clients" => plan.clients = number(&value()?, 64)?,
-                "--size" => plan.size = number(&value()?, 2_048)? << 20,
+                "--clients" => plan.clients = within(&value()?, 1..=64)?,
+                "--size" => plan.size = within(&value()?, 1..=2_048)? << 20,
                 "--fontana" => plan.fontana = Some(value()?.into()),
                 "--directory" => plan.directory = value()?.into(),
                 other => return Err(format!("what is {other}?")),
@@ -60,11 +61,6 @@ impl ServePlan {
         }
         Ok(plan)
     }
-}
-
-fn number(text: &str, most: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("{text} is not a number from 1 to {most}"))
 }
 
 /// Runs the server for one client, for all, and for a tail.

@@ -48,6 +48,10 @@ impl<T> Clone for Sender<T> {
 pub(crate) struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         count();
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

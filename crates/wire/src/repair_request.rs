@@ -205,7 +205,10 @@ impl RepairRequest {
         let round = reader.u32()?;
         let echo = RollCallEcho::read(reader)?;
         let (loss_ppm, mute_us, flags) = (reader.u32()?, reader.u32()?, reader.u8()?);
-        if loss_ppm > 1_000_000 || flags & !(MORE | NAMED) != 0 {
+        if flags & !(MORE | NAMED) != 0 {
+            return Some(Err(FeedbackError::Flags(flags)));
+        }
+        if loss_ppm > 1_000_000 {
             return Some(Err(FeedbackError::Share));
         }
         let may_lack_more = flags & MORE != 0;

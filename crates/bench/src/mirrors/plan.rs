@@ -1,6 +1,7 @@
 //! The command line of `mirrors`.
 
 use super::scenario::Scenario;
+use crate::numbers::within;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -59,8 +60,8 @@ impl MirrorsPlan {
                     plan.scenarios =
                         names.split(',').map(Scenario::named).collect::<Result<_, _>>()?;
                 }
-                "--repetitions" => plan.repetitions = number(&value()?, 1_000)? as usize,
-                "--size" => plan.size = number(&value()?, 65_536)? << 20,
+                "--repetitions" => plan.repetitions = within(&value()?, 1..=1_000)? as usize,
+                "--size" => plan.size = within(&value()?, 1..=65_536)? << 20,
                 "--fontana" => plan.fontana = Some(value()?.into()),
                 "--directory" => plan.directory = value()?.into(),
                 other => return Err(format!("what is {other}?")),
@@ -68,11 +69,6 @@ impl MirrorsPlan {
         }
         Ok(plan)
     }
-}
-
-fn number(text: &str, most: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("{text} is not a number from 1 to {most}"))
 }
 
 #[cfg(test)]

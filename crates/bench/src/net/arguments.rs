@@ -1,6 +1,7 @@
 //! The command line of `net`.
 
 use super::setting::{Disturbance, Mode, Setting, Tool};
+use crate::numbers::within;
 use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
@@ -166,12 +167,6 @@ fn named<T: Copy, const N: usize>(
     let names = all.map(name).join(", ");
     let found = all.into_iter().find(|&one| name(one) == wanted);
     found.ok_or_else(|| format!("{wanted} is none of {names}"))
-}
-
-fn within(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    number
-        .ok_or_else(|| format!("{text} is not a number from {} to {}", range.start(), range.end()))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
 use crate::seal::{GroupKey, PacketOpener, RejectedPackets};
 use crate::versions::Versions;
-use crate::web::client::Trust;
+use crate::web::client::Access;
 use crossbeam_channel::{Receiver as ChannelReceiver, RecvTimeoutError, never, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
@@ -80,7 +80,7 @@ pub(super) struct Reception {
     pub(super) commands: ChannelReceiver<Command>,
     pub(super) into: ReceiveInto,
     /// The authorities that mirrors are checked with, if there are mirrors.
-    pub(super) trust: Option<Trust>,
+    pub(super) access: Option<Access>,
 }
 
 /// Receives until the reception is over.
@@ -100,7 +100,7 @@ pub(super) fn run(
         handle,
         commands,
         into,
-        trust,
+        access,
     } = reception;
     let manifest_limits = limits.manifest;
     let receiver = receiver(&options, &directory, limits);
@@ -153,7 +153,7 @@ pub(super) fn run(
             stays_on_base: false,
             final_progress: None,
             outcome: Results::default(),
-            mirrors: Mirrors::start(&options, trust.as_ref(), manifest_limits)?,
+            mirrors: Mirrors::start(&options, access.as_ref(), manifest_limits)?,
             emit,
         };
         let over = thread.run(stop, &rx, &reports, &commands, &options);

@@ -12,7 +12,7 @@ use super::options::ReceiveOptions;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::report::MirrorReport;
-use crate::web::client::Trust;
+use crate::web::client::Access;
 use crate::web::failure::MirrorFailure;
 use crate::web::files::PublishedFiles;
 use crate::web::limit::RateLimit;
@@ -95,10 +95,10 @@ impl Mirrors {
     /// Starts the threads of the mirrors of the options. `None` if there are none.
     pub(super) fn start(
         options: &ReceiveOptions,
-        trust: Option<&Trust>,
+        access: Option<&Access>,
         limits: ManifestLimits,
     ) -> Result<Option<Self>, Error> {
-        let Some(trust) = trust.filter(|_| !options.mirrors.is_empty()) else { return Ok(None) };
+        let Some(access) = access.filter(|_| !options.mirrors.is_empty()) else { return Ok(None) };
         let (sender, reports) = bounded(REPORTS);
         let (mut pull, mut mirrors) = (Pull::new(), Vec::new());
         let rate = options.max_rate_bytes_per_second;
@@ -114,9 +114,9 @@ impl Mirrors {
                 reports,
                 limit: limit.clone(),
             };
-            let trust = trust.clone();
+            let access = access.clone();
             let work = move || {
-                if let Err(panic) = catch(|| mirror.run(&queue, &trust)) {
+                if let Err(panic) = catch(|| mirror.run(&queue, &access)) {
                     let _ = panics.send(Report { mirror: number, what: Done::Panicked(panic) });
                 }
             };

@@ -10,7 +10,7 @@ use crate::error::{Error, SetupError};
 use crate::event::ReceiveEvent;
 use crate::kept_mark::{KeptMark, MarkUse};
 use crate::memory;
-use crate::web::client::Trust;
+use crate::web::client::Access;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
 use fontana_store::{Device, Selection, TargetDirectory};
@@ -92,8 +92,7 @@ impl PreparedReceiver {
         let mark = KeptMark::open(&directory, options.expectation.publisher, use_of_mark)?;
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
-        let trust =
-            (!options.mirrors.is_empty()).then(|| Trust::of_system(&options.mirror_headers));
+        let access = (!options.mirrors.is_empty()).then(|| Access::new(&options.mirror_headers));
         let interfaces = match options.has_group {
             true => options.addressing.interface_names()?,
             false => Vec::new(),
@@ -117,7 +116,7 @@ impl PreparedReceiver {
             handle,
             commands,
             into,
-            trust,
+            access,
         };
         Ok(Self { reception, token, interfaces })
     }

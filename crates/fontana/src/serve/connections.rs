@@ -42,7 +42,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, counters: Arc<C
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::debug!(%error, "a connection was not accepted");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }

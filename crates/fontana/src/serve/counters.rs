@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::report::ServeProgress;
+use crate::shared::Lock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The errors that wait to be reported. The same file often fails for many clients.
 const MAX_ERRORS: usize = 16;
@@ -24,7 +25,7 @@ pub(super) struct Counters {
     pub(super) encoded: AtomicU64,
     /// Repair symbols in answers.
     pub(super) symbols: AtomicU64,
-    errors: Mutex<Vec<Arc<Error>>>,
+    errors: Lock<Vec<Arc<Error>>>,
 }
 
 impl Counters {
@@ -34,8 +35,9 @@ impl Counters {
 
     /// A file could not be read, or has changed.
     pub(super) fn fail(&self, error: Arc<Error>) {
-        tracing::warn!(%error, "an answer was given up");
-        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        // Any client can cause it again and again: events name each message once.
+        tracing::debug!(%error, "an answer was given up");
+        let mut errors = self.errors.lock();
         if errors.len() < MAX_ERRORS {
             errors.push(error);
         }
@@ -43,7 +45,7 @@ impl Counters {
 
     /// The errors since the last call.
     pub(super) fn take_errors(&self) -> Vec<Arc<Error>> {
-        std::mem::take(&mut *self.errors.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.errors.lock())
     }
 
     pub(super) fn progress(&self) -> ServeProgress {

@@ -8,6 +8,7 @@
 use super::counters::Counters;
 use crate::content::ContentObject;
 use crate::error::Error;
+use crate::shared::Lock;
 use bytes::Bytes;
 use fontana_fec::{Esi, FecScheme, PlanCache, Sbn};
 use fontana_net::thread::catch;
@@ -15,7 +16,7 @@ use fontana_store::{ObjectEncoder, ObjectSource, SolvedStore};
 use fontana_wire::{FreshFrame, FreshStart};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{OnceCell, Semaphore};
 
 /// Symbols of a run, fewer if a block has fewer source symbols or they are large: as many as a
@@ -41,8 +42,8 @@ pub(super) struct SymbolMemory {
 pub(super) struct FreshSymbols {
     start: FreshStart,
     objects: BTreeMap<u32, FreshObject>,
-    cache: Mutex<RunCache>,
-    solved: Mutex<SolvedBlocks>,
+    cache: Lock<RunCache>,
+    solved: Lock<SolvedBlocks>,
     plans: Arc<PlanCache>,
     /// One for each run that may be computed at a time.
     workers: Semaphore,
@@ -87,8 +88,8 @@ impl FreshSymbols {
         Some(Self {
             start,
             objects,
-            cache: Mutex::new(RunCache::new(memory.runs)),
-            solved: Mutex::new(SolvedBlocks::default()),
+            cache: Lock::new(RunCache::new(memory.runs)),
+            solved: Lock::new(SolvedBlocks::default()),
             plans: Arc::new(PlanCache::new(PLANS)),
             workers: Semaphore::new(workers.max(1)),
             memory,
@@ -114,7 +115,7 @@ impl FreshSymbols {
     /// Whether a run with a symbol of this number, or a later one, is cached.
     pub(super) fn has_cached(&self, toi: u32, sbn: u32, number: u32) -> bool {
         let Some(object) = self.objects.get(&toi) else { return false };
-        lock(&self.cache).find((toi, sbn), number, object.run).is_some()
+        self.cache.lock().find((toi, sbn), number, object.run).is_some()
     }
 
     /// A run with the symbol of this number, or with later ones if one is cached.
@@ -131,7 +132,7 @@ impl FreshSymbols {
         let object = self.objects.get(&toi).ok_or_else(|| Arc::new(no_object()))?;
         let (run, frame_size) = (object.run, object.frame_size());
         let size = run as usize * frame_size;
-        let (key, cell) = lock(&self.cache).take((toi, sbn), number, run, size);
+        let (key, cell) = self.cache.lock().take((toi, sbn), number, run, size);
         let frames = cell.get_or_try_init(|| self.encode_when_free(key)).await?;
         Ok(FrameRun { first: key.2 * run, frames: frames.clone(), frame_size })
     }
@@ -176,13 +177,13 @@ impl FreshSymbols {
             frames.extend_from_slice(symbol);
         }
         Counters::add(&self.counters.encoded, esis.len() as u64);
-        lock(&self.solved).shrink(self.memory.solved, (toi, sbn.0));
+        self.solved.lock().shrink(self.memory.solved, (toi, sbn.0));
         Ok(frames.into())
     }
 
     /// The encoder of a block, which keeps the solved block.
     fn solved_block(&self, key: BlockKey, object: &FreshObject) -> Arc<SolvedBlock> {
-        lock(&self.solved).block(key, || {
+        self.solved.lock().block(key, || {
             let store = SolvedStore::new(self.memory.solved);
             let (source, plans) = (Arc::clone(&object.source), Arc::clone(&self.plans));
             SolvedBlock { encoder: ObjectEncoder::new(source, plans, Arc::clone(&store)), store }
@@ -312,11 +313,6 @@ impl SolvedBlocks {
             self.blocks.remove(&oldest);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No method under a lock leaves a change half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -33,15 +33,15 @@ const MAX_CHANGES: u32 = 3;
 /// The certificates of the authorities that this host trusts, and what it tells mirrors of its
 /// user. Loaded before the process is confined.
 #[derive(Clone, Debug)]
-pub(crate) struct Trust {
+pub(crate) struct Access {
     authorities: Arc<Vec<Certificate<'static>>>,
     headers: Arc<[MirrorHeader]>,
 }
 
-impl Trust {
-    /// Those of the system, or of the file that `SSL_CERT_FILE` names. Without any, connections
-    /// with TLS fail.
-    pub(crate) fn of_system(headers: &[MirrorHeader]) -> Self {
+impl Access {
+    /// The authorities of the system, or of the file that `SSL_CERT_FILE` names, and these fields
+    /// of requests. Without an authority, connections with TLS fail.
+    pub(crate) fn new(headers: &[MirrorHeader]) -> Self {
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
             tracing::warn!(%error, "a certificate is not usable");
@@ -96,9 +96,9 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    pub(crate) fn new(mirror: WebAddress, need: Arc<Need>, trust: &Trust) -> Self {
+    pub(crate) fn new(mirror: WebAddress, need: Arc<Need>, access: &Access) -> Self {
         let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::clone(&trust.authorities)))
+            .root_certs(RootCerts::Specific(Arc::clone(&access.authorities)))
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .build();
         let config = Agent::config_builder()
@@ -123,7 +123,7 @@ impl Client {
                 .chain(RustlsConnector::default());
         let gate = Gate::default();
         let agent = Agent::with_parts(config, connector, gate.clone());
-        let headers = trust.headers.iter().filter(|header| *header.mirror() == mirror);
+        let headers = access.headers.iter().filter(|header| *header.mirror() == mirror);
         let headers = headers.cloned().collect();
         Self { agent, gate, need, mirror, headers, files: BTreeMap::new() }
     }

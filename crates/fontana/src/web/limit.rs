@@ -1,7 +1,7 @@
 //! A limit to the rate of all mirrors together.
 
 use super::patience::Need;
-use std::sync::{Mutex, PoisonError};
+use crate::shared::Lock;
 use std::time::{Duration, Instant};
 
 /// How long the sum of what arrives may be ahead of the rate: a piece that was read late is made up
@@ -16,12 +16,12 @@ const SLICE: Duration = Duration::from_millis(100);
 pub(crate) struct RateLimit {
     bytes_per_second: u64,
     /// When what was read so far is due.
-    due: Mutex<Option<Instant>>,
+    due: Lock<Option<Instant>>,
 }
 
 impl RateLimit {
     pub(crate) fn new(bytes_per_second: u64) -> Self {
-        Self { bytes_per_second: bytes_per_second.max(1), due: Mutex::new(None) }
+        Self { bytes_per_second: bytes_per_second.max(1), due: Lock::default() }
     }
 
     /// Waits until `bytes` bytes, which were read, are due, or nothing more is needed.
@@ -39,7 +39,7 @@ impl RateLimit {
     /// Counts bytes that were read now. Returns when they are due.
     fn count(&self, bytes: u64, now: Instant) -> Instant {
         let time = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = self.due.lock();
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         let from = due.map_or(now, |due| due.max(earliest));
         *due.insert(from + time)

@@ -1,6 +1,6 @@
 //! The thread of a mirror: it carries out orders of the deciding thread, one after the other.
 
-use super::client::{Answer, Client, FileRange, Trust};
+use super::client::{Access, Answer, Client, FileRange};
 use super::failure::MirrorFailure;
 use super::limit::RateLimit;
 pub(crate) use super::patience::Need;
@@ -83,8 +83,8 @@ struct Gone;
 
 impl Mirror {
     /// Carries out orders until the driver drops its end of the queue.
-    pub(crate) fn run(self, orders: &Receiver<Order>, trust: &Trust) {
-        let mut client = Client::new(self.address.clone(), Arc::clone(&self.need), trust);
+    pub(crate) fn run(self, orders: &Receiver<Order>, access: &Access) {
+        let mut client = Client::new(self.address.clone(), Arc::clone(&self.need), access);
         for order in orders {
             let result = match order {
                 Order::File { path, limit } => client.read(&path, limit).map(|bytes| {

@@ -72,7 +72,7 @@ impl<In: Transport> Connector<In> for Patience {
         chained: Option<In>,
     ) -> Result<Option<Patient<In>>, Error> {
         let need = Arc::clone(&self.0);
-        Ok(chained.map(|inner| Patient { inner, need, window: Instant::now(), arrived: 0 }))
+        Ok(chained.map(|inner| Patient { inner, need, pace: Pace::default() }))
     }
 }
 
@@ -81,21 +81,28 @@ impl<In: Transport> Connector<In> for Patience {
 pub(super) struct Patient<T> {
     inner: T,
     need: Arc<Need>,
-    /// Since when `arrived` bytes have arrived.
-    window: Instant,
+    pace: Pace,
+}
+
+/// How fast a server sends. Only time in which it is waited for counts: a limit to the rate of all
+/// mirrors makes the receiver wait, too.
+#[derive(Debug, Default)]
+struct Pace {
+    waited: Duration,
+    /// Bytes that have arrived in this time.
     arrived: u64,
 }
 
-impl<T: Transport> Patient<T> {
-    /// Whether far too little has arrived in the last seconds.
-    fn drips(&mut self) -> bool {
-        let elapsed = self.window.elapsed();
-        if elapsed < WINDOW {
+impl Pace {
+    /// Notes a wait, and what it has brought. True if far too little has arrived in [`WINDOW`].
+    fn note(&mut self, waited: Duration, arrived: u64) -> bool {
+        self.waited += waited;
+        self.arrived += arrived;
+        if self.waited < WINDOW {
             return false;
         }
-        let drips = self.arrived < LEAST_RATE * elapsed.as_secs();
-        (self.window, self.arrived) = (Instant::now(), 0);
-        drips
+        let Self { waited, arrived } = std::mem::take(self);
+        arrived < LEAST_RATE * waited.as_secs()
     }
 }
 
@@ -120,8 +127,8 @@ impl<T: Transport> Transport for Patient<T> {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        // A request begins: time between two requests does not count.
-        (self.window, self.arrived) = (Instant::now(), 0);
+        // A request begins.
+        self.pace = Pace::default();
         self.inner.transmit_output(amount, timeout)
     }
 
@@ -131,16 +138,15 @@ impl<T: Transport> Transport for Patient<T> {
             if self.need.left() == 0 {
                 return Err(ended(io::ErrorKind::ConnectionAborted));
             }
-            if self.drips() {
+            let slice = NextTimeout { after: SLICE.into(), ..timeout };
+            let (before, waits) = (self.inner.buffers().input().len(), Instant::now());
+            let result = self.inner.await_input(slice);
+            let arrived = self.inner.buffers().input().len().saturating_sub(before);
+            if self.pace.note(waits.elapsed(), arrived as u64) {
                 return Err(ended(io::ErrorKind::QuotaExceeded));
             }
-            let slice = NextTimeout { after: SLICE.into(), ..timeout };
-            let before = self.inner.buffers().input().len();
-            match self.inner.await_input(slice) {
-                Ok(progress) => {
-                    self.arrived += (self.inner.buffers().input().len() - before) as u64;
-                    return Ok(progress);
-                }
+            match result {
+                Ok(progress) => return Ok(progress),
                 Err(error) if is_timeout(&error) && began.elapsed() < SILENCE => {}
                 Err(error) if is_timeout(&error) => return Err(ended(io::ErrorKind::TimedOut)),
                 Err(error) => return Err(error),
@@ -154,5 +160,21 @@ impl<T: Transport> Transport for Patient<T> {
 
     fn is_tls(&self) -> bool {
         self.inner.is_tls()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_sends_next_to_nothing_while_it_is_waited_for_drips() {
+        let mut pace = Pace::default();
+        let second = Duration::from_secs(1);
+        assert!((0..9).all(|_| !pace.note(second, 1000)));
+        assert!(pace.note(second, 1000), "1 000 bytes per second");
+        assert!((0..20).all(|_| !pace.note(second, 1100)));
+        // A receiver that reads seldom does not wait for long.
+        assert!((0..1000).all(|_| !pace.note(Duration::from_millis(1), 10)));
     }
 }

@@ -17,7 +17,7 @@ const LEAST_REQUEST_TIME: Duration = Duration::from_millis(250);
 /// Time for an answer to begin, beside the time of the symbols.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
-/// When the others stop to count on a request for so many symbols, given the rate of its mirror.
+/// When the others stop counting on a request for so many symbols, given the rate of its mirror.
 pub(super) fn due(now: Instant, symbols: u64, rate: Option<f64>) -> Instant {
     let time = rate.map_or(REQUEST_TIME, |rate| {
         let seconds = symbols as f64 / rate.max(f64::MIN_POSITIVE);

@@ -82,7 +82,7 @@ pub(super) struct Frames {
     pub(super) toi: Toi,
     /// Bytes of a symbol.
     pub(super) symbol_size: u16,
-    /// When the others stop to count on it.
+    /// When the others stop counting on it.
     pub(super) due: Instant,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Symbols {
     pub(super) request: ShelfRequest,
     /// Symbols that have arrived.
     pub(super) arrived: u64,
-    /// When the others stop to count on it.
+    /// When the others stop counting on it.
     pub(super) due: Instant,
 }
 
@@ -147,7 +147,7 @@ impl MirrorState {
         self.dropped.is_none() && !matches!(self.kind, Kind::Shelf(_) | Kind::Fresh(_))
     }
 
-    /// When the others stop to count on its symbols, if it sends repair symbols.
+    /// When the others stop counting on its symbols, if it sends repair symbols.
     pub(super) fn due(&self) -> Option<Instant> {
         match &self.work {
             Work::Symbols(symbols) => Some(symbols.due),
