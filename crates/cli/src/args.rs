@@ -10,7 +10,7 @@ pub(crate) use lab::{
     LabArguments, LabCommand, LabMergeArguments, LabPlanArguments, LabRelayArguments,
     LabRunArguments, LabSwarmArguments,
 };
-pub(crate) use receive::{NamedTicket, ReceiveArguments};
+pub(crate) use receive::{MirrorArgument, NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, FeedbackScheme, SendArguments};
 pub(crate) use serve::ServeArguments;
@@ -145,13 +145,15 @@ pub(crate) struct MemoryArgument {
 /// Describe files that web servers have, so that receivers can verify every block of them
 ///
 /// Reads and hashes the files, writes a file with their manifest beside them, named by its hash,
-/// and prints a ticket. Nothing is sent: copy the files and the manifest to the mirrors, under the
-/// same names.
+/// and fontana.head, which names the manifest. Prints a ticket. Nothing is sent: copy the files and
+/// these two to the mirrors, under the same names.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana publish image.raw --web https://a.example/pub/ --web https://b.example/
   fontana publish image.raw --web https://c.example/1/ --shelf c/1 --mirror 1
-  fontana recv 'fontana://web/?manifest=...&web=...'    from all of them at once")]
+  fontana recv 'fontana://web/?manifest=...&web=...'    from all of them at once
+  fontana publish image.raw --web https://a.example/pub/ --sign publisher.key
+  fontana recv https://a.example/pub/ --key KEY    what KEY has signed there")]
 pub(crate) struct PublishArguments {
     /// Files and directories
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
@@ -168,6 +170,12 @@ pub(crate) struct PublishArguments {
     /// 255 blocks.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) block_size: u64,
+    /// Give the content this version
+    ///
+    /// Raise it when newer content replaces it, so that receivers that know the key of --sign can
+    /// tell which is newer.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) content_version: u64,
     /// Write a shelf to this directory: repair symbols instead of the files, for a mirror
     ///
     /// All shelves with different numbers (--mirror) add up, and so do symbols of a multicast
@@ -186,7 +194,23 @@ pub(crate) struct PublishArguments {
           value_parser = parse_stretch)]
     pub(crate) stretch: u16,
     #[command(flatten)]
+    pub(crate) signing: HeadSigning,
+    #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// How the head of a mirror is signed.
+#[derive(Debug, Args)]
+pub(crate) struct HeadSigning {
+    /// Sign what the mirror says of itself (fontana.head) with the key in KEYFILE (fontana keygen)
+    ///
+    /// Receivers that know the public key then need only the address of the mirror: fontana recv
+    /// URL --key KEY.
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sign: Option<PathBuf>,
+    /// Let the signature expire after this time; 0: never
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_lifetime, requires = "sign")]
+    pub(crate) expires: Duration,
 }
 
 /// Parses the number of a shelf.

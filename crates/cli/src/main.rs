@@ -14,6 +14,7 @@ mod doctor;
 mod events;
 mod exit;
 mod failure;
+mod head;
 mod hints;
 mod hook;
 mod key_file;

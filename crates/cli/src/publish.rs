@@ -4,22 +4,29 @@ use crate::args::PublishArguments;
 use crate::console::Console;
 use crate::events::PublishEvent;
 use crate::failure::Failure;
+use crate::head;
 use crate::manifest_file;
 use crate::units::{Bytes, Count};
-use fontana::wire::{ShelfNumber, WebTicket};
-use fontana::{MirroredContent, Outcome};
+use fontana::wire::{Manifest, ShelfNumber, WebTicket};
+use fontana::{MirrorHead, MirroredContent, Outcome};
 use std::path::{Path, PathBuf};
 
 /// Writes the file with the manifest, and prints the ticket.
 pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Outcome, Failure> {
-    let content = MirroredContent::describe(&arguments.files, arguments.block_size)?;
+    let PublishArguments { files, block_size, content_version, .. } = arguments;
+    let head_signing = head::Signing::read(&arguments.signing)?;
+    let content = MirroredContent::describe(files, *block_size, *content_version)?;
+    refuse_head(content.manifest())?;
+    let head = head_signing.head(content.manifest())?;
     let path = directory(arguments).join(content.file_name());
     manifest_file::write_again(&path, content.manifest())?;
+    head::write(&directory(arguments), &head)?;
     let manifest = content.manifest();
     let ticket = WebTicket { manifest: content.hash(), web: arguments.web.clone() };
     let (files, bytes) = (manifest.files().count() as u64, manifest.content_length());
     if let (Some(directory), Some(number)) = (&arguments.shelf, arguments.mirror) {
         write_shelf(&content, directory, number, arguments.stretch, console)?;
+        head::write(directory, &head)?;
     }
     console.event(&PublishEvent::Published {
         ticket: ticket.to_string(),
@@ -32,11 +39,23 @@ pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Out
     console.result(&ticket);
     let count = Count(files, "file");
     console.note(format_args!(
-        "{count}, {}; each mirror needs them, and {} beside them, or a shelf",
+        "{count}, {}; each mirror needs them, {} and {} beside them, or a shelf",
         Bytes(bytes),
-        path.display()
+        path.display(),
+        MirrorHead::FILE_NAME,
     ));
     Ok(Outcome::Complete)
+}
+
+/// Refuses content with a file in the place of the mirror's head.
+fn refuse_head(manifest: &Manifest) -> Result<(), Failure> {
+    let name = MirrorHead::FILE_NAME;
+    if manifest.entries().iter().all(|entry| entry.path().as_bytes() != name.as_bytes()) {
+        return Ok(());
+    }
+    let message = format!("one of the files is {name}, which says what the mirror has");
+    let hint = "leave it out, if it is that of an earlier version, or rename it";
+    Err(Failure::new(Outcome::Usage, message, hint))
 }
 
 /// Writes a shelf, and the manifest beside it.

@@ -6,9 +6,11 @@ use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
 use crate::exit;
 use crate::failure::Failure;
+use crate::head;
 use crate::hook::{Described, Report};
 use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, received};
+use crate::send::listing;
 use crate::serve::{self, Serving};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
@@ -23,6 +25,7 @@ use fontana::{
     Outcome, Profile, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver,
     ReceiverBuilder, Reporting, SessionKey, SimulatedLoss, Versions,
 };
+use mirrors::Mirrors;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -40,6 +43,7 @@ mod destination;
 mod explain;
 mod follow;
 mod mirrors;
+mod published;
 mod sealed;
 mod show;
 mod unheard;
@@ -62,12 +66,23 @@ pub(crate) fn run(
                        or take the first session that is heard: fontana recv -y";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
+    if mirrors::are_asked(arguments) {
+        published::check(arguments, console)?;
+    }
     let audit = audit_log(arguments)?;
     // Opened before the sandbox, which lets no socket listen.
     let serving = arguments.then_serve.map(|at| open_server(at, arguments)).transpose()?;
     let (hook, directory) = (sandbox.take_hook(), setup.directory.clone());
-    let prepared = destination::open(arguments, setup, console, stop)?;
+    let mut prepared = destination::open(arguments, setup, console, stop)?;
     let confined = sandbox.confine(&directory)?;
+    if mirrors::are_asked(arguments) {
+        let published = published::find(&mut prepared, arguments, console)?;
+        if arguments.list {
+            console.result(Printable(published.manifest.label()));
+            listing::show(&published.manifest, console, Line::Entry);
+            return Ok(Outcome::Complete);
+        }
+    }
     stop_on_signals(stop)?;
     let unheard = mirrors::has_group(arguments)
         .then(|| Unheard::new(arguments, prepared.interfaces(), address));
@@ -122,7 +137,7 @@ fn open_server(at: SocketAddr, arguments: &ReceiveArguments) -> Result<Serving, 
     let listener = serve::listen(at)?;
     let web = serve::addresses(&listener, &[])?;
     let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
-    Ok(Serving { listener, web, memory })
+    Ok(Serving { listener, web, memory, head_signing: head::Signing::default() })
 }
 
 /// Reports where it listens. Returns the address and interfaces as text.
@@ -151,7 +166,7 @@ fn begin(
             arguments.to.as_ref().unwrap_or(&arguments.output).as_os_str().as_encoded_bytes(),
         )
         .to_string(),
-        ticket: arguments.named.as_ref().map(ToString::to_string),
+        ticket: arguments.named.as_ref().and_then(NamedTicket::as_ticket),
     });
     if let Some(shortfall) = shortfall {
         let (got, asked) = (Bytes(shortfall.got as u64), Bytes(shortfall.asked as u64));
@@ -189,6 +204,7 @@ impl Setup {
         }
         let address = addressing.address();
         let (format, asks) = format(arguments, sandbox.take_feedback())?;
+        let mirrors = Mirrors::of_arguments(arguments);
         let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
         let mut receiver = match arguments.ticket() {
             Some(ticket) => Receiver::from_ticket(ticket),
@@ -200,7 +216,8 @@ impl Setup {
         .overwrite(arguments.overwrite)
         .stay_until_verified(arguments.stay)
         .report_files(arguments.audit.is_some())
-        .mirrors(mirrors::of_arguments(arguments))
+        .mirrors(mirrors.directories)
+        .mirror_files(mirrors.files)
         .mirror_headers(credentials::of_arguments(arguments)?)
         .from_group(mirrors::has_group(arguments))
         .web_after(arguments.web_after)

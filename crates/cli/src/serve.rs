@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::events::ServeEvent as Line;
 use crate::exit;
 use crate::failure::Failure;
+use crate::head;
 use crate::manifest_file;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
@@ -22,13 +23,15 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     let listener = listen(arguments.listen)?;
     let web = addresses(&listener, &arguments.web)?;
+    let ServeArguments { files, block_size, content_version, .. } = arguments;
+    let head_signing = head::Signing::read(&arguments.signing)?;
     stop_on_signals(stop)?;
     let content = match &arguments.manifest {
-        None => MirroredContent::describe(&arguments.files, arguments.block_size)?,
-        Some(path) => MirroredContent::of_manifest(&arguments.files, &read_manifest(path)?)?,
+        None => MirroredContent::describe(files, *block_size, *content_version)?,
+        Some(path) => MirroredContent::of_manifest(files, &read_manifest(path)?)?,
     };
     let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
-    serve(content, Serving { listener, web, memory }, console, stop)
+    serve(content, Serving { listener, web, memory, head_signing }, console, stop)
 }
 
 fn read_manifest(path: &Path) -> Result<Manifest, Failure> {
@@ -75,6 +78,8 @@ pub(crate) struct Serving {
     pub(crate) web: Vec<WebAddress>,
     /// Bytes of memory.
     pub(crate) memory: usize,
+    /// How its head is signed.
+    pub(crate) head_signing: head::Signing,
 }
 
 /// Serves content until it is stopped.
@@ -87,9 +92,11 @@ pub(crate) fn serve(
     let ticket = WebTicket { manifest: content.hash(), web: serving.web };
     let (files, bytes) = (content.manifest().files().count(), content.manifest().content_length());
     let manifest = content.hash().to_string();
+    let head = serving.head_signing.head(content.manifest())?;
     let server = WebServer::builder(content)
         .listener(serving.listener)
         .memory(serving.memory)
+        .head(head)
         .cancellation_token(stop)
         .start()?;
     console.event(&Line::Serving {

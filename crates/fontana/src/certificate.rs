@@ -59,23 +59,8 @@ impl Certificate {
         mirror: PublicKey,
         lifetime: Option<Duration>,
     ) -> Result<Self, Error> {
-        let body = manifest.emit();
-        let symbol_size = control_symbol_size(manifest);
-        let head = SessionHead {
-            instance: InstanceId(random_bytes()?),
-            manifest_version: manifest.version(),
-            kind: ContentKind::Manifest,
-            manifest: ObjectRef {
-                toi: Toi::MANIFEST.0 as u32,
-                oti: control_oti(body.len(), symbol_size),
-                hash: manifest_hash(&body),
-            },
-            expires_unix_seconds: lifetime.and_then(expires_after),
-            // The mirror's, which is not known.
-            rate_bytes_per_second: None,
-            congestion_control: CongestionControl::FixedRate,
-            records: DigestKey(mirror).add_to(&HeadRecords::default()).unwrap_or_default(),
-        };
+        let records = DigestKey(mirror).add_to(&HeadRecords::default()).unwrap_or_default();
+        let head = content_head(manifest, lifetime, records)?;
         let bytes = head.emit(Some(publisher));
         Ok(Self { head, bytes, publisher: publisher.public_key(), mirror })
     }
@@ -124,6 +109,33 @@ impl FromStr for Certificate {
         let DigestKey(mirror) = DigestKey::of(&head.records).ok_or(CertificateError::NoMirror)?;
         Ok(Self { head, bytes, publisher, mirror })
     }
+}
+
+/// The head of the content of a manifest, of no running session.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(crate) fn content_head(
+    manifest: &Manifest,
+    lifetime: Option<Duration>,
+    records: HeadRecords,
+) -> Result<SessionHead, Error> {
+    let body = manifest.emit();
+    Ok(SessionHead {
+        instance: InstanceId(random_bytes()?),
+        manifest_version: manifest.version(),
+        kind: ContentKind::Manifest,
+        manifest: ObjectRef {
+            toi: Toi::MANIFEST.0 as u32,
+            oti: control_oti(body.len(), control_symbol_size(manifest)),
+            hash: manifest_hash(&body),
+        },
+        expires_unix_seconds: lifetime.and_then(expires_after),
+        // That of the sender, which is not known.
+        rate_bytes_per_second: None,
+        congestion_control: CongestionControl::FixedRate,
+        records,
+    })
 }
 
 /// Bytes of the symbols of control objects in a session of this manifest: all objects have symbols

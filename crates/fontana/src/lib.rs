@@ -40,6 +40,7 @@
 //! | which receivers have finished | [`FontanaFormat::reports`], [`FontanaReception::reporting`], [`reports`] |
 //! | ending a session | [`CancellationToken`] |
 //! | files on web servers, which receivers take ranges of | [`MirroredContent`], [`ReceiverBuilder::mirrors`] |
+//! | what mirrors have, without a ticket | [`MirrorHead`], [`PreparedReceiver::find_published`] |
 //! | serving files and fresh symbols over HTTP | [`WebServer`], [`ServeEvent`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
@@ -61,6 +62,7 @@ mod geometry;
 mod kept_mark;
 mod layers;
 mod memory;
+mod mirror_head;
 mod mirrored;
 mod outcome;
 mod publisher;
@@ -107,6 +109,7 @@ pub use format::{
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use layers::{Layering, LayeringScheme};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
+pub use mirror_head::MirrorHead;
 pub use mirrored::{MirroredContent, ShelfReport};
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
@@ -127,5 +130,7 @@ pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;
 pub use versions::Versions;
+pub use web::address::{MirrorFile, MirrorFileError};
 pub use web::credentials::{MirrorHeader, MirrorHeaderError};
+pub use web::discovery::{NotPublished, Published, PublishedError};
 pub use web::failure::MirrorFailure;

@@ -3,7 +3,7 @@
 //! ```no_run
 //! use fontana::MirroredContent;
 //!
-//! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES)?;
+//! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES, 1)?;
 //! std::fs::write(content.file_name(), content.file_bytes())?;
 //! println!("{}", content.hash());
 //! let number = fontana::wire::ShelfNumber::new(1).ok_or("1 to 15")?;
@@ -49,11 +49,12 @@ impl MirroredContent {
     const SYMBOL_SIZE: u16 = 1400;
 
     /// Reads and hashes `files`, which mirrors have under their names. Blocks have about
-    /// `block_bytes` bytes, and more if a file has more than 255 of them.
+    /// `block_bytes` bytes, and more if a file has more than 255 of them. `version` tells receivers
+    /// that know the publisher's key which content is newer.
     ///
     /// # Errors
     /// [`Error`] if a file cannot be read, or its name is invalid.
-    pub fn describe(files: &[PathBuf], block_bytes: u64) -> Result<Self, Error> {
+    pub fn describe(files: &[PathBuf], block_bytes: u64, version: u64) -> Result<Self, Error> {
         if files.is_empty() {
             return Err(SetupError::NothingToSend.into());
         }
@@ -61,7 +62,7 @@ impl MirroredContent {
         let longest = Code::RaptorQ.max_block_symbols();
         let block_symbols = u32::try_from(symbols).unwrap_or(longest).clamp(1, longest);
         let filter = Filter::default();
-        let options = ContentOptions { files, ..options(&filter, block_symbols) };
+        let options = ContentOptions { files, version, ..options(&filter, block_symbols) };
         Ok(Self::new(Content::examine(&options)?))
     }
 

@@ -21,6 +21,7 @@ use crate::rate::Rate;
 use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss, WebAfter};
 use crate::report::ReceiveReport;
 use crate::session::{Events, Running};
+use crate::web::address::MirrorFile;
 use crate::web::credentials::MirrorHeader;
 use fontana_net::InterfaceSelector;
 use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
@@ -232,6 +233,12 @@ impl ReceiverBuilder {
     /// ticket that names its manifest, or beside a group that announces it.
     pub fn mirrors(mut self, mirrors: Vec<WebAddress>) -> Self {
         self.options.mirrors = mirrors;
+        self
+    }
+
+    /// Receives from these files of mirrors as well, each of which has an address of its own.
+    pub fn mirror_files(mut self, files: Vec<MirrorFile>) -> Self {
+        self.options.mirror_files = files;
         self
     }
 

@@ -3,7 +3,7 @@
 //! ```no_run
 //! use fontana::{MirroredContent, WebServer};
 //!
-//! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES)?;
+//! let content = MirroredContent::describe(&["photos".into()], MirroredContent::BLOCK_BYTES, 1)?;
 //! let server = WebServer::builder(content).listen("127.0.0.1:7780".parse().unwrap()).start()?;
 //! println!("{}", server.address());
 //! for event in server.events() {
@@ -33,6 +33,7 @@ mod symbols;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::memory::{DEFAULT_MEMORY, ServerMemory};
+use crate::mirror_head::MirrorHead;
 use crate::mirrored::MirroredContent;
 use crate::outcome::Outcome;
 use crate::report::{ServeProgress, ServeReport};
@@ -66,6 +67,7 @@ pub struct WebServerBuilder {
     content: MirroredContent,
     listen: SocketAddr,
     listener: Option<TcpListener>,
+    head: Option<MirrorHead>,
     memory: usize,
     workers: usize,
     token: CancellationToken,
@@ -82,6 +84,13 @@ impl WebServerBuilder {
     /// Serves the connections of this listener, instead of opening one.
     pub fn listener(mut self, listener: TcpListener) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Tells receivers what it has by this head, which the publisher may have signed: they need the
+    /// address of the server, and no ticket.
+    pub fn head(mut self, head: MirrorHead) -> Self {
+        self.head = Some(head);
         self
     }
 
@@ -102,7 +111,7 @@ impl WebServerBuilder {
     /// # Errors
     /// The address cannot be listened at, or the system starts no thread.
     pub fn start(self) -> Result<WebServer, Error> {
-        let Self { content, listen, listener, memory, workers, token } = self;
+        let Self { content, listen, listener, head, memory, workers, token } = self;
         let open = || TcpListener::bind(listen);
         let listener = listener.map_or_else(open, Ok).map_err(Error::system("listen"))?;
         listener.set_nonblocking(true).map_err(Error::system("listen"))?;
@@ -125,6 +134,7 @@ impl WebServerBuilder {
         let site = Site {
             hash,
             manifest: (content.file_name(), content.file_bytes().into()),
+            head: head.map(|head| head.file_bytes().to_vec().into()),
             files: ServedFiles::new(content.manifest(), hash, content.objects()),
             symbols: symbols.map(Arc::new),
             counters,
@@ -156,6 +166,7 @@ impl WebServer {
             content,
             listen: Self::DEFAULT_ADDRESS,
             listener: None,
+            head: None,
             memory: DEFAULT_MEMORY,
             workers: default_workers(),
             token: CancellationToken::new(),

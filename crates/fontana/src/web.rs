@@ -8,7 +8,8 @@
 //!
 //! Each mirror has a thread and one connection. `client` makes a request, `mirror` is the thread,
 //! `files` maps symbols to files, and `records` remembers which mirror sent what of a block, until
-//! the block is verified. The deciding thread joins them (`receive/driver/mirrors.rs`).
+//! the block is verified. `discovery` asks mirrors what they have. The deciding thread joins them
+//! (`receive/driver/mirrors.rs`).
 //!
 //! A mirror is not trusted: every block is verified, every answer is checked against the manifest,
 //! and every wait and every number of attempts has a limit.
@@ -16,6 +17,7 @@
 pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod credentials;
+pub(crate) mod discovery;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod limit;

@@ -3,11 +3,12 @@
 use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use clap::{ArgGroup, Args, ValueHint};
-use fontana::WebAfter;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
-    PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebTicket, WebTicketError,
+    PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError, WebTicket,
+    WebTicketError,
 };
+use fontana::{MirrorFile, MirrorFileError, WebAfter};
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ use std::time::Duration;
   fontana recv -y -i eth0 --timeout 10m  the first session on eth0
   fontana recv 'fontana://...' --only '*.jpg'    only these files; list the names: --list
   fontana recv 'fontana://...' https://a.example/pub/    from a mirror, too
+  fontana recv https://a.example/pub/ --key KEY    what KEY has signed there
   fontana recv 'fontana://...' --to - | tar x    unpack while it is received
   fontana recv 'fontana://...' --to /dev/sdb     write a disk image to its device
   fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
@@ -36,17 +38,21 @@ use std::time::Duration;
   fontana recv --fcast -y                files of an FCAST session, not authenticated")]
 #[command(group(ArgGroup::new("answers").multiple(true)))]
 pub(crate) struct ReceiveArguments {
-    /// Ticket that the sender printed: fontana://...
-    #[arg(value_name = "TICKET")]
+    /// Ticket that the sender printed: fontana://...; or a mirror, which says what it has
+    ///
+    /// A mirror says it by the file fontana.head (fontana publish, fontana serve). The publisher's
+    /// key (--key) vouches for it. Without the key, its manifest is shown, and a person is asked.
+    #[arg(value_name = "TICKET|URL")]
     pub(crate) named: Option<NamedTicket>,
     /// Receive from these mirrors as well: http://HOST/DIR/ or https://HOST/DIR/
     ///
     /// A mirror is a web server that has the files under their names. Ranges of them are requested
     /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
-    /// given here, with --web, or if the ticket names nothing but mirrors. See docs/mirrors.md.
+    /// given here, with --web, or if the ticket names nothing but mirrors. Addresses of single
+    /// files, such as presigned URLs, are taken too. See docs/mirrors.md.
     #[arg(value_name = "URL", requires = "named",
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) mirrors: Vec<WebAddress>,
+    pub(crate) mirrors: Vec<MirrorArgument>,
     /// Receive also from the mirrors that the ticket names
     #[arg(long, requires = "named",
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
@@ -55,7 +61,7 @@ pub(crate) struct ReceiveArguments {
     ///
     /// It is sent to their hosts alone, not to mirrors of the ticket, and not where a redirect
     /// leads. Other users of this host may see it; a password is better kept in a file: --netrc.
-    #[arg(long = "header", value_name = "FIELD", requires = "mirrors")]
+    #[arg(long = "header", value_name = "FIELD", requires = "named")]
     pub(crate) headers: Vec<String>,
     /// Read user names and passwords for mirrors from this file
     ///
@@ -333,7 +339,7 @@ impl ReceiveArguments {
     pub(crate) fn ticket(&self) -> Option<&Ticket> {
         match &self.named {
             Some(NamedTicket::Session(ticket)) => Some(ticket),
-            Some(NamedTicket::Web(_)) | None => None,
+            Some(NamedTicket::Web(_) | NamedTicket::Mirror(_)) | None => None,
         }
     }
 
@@ -343,11 +349,22 @@ impl ReceiveArguments {
     }
 }
 
-/// A ticket: of a session, or for mirrors alone.
+/// A ticket: of a session, or for mirrors alone. Or a mirror, without a ticket.
 #[derive(Clone, Debug)]
 pub(crate) enum NamedTicket {
     Session(Box<Ticket>),
     Web(WebTicket),
+    Mirror(MirrorArgument),
+}
+
+impl NamedTicket {
+    /// The ticket as text; `None` if it is a mirror.
+    pub(crate) fn as_ticket(&self) -> Option<String> {
+        match self {
+            Self::Session(_) | Self::Web(_) => Some(self.to_string()),
+            Self::Mirror(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for NamedTicket {
@@ -355,6 +372,7 @@ impl fmt::Display for NamedTicket {
         match self {
             Self::Session(ticket) => ticket.fmt(f),
             Self::Web(ticket) => ticket.fmt(f),
+            Self::Mirror(mirror) => mirror.address().fmt(f),
         }
     }
 }
@@ -363,12 +381,46 @@ impl FromStr for NamedTicket {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return text.parse().map(Self::Mirror);
+        }
         if WebTicket::is_meant(text) {
             let ticket = text.parse().map_err(|error: WebTicketError| error.to_string())?;
             return Ok(Self::Web(ticket));
         }
         let ticket = text.parse().map_err(|error: TicketError| error.to_string())?;
         Ok(Self::Session(Box::new(ticket)))
+    }
+}
+
+/// A mirror on the command line.
+#[derive(Clone, Debug)]
+pub(crate) enum MirrorArgument {
+    /// It has the files of the content under their names.
+    Directory(WebAddress),
+    /// One file.
+    File(MirrorFile),
+}
+
+impl MirrorArgument {
+    /// The address by which the mirror is reported: of the directory, or of the server.
+    pub(crate) fn address(&self) -> &WebAddress {
+        match self {
+            Self::Directory(address) => address,
+            Self::File(file) => file.server(),
+        }
+    }
+}
+
+impl FromStr for MirrorArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.ends_with('/') {
+            let address = text.parse().map_err(|error: WebAddressError| error.to_string())?;
+            return Ok(Self::Directory(address));
+        }
+        text.parse().map(Self::File).map_err(|error: MirrorFileError| error.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The arguments of `fontana serve`.
 
-use super::{MemoryArgument, Talk};
+use super::{HeadSigning, MemoryArgument, Talk};
 use crate::units::parse_size;
 use clap::{Args, ValueHint};
 use fontana::WebServer;
@@ -42,6 +42,14 @@ pub(crate) struct ServeArguments {
     /// A file has at most 255 blocks.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) block_size: u64,
+    /// Give the content this version
+    ///
+    /// Raise it when newer content replaces it, so that receivers that know the key of --sign can
+    /// tell which is newer.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "manifest")]
+    pub(crate) content_version: u64,
+    #[command(flatten)]
+    pub(crate) signing: HeadSigning,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
     #[command(flatten)]

@@ -127,6 +127,15 @@ pub(crate) enum ReceiveEvent {
         channel: u8,
         reason: String,
     },
+    Published {
+        mirrors: Vec<String>,
+        manifest: String,
+        version: u64,
+        publisher: Option<String>,
+        label: String,
+        files: u64,
+        bytes: u64,
+    },
     Mirror {
         mirror: String,
         bytes: u64,

@@ -1,6 +1,6 @@
 //! What confines a receiver, and the paths that it needs.
 
-use super::mirrors;
+use super::mirrors::{self, Mirrors};
 use crate::address;
 use crate::args::ReceiveArguments;
 use crate::console::Console;
@@ -110,7 +110,7 @@ impl<'a> Sandbox<'a> {
         rules.extend(new_file.as_deref().map(|file| Rule::new(parent(file), Right::Delete)));
         let audit = arguments.audit.as_deref();
         rules.extend(audit.map(|log| Rule::new(parent(log), Right::Log)));
-        let uses_web = !mirrors::of_arguments(arguments).is_empty();
+        let uses_web = !Mirrors::of_arguments(arguments).is_empty();
         if uses_web {
             // What the C library resolves names with.
             rules.extend(NAME_FILES.map(|path| Rule::new(path, Right::Read)));

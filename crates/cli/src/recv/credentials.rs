@@ -1,6 +1,6 @@
 //! What `fontana recv` tells mirrors of its user: `--header` and `--netrc`.
 
-use super::mirrors;
+use super::mirrors::{self, Mirrors};
 use crate::args::ReceiveArguments;
 use crate::failure::Failure;
 use crate::key_file;
@@ -18,10 +18,14 @@ const MAX_FILE: u64 = 64 << 10;
 /// chosen the host.
 pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Result<Vec<MirrorHeader>, Failure> {
     let mut headers = Vec::new();
+    if !arguments.headers.is_empty() && mirrors::given(arguments).next().is_none() {
+        let message = "--header without a mirror: it is for those of the command line";
+        return Err(Failure::new(Outcome::Usage, message, "name one: https://HOST/DIR/"));
+    }
     for field in &arguments.headers {
-        for mirror in &arguments.mirrors {
+        for mirror in mirrors::given(arguments) {
             // The field may be a secret: it is not shown.
-            let header = MirrorHeader::parse(mirror.clone(), field).map_err(|error| {
+            let header = MirrorHeader::parse(mirror.address().clone(), field).map_err(|error| {
                 let message = format!("--header: {error}");
                 Failure::new(Outcome::Usage, message, "--header 'Authorization: Bearer TOKEN'")
             })?;
@@ -31,11 +35,11 @@ pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Result<Vec<MirrorHea
     let Some(path) = &arguments.netrc else { return Ok(headers) };
     let text = read(path)?;
     let logins = parse(&text).map_err(|error| refused(path, &error))?;
-    for mirror in mirrors::of_arguments(arguments) {
-        let is_given = arguments.mirrors.contains(&mirror);
+    for mirror in Mirrors::of_arguments(arguments).addresses() {
+        let is_given = mirrors::given(arguments).any(|given| given.address() == mirror);
         let is_for = |login: &&Login| login.is_for(mirror.host(), is_given);
         if let Some(login) = logins.iter().find(is_for) {
-            let header = MirrorHeader::basic(mirror, &login.user, &login.password);
+            let header = MirrorHeader::basic(mirror.clone(), &login.user, &login.password);
             headers.push(header.map_err(|error| refused(path, &error))?);
         }
     }

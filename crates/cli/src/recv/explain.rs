@@ -46,7 +46,7 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
 }
 
 /// The time that has passed since then, by this host's clock.
-fn time_since(unix_seconds: u64) -> Time {
+pub(super) fn time_since(unix_seconds: u64) -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(whole_seconds(now.saturating_sub(Duration::from_secs(unix_seconds))))
 }

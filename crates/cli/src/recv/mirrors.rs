@@ -1,33 +1,75 @@
 //! `fontana recv TICKET URL...`: mirrors, from the command line and from tickets.
 
-use crate::args::{NamedTicket, ReceiveArguments};
+use crate::args::{MirrorArgument, NamedTicket, ReceiveArguments};
 use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
 use crate::failure::Failure;
 use crate::units::Count;
 use fontana::wire::WebAddress;
-use fontana::{MirrorFailure, Outcome, ReceiveReport};
+use fontana::{MirrorFailure, MirrorFile, Outcome, ReceiveReport};
+use std::collections::BTreeSet;
 
-/// The mirrors to use: those of the command line, and those of the ticket if the user wants them or
-/// there is nothing else in it.
-pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Vec<WebAddress> {
-    let named: &[WebAddress] = match &arguments.named {
-        Some(NamedTicket::Web(ticket)) => &ticket.web,
-        Some(NamedTicket::Session(ticket)) if arguments.web => &ticket.web,
-        Some(NamedTicket::Session(_)) | None => &[],
-    };
-    let mut mirrors: Vec<WebAddress> = Vec::new();
-    for address in arguments.mirrors.iter().chain(named) {
-        if !mirrors.contains(address) {
-            mirrors.push(address.clone());
+/// The mirrors to use.
+#[derive(Default)]
+pub(super) struct Mirrors {
+    pub(super) directories: Vec<WebAddress>,
+    pub(super) files: Vec<MirrorFile>,
+}
+
+impl Mirrors {
+    /// Those of the command line, and those of the ticket if the user wants them or there is
+    /// nothing else in it.
+    pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Self {
+        let mut mirrors = Self::default();
+        for mirror in given(arguments) {
+            match mirror {
+                MirrorArgument::Directory(address) => mirrors.add(address),
+                MirrorArgument::File(file) => mirrors.files.push(file.clone()),
+            }
+        }
+        match &arguments.named {
+            Some(NamedTicket::Web(ticket)) => ticket.web.iter().for_each(|web| mirrors.add(web)),
+            Some(NamedTicket::Session(ticket)) if arguments.web => {
+                ticket.web.iter().for_each(|web| mirrors.add(web));
+            }
+            Some(NamedTicket::Session(_) | NamedTicket::Mirror(_)) | None => {}
+        }
+        mirrors
+    }
+
+    fn add(&mut self, address: &WebAddress) {
+        if !self.directories.contains(address) {
+            self.directories.push(address.clone());
         }
     }
-    mirrors
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.files.is_empty()
+    }
+
+    /// The addresses by which they are reported: those of directories, and of servers with files.
+    pub(super) fn addresses(&self) -> BTreeSet<&WebAddress> {
+        self.directories.iter().chain(self.files.iter().map(MirrorFile::server)).collect()
+    }
+}
+
+/// The mirrors of the command line: the user has chosen them, and not the author of a ticket.
+pub(super) fn given(arguments: &ReceiveArguments) -> impl Iterator<Item = &MirrorArgument> {
+    let without_ticket = match &arguments.named {
+        Some(NamedTicket::Mirror(mirror)) => Some(mirror),
+        _ => None,
+    };
+    without_ticket.into_iter().chain(&arguments.mirrors)
+}
+
+/// Whether there is no ticket, and mirrors are asked what they have.
+pub(super) fn are_asked(arguments: &ReceiveArguments) -> bool {
+    matches!(arguments.named, Some(NamedTicket::Mirror(_)))
 }
 
 /// Whether anything is received from a group.
 pub(super) fn has_group(arguments: &ReceiveArguments) -> bool {
-    !matches!(arguments.named, Some(NamedTicket::Web(_)))
+    matches!(arguments.named, Some(NamedTicket::Session(_)) | None)
 }
 
 /// Refuses arguments that contradict a ticket for mirrors.
@@ -41,11 +83,12 @@ pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
         }
         _ if arguments.web_after.is_some() => "--web-after waits for what a group brings",
         _ if arguments.watch => "--watch follows the versions on a group",
-        _ if arguments.list => "--list lists what is on a group",
+        _ if arguments.list && !are_asked(arguments) => "--list lists what is on a group",
         _ if arguments.flute || arguments.fcast => "mirrors are for sessions of Fontana",
         _ => return Ok(()),
     };
-    let message = format!("{what}, and this ticket names only mirrors");
+    let names = if are_asked(arguments) { "here are" } else { "this ticket names" };
+    let message = format!("{what}, and {names} only mirrors");
     Err(Failure::new(
         Outcome::Usage,
         message,
@@ -55,7 +98,7 @@ pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
 
 /// Refuses a time for mirrors if there are none.
 fn check_web_after(arguments: &ReceiveArguments) -> Result<(), Failure> {
-    if arguments.web_after.is_none() || !of_arguments(arguments).is_empty() {
+    if arguments.web_after.is_none() || !Mirrors::of_arguments(arguments).is_empty() {
         return Ok(());
     }
     let message = "--web-after without mirrors";
@@ -65,10 +108,10 @@ fn check_web_after(arguments: &ReceiveArguments) -> Result<(), Failure> {
 
 /// Says which mirrors are used, or that the ticket has some.
 pub(super) fn tell(arguments: &ReceiveArguments, console: &Console) {
-    let used = of_arguments(arguments);
+    let used = Mirrors::of_arguments(arguments);
     if !used.is_empty() {
-        let addresses: Vec<_> = used.iter().map(WebAddress::as_str).collect();
-        let count = Count(used.len() as u64, "mirror");
+        let addresses: Vec<_> = used.addresses().into_iter().map(WebAddress::as_str).collect();
+        let count = Count(addresses.len() as u64, "mirror");
         console.say(format_args!("receiving from {count}: {}", addresses.join(" ")));
         return;
     }

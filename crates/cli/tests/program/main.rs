@@ -16,6 +16,7 @@ mod killed;
 mod lab;
 mod mirrors;
 mod pipes;
+mod published;
 mod resume;
 mod sandbox;
 mod schedules;

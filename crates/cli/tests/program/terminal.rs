@@ -1,6 +1,6 @@
 //! The program on a terminal: questions and progress.
 
-use crate::support::{Sender, arguments, fontana, noise, place};
+use crate::support::{Running, Sender, arguments, fontana, noise, place};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
@@ -94,6 +94,30 @@ fn without_a_ticket_it_lists_what_is_there_and_asks() {
     terminal.expect(130);
     first.finish();
     second.finish();
+}
+
+#[test]
+fn what_a_mirror_says_of_itself_is_shown_and_a_person_is_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, into) = (directory.path().join("file"), directory.path().join("into"));
+    std::fs::write(&path, noise(20_000, 1)).unwrap();
+    let web = arguments("serve --json --listen 127.0.0.1:0", &[&path]);
+    let mut server = Running::start(&web);
+    let serving: serde_json::Value = serde_json::from_str(&server.line()).unwrap();
+    let words = format!("recv http://{}/ -o", serving["listen"].as_str().unwrap());
+    for (answer, code) in [("no", 130), ("yes", 0)] {
+        let mut terminal = Terminal::start(&words, &[&into]);
+        terminal.read_until("file  1 file, 20.0 kB");
+        terminal.read_until(serving["manifest"].as_str().unwrap());
+        terminal.read_until("not signed");
+        terminal.read_until("Receive it?");
+        assert!(!into.join("file").exists());
+        terminal.type_line(answer);
+        terminal.read_to_end();
+        terminal.expect(code);
+        assert_eq!(into.join("file").exists(), code == 0);
+    }
+    server.stop();
 }
 
 #[test]

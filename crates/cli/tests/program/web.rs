@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The web server of Python, which knows no ranges. Ended when dropped.
-struct Python {
+pub(crate) struct Python {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Python {
-    fn start(directory: &Path) -> Self {
+    pub(crate) fn start(directory: &Path) -> Self {
         let mut child = Command::new("python3")
             .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"])
             .arg(directory)
@@ -135,6 +135,51 @@ fn nginx_asks_for_a_password_and_gets_it() {
     receive(&["--header", header]).expect(2);
 }
 
+/// As object stores do it: each file has an address that its owner has signed, and nothing is had
+/// without the signature.
+#[test]
+fn files_come_by_addresses_of_their_own() {
+    if !Nginx::is_available() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("root"), directory.path().join("into"));
+    std::fs::create_dir_all(root.join("some files")).unwrap();
+    for (name, size) in [("a b", 2_000_000), ("c", 30_000)] {
+        std::fs::write(root.join("some files").join(name), noise(size, 3)).unwrap();
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = SocketAddr::from(([127, 0, 0, 1], port));
+    let _nginx = Nginx::with_signature(listen, &root, "5eCre7");
+    Nginx::wait_until_it_listens(listen);
+    let published = publish("--web http://a.example/", &[&root.join("some files")]);
+    let hash = published.event("published")["manifest"].as_str().unwrap().to_owned();
+    let names = ["some%20files/a%20b", "some%20files/c", &format!("{hash}.fontana")];
+    let signed = names.map(|name| format!("http://{listen}/{name}?signature=5eCre7"));
+    // The mirror of the ticket refuses everything.
+    let ticket = format!("fontana://web/?manifest={hash}&web=http://{listen}/nothing/");
+    let receive = |files: &[String]| {
+        let words = format!("recv {ticket} {} --json -o", files.join(" "));
+        run(&arguments(&words, &[&into]))
+    };
+
+    let received = receive(&signed).expect(0);
+    assert!(std::fs::read(into.join("some files/a b")).unwrap() == noise(2_000_000, 3));
+    let mirrors = received.events().into_iter().filter(|event| event["event"] == "mirror");
+    let mirror = mirrors.filter(|mirror| mirror["bytes"].as_u64() > Some(0)).collect::<Vec<_>>();
+    assert_eq!((mirror.len(), &mirror[0]["mirror"]), (1, &format!("http://{listen}/").into()));
+    let shown = received.stdout + &received.stderr;
+    assert!(!shown.contains("5eCre7"), "a secret: {shown}");
+
+    std::fs::remove_dir_all(&into).unwrap();
+    let refused = receive(&signed.clone().map(|address| address.replace("5eCre7", "other")));
+    assert!(refused.code != Some(0) && refused.stdout.contains("403"), "{}", refused.stdout);
+    // The address of one file is missing.
+    let refused = receive(&signed[..2]);
+    let lacks = format!("no address was given for {hash}.fontana");
+    assert!(refused.code != Some(0) && refused.stdout.contains(&lacks), "{}", refused.stdout);
+}
+
 /// With the sandbox, as far as the kernel has one.
 #[test]
 fn published_files_come_from_web_servers_of_others() {
@@ -192,7 +237,7 @@ fn arguments_that_contradict_mirrors_are_2() {
         format!("recv {session} --web --one-way"),
         format!("recv {session} http://127.0.0.1:9/ --one-way"),
         format!("recv {session} http://127.0.0.1:9/ --watch"),
-        format!("recv {session} http://127.0.0.1:9/no-slash"),
+        format!("recv {session} http://user@127.0.0.1:9/file"),
         "recv http://127.0.0.1:9/".to_owned(),
         "publish . --web ftp://127.0.0.1/".to_owned(),
         "publish .".to_owned(),

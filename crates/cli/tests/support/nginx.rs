@@ -67,6 +67,13 @@ impl Nginx {
         Self::launch(Command::new("nginx"), listen, None, &content)
     }
 
+    /// Serves the files of `root` at `listen` by addresses with this signature, and by no others.
+    pub fn with_signature(listen: SocketAddr, root: &Path, signature: &str) -> Self {
+        let check = format!("if ($arg_signature != '{signature}') {{ return 403; }}");
+        let content = format!("{check} root '{}';", root.display());
+        Self::launch(Command::new("nginx"), listen, None, &content)
+    }
+
     /// Serves the files of `root` at `listen`. `command` starts nginx on a host:
     /// `ip netns exec HOST nginx`.
     pub fn start(

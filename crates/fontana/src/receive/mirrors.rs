@@ -12,6 +12,7 @@ use super::options::ReceiveOptions;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::report::MirrorReport;
+use crate::web::address::Site;
 use crate::web::client::Access;
 use crate::web::failure::MirrorFailure;
 use crate::web::files::PublishedFiles;
@@ -98,22 +99,19 @@ impl Mirrors {
         access: Option<&Access>,
         limits: ManifestLimits,
     ) -> Result<Option<Self>, Error> {
-        let Some(access) = access.filter(|_| !options.mirrors.is_empty()) else { return Ok(None) };
+        let sites = Site::all(&options.mirrors, &options.mirror_files);
+        let Some(access) = access.filter(|_| !sites.is_empty()) else { return Ok(None) };
         let (sender, reports) = bounded(REPORTS);
         let (mut pull, mut mirrors) = (Pull::new(), Vec::new());
         let rate = options.max_rate_bytes_per_second;
         let limit = rate.map(|rate| Arc::new(RateLimit::new(rate)));
-        for (number, address) in options.mirrors.iter().enumerate() {
+        for (number, site) in sites.into_iter().enumerate() {
+            let address = site.address.clone();
             let (orders, queue) = unbounded();
             let need = Arc::new(Need::default());
             let (reports, panics) = (sender.clone(), sender.clone());
-            let mirror = Mirror {
-                number,
-                address: address.clone(),
-                need: Arc::clone(&need),
-                reports,
-                limit: limit.clone(),
-            };
+            let mirror =
+                Mirror { number, site, need: Arc::clone(&need), reports, limit: limit.clone() };
             let access = access.clone();
             let work = move || {
                 if let Err(panic) = catch(|| mirror.run(&queue, &access)) {
@@ -122,7 +120,7 @@ impl Mirrors {
             };
             // It ends by itself when its queue is dropped, but a name server may keep it waiting.
             drop(spawn("mirror", work)?);
-            mirrors.push(MirrorState::new(address.clone(), pull.add_source(), orders, need));
+            mirrors.push(MirrorState::new(address, pull.add_source(), orders, need));
         }
         Ok(Some(Self {
             pull,

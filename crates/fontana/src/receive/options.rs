@@ -7,6 +7,7 @@ use crate::memory::{ReceiverMemory, UnlistedMemory};
 use crate::reporting::Reporting;
 use crate::seal::GroupKey;
 use crate::versions::Versions;
+use crate::web::address::MirrorFile;
 use crate::web::credentials::MirrorHeader;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
@@ -92,6 +93,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Web servers that have the files.
     pub(crate) mirrors: Vec<WebAddress>,
+    /// Files of web servers, each with an address of its own.
+    pub(crate) mirror_files: Vec<MirrorFile>,
     pub(crate) mirror_headers: Vec<MirrorHeader>,
     /// From when on mirrors are used beside a group; from the beginning if `None`.
     pub(crate) web_after: Option<WebAfter>,
@@ -144,6 +147,7 @@ impl ReceiveOptions {
             reporting: None,
             simulated_loss: None,
             mirrors: Vec::new(),
+            mirror_files: Vec::new(),
             mirror_headers: Vec::new(),
             web_after: None,
             has_group: true,

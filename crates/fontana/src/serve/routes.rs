@@ -8,6 +8,7 @@ use super::files::{RangeWanted, ServedFiles, parse_range};
 use super::meter::Meter;
 use super::symbols::FreshSymbols;
 use crate::error::Error;
+use crate::mirror_head::MirrorHead;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -26,6 +27,8 @@ pub(super) struct Site {
     pub(super) hash: Hash,
     /// The name of the file with the manifest, and what is in it.
     pub(super) manifest: (String, Bytes),
+    /// What the file of the head has.
+    pub(super) head: Option<Bytes>,
     pub(super) files: ServedFiles,
     /// `None` if the code of an object has none.
     pub(super) symbols: Option<Arc<FreshSymbols>>,
@@ -67,9 +70,12 @@ async fn answer(
     if path == site.manifest.0 {
         return whole(site.manifest.1.clone(), "application/octet-stream");
     }
-    match site.files.find(path) {
-        Some(file) => file_answer(&site, file, request.headers(), meter, is_head),
-        None => status(StatusCode::NOT_FOUND),
+    match (site.files.find(path), &site.head) {
+        (Some(file), _) => file_answer(&site, file, request.headers(), meter, is_head),
+        (None, Some(head)) if path == MirrorHead::FILE_NAME => {
+            whole(head.clone(), "application/octet-stream")
+        }
+        (None, _) => status(StatusCode::NOT_FOUND),
     }
 }
 

@@ -1,11 +1,10 @@
 //! HTTP requests to a mirror, and the checks of its answers (RFC 9110, sections 13 to 15).
 
-use super::address::file_url;
+use super::address::Site;
 use super::credentials::MirrorHeader;
 use super::failure::MirrorFailure;
 use super::gate::Gate;
 use super::patience::{Need, Patience, SILENCE};
-use fontana_wire::WebAddress;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -57,7 +56,7 @@ pub(crate) struct Client {
     agent: Agent,
     gate: Gate,
     need: Arc<Need>,
-    mirror: WebAddress,
+    site: Site,
     /// Fields of requests to this mirror.
     headers: Vec<MirrorHeader>,
     /// What is known of files that were requested.
@@ -96,7 +95,7 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    pub(crate) fn new(mirror: WebAddress, need: Arc<Need>, access: &Access) -> Self {
+    pub(crate) fn new(site: Site, need: Arc<Need>, access: &Access) -> Self {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::clone(&access.authorities)))
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -123,15 +122,15 @@ impl Client {
                 .chain(RustlsConnector::default());
         let gate = Gate::default();
         let agent = Agent::with_parts(config, connector, gate.clone());
-        let headers = access.headers.iter().filter(|header| *header.mirror() == mirror);
+        let headers = access.headers.iter().filter(|header| *header.mirror() == site.address);
         let headers = headers.cloned().collect();
-        Self { agent, gate, need, mirror, headers, files: BTreeMap::new() }
+        Self { agent, gate, need, site, headers, files: BTreeMap::new() }
     }
 
     /// The address that the mirror's name led to.
     pub(crate) fn address(&self, path: &Arc<str>) -> Option<SocketAddr> {
         let known = self.files.get(path).and_then(|known| known.url.clone());
-        let url = known.or_else(|| file_url(&self.mirror, path).ok())?;
+        let url = known.or_else(|| self.site.url(path).ok())?;
         self.gate.address(url.host_str()?)
     }
 
@@ -229,8 +228,7 @@ impl Client {
         path: &Arc<str>,
         headers: &[(&str, String)],
     ) -> Result<Response<Body>, MirrorFailure> {
-        let first = file_url(&self.mirror, path);
-        let first = first.map_err(|error| MirrorFailure::Connection(error.to_string()))?;
+        let first = self.site.url(path)?;
         let known = self.known(path).url.clone();
         let is_known = known.is_some();
         let mut url = known.unwrap_or(first);

@@ -63,6 +63,12 @@ pub enum MirrorFailure {
     /// It sends the same symbols again and again.
     #[error("it sent no new symbols, but what it had sent before")]
     Repeats,
+    /// It has files with an address each, and none for this one.
+    #[error("no address was given for {path}")]
+    NoAddress {
+        /// The file.
+        path: String,
+    },
     /// The answer was cut, because it is not needed any more.
     #[error("not needed any more")]
     Cut,
@@ -83,6 +89,7 @@ impl MirrorFailure {
             | Self::Exhausted
             | Self::NotRequested
             | Self::Repeats
+            | Self::NoAddress { .. }
             | Self::NoRanges => false,
         }
     }

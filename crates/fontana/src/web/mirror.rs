@@ -1,12 +1,12 @@
 //! The thread of a mirror: it carries out orders of the deciding thread, one after the other.
 
+use super::address::Site;
 use super::client::{Access, Answer, Client, FileRange};
 use super::failure::MirrorFailure;
 use super::limit::RateLimit;
 pub(crate) use super::patience::Need;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_net::PanicError;
-use fontana_wire::WebAddress;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -71,7 +71,7 @@ pub(crate) enum Done {
 /// The thread's side of a mirror.
 pub(crate) struct Mirror {
     pub(crate) number: usize,
-    pub(crate) address: WebAddress,
+    pub(crate) site: Site,
     pub(crate) need: Arc<Need>,
     pub(crate) reports: Sender<Report>,
     /// The limit of all mirrors, if there is one.
@@ -84,7 +84,7 @@ struct Gone;
 impl Mirror {
     /// Carries out orders until the driver drops its end of the queue.
     pub(crate) fn run(self, orders: &Receiver<Order>, access: &Access) {
-        let mut client = Client::new(self.address.clone(), Arc::clone(&self.need), access);
+        let mut client = Client::new(self.site.clone(), Arc::clone(&self.need), access);
         for order in orders {
             let result = match order {
                 Order::File { path, limit } => client.read(&path, limit).map(|bytes| {

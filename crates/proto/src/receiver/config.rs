@@ -1,8 +1,9 @@
 //! A receiver's configuration, limits and counters.
 
 use crate::endpoint::SessionKey;
+use crate::event::Rejection;
 use fontana_fec::Oti;
-use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, Tsi};
+use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, SessionHead, Tsi};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,27 @@ impl Expectation {
     pub(super) fn includes(&self, session: SessionKey) -> bool {
         self.tsi.is_none_or(|tsi| tsi == session.tsi)
             && (self.sources.is_empty() || self.sources.contains(&session.source))
+    }
+
+    /// Checks expiry and version of a head, at this time.
+    ///
+    /// # Errors
+    /// [`Rejection::Expired`], [`Rejection::OldVersion`].
+    pub fn check_validity(
+        &self,
+        head: &SessionHead,
+        now_unix_seconds: u64,
+    ) -> Result<(), Rejection> {
+        if let Some(expires) = head.expires_unix_seconds
+            && self.heeds_expiry()
+            && head.has_expired(now_unix_seconds)
+        {
+            return Err(Rejection::Expired { unix_seconds: expires.get() });
+        }
+        if self.newer_than.is_some_and(|version| head.manifest_version <= version) {
+            return Err(Rejection::OldVersion);
+        }
+        Ok(())
     }
 
     /// Whether the expiry of a head counts: if the publisher has signed it, and the manifest is not

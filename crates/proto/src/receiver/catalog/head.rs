@@ -139,7 +139,7 @@ impl HeadChecks {
         };
         let trusted = trusted.and_then(|trusted| {
             self.remember(symbol, &trusted);
-            check_validity(cx, &trusted.head)?;
+            cx.config.expectation.check_validity(&trusted.head, cx.unix_seconds())?;
             Ok(trusted)
         });
         let is_busy = self.repetitions.is_some();
@@ -304,21 +304,6 @@ fn check_signature(
         ContentKind::Manifest => check_manifest_head(expectation, unverified),
         ContentKind::StreamIndex => check_stream_head(expectation, accepted, unverified),
     }
-}
-
-fn check_validity(cx: &Context<'_>, head: &SessionHead) -> Result<(), Rejection> {
-    let expectation = &cx.config.expectation;
-    let now_unix = cx.unix_seconds();
-    if let Some(expires) = head.expires_unix_seconds
-        && expectation.heeds_expiry()
-        && head.has_expired(now_unix)
-    {
-        return Err(Rejection::Expired { unix_seconds: expires.get() });
-    }
-    if expectation.newer_than.is_some_and(|version| head.manifest_version <= version) {
-        return Err(Rejection::OldVersion);
-    }
-    Ok(())
 }
 
 fn check_manifest_head(

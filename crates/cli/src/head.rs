@@ -1,0 +1,56 @@
+//! The head of a mirror, of `fontana publish` and `fontana serve`.
+
+use crate::args::HeadSigning;
+use crate::failure::Failure;
+use crate::key_file;
+use fontana::wire::{Manifest, SecretKey};
+use fontana::{Error, MirrorHead, Outcome};
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How heads are signed. By default they are not.
+#[derive(Default)]
+pub(crate) struct Signing {
+    key: Option<SecretKey>,
+    lifetime: Option<Duration>,
+}
+
+impl std::fmt::Debug for Signing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Signing").finish_non_exhaustive()
+    }
+}
+
+impl Signing {
+    pub(crate) fn read(arguments: &HeadSigning) -> Result<Self, Failure> {
+        let read = |path| key_file::read(path, key_file::KEYGEN);
+        let key = arguments.sign.as_deref().map(read).transpose()?;
+        let lifetime = Some(arguments.expires).filter(|time| key.is_some() && !time.is_zero());
+        Ok(Self { key, lifetime })
+    }
+
+    /// The head of a manifest.
+    pub(crate) fn head(&self, manifest: &Manifest) -> Result<MirrorHead, Error> {
+        MirrorHead::issue(manifest, self.key.as_ref(), self.lifetime)
+    }
+}
+
+/// Writes a head to its file in a directory, atomically. It replaces that of earlier content.
+pub(crate) fn write(directory: &Path, head: &MirrorHead) -> Result<(), Failure> {
+    let path = directory.join(MirrorHead::FILE_NAME);
+    let written = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(directory)
+        .and_then(|mut file| {
+            file.write_all(head.file_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)
+        });
+    written.map(drop).map_err(|error| {
+        let message = format!("cannot write {path:?}: {error}");
+        Failure::new(Outcome::Refused, message, "choose a directory that this user may write to")
+    })
+}

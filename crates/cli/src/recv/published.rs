@@ -1,0 +1,131 @@
+//! `fontana recv URL`: what mirrors have, for a receiver without a ticket.
+
+use super::explain::time_since;
+use crate::args::ReceiveArguments;
+use crate::console::Console;
+use crate::events::ReceiveEvent as Line;
+use crate::failure::Failure;
+use crate::units::{Bytes, Count};
+use fontana::wire::{HeadError, Printable, WebAddress, WebTicket};
+use fontana::{MirrorHead, NotPublished, Outcome, PreparedReceiver, Published, PublishedError};
+use std::io::{self, IsTerminal};
+
+/// Asks the mirrors what they have, shows it, and has the receiver expect it. A person is asked,
+/// unless the publisher's key vouches for it.
+pub(super) fn find(
+    prepared: &mut PreparedReceiver,
+    arguments: &ReceiveArguments,
+    console: &Console,
+) -> Result<Published, Failure> {
+    let published = prepared.find_published().map_err(failure)?;
+    for (mirror, why) in &published.others {
+        console.warning(&format!("{mirror}: {}", reason(why)), "");
+    }
+    tell(&published, console);
+    if arguments.key.is_none() && !arguments.yes && !arguments.list {
+        confirm(&published, console)?;
+    }
+    prepared.expect(&published);
+    Ok(published)
+}
+
+/// Refuses to ask if there is no terminal, before a request is sent.
+pub(super) fn check(arguments: &ReceiveArguments, console: &Console) -> Result<(), Failure> {
+    if arguments.key.is_some() || arguments.yes || arguments.list || can_ask(console) {
+        return Ok(());
+    }
+    let message = "anyone who can write to the mirror says what it has, and there is no terminal to \
+                   ask on";
+    let hint = "give the ticket that fontana publish printed; or the publisher's key: --key KEY\n\
+                or accept anything: --yes";
+    Err(Failure::new(Outcome::Usage, message, hint))
+}
+
+fn can_ask(console: &Console) -> bool {
+    !console.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+fn tell(published: &Published, console: &Console) {
+    let manifest = &published.manifest;
+    let (files, bytes) = (manifest.files().count() as u64, manifest.content_length());
+    console.event(&Line::Published {
+        mirrors: published.mirrors.iter().map(ToString::to_string).collect(),
+        manifest: published.hash.to_string(),
+        version: manifest.version(),
+        publisher: published.publisher.map(|key| key.to_string()),
+        label: Printable(manifest.label()).to_string(),
+        files,
+        bytes,
+    });
+    let (label, count) = (Printable(manifest.label()), Count(files, "file"));
+    console.say(format_args!("on the mirror: {label}  {count}, {}", Bytes(bytes)));
+    console.say(format_args!("  manifest   {}, version {}", published.hash, manifest.version()));
+    match published.publisher {
+        Some(key) => console.say(format_args!("  signed by  {key}")),
+        None => console.say("  not signed"),
+    }
+}
+
+fn confirm(published: &Published, console: &Console) -> Result<(), Failure> {
+    console.ask("anyone who can write to the mirror can say so. Receive it? (yes or no) ");
+    let mut answer = String::new();
+    match io::stdin().read_line(&mut answer) {
+        Ok(_) if matches!(answer.trim(), "yes" | "y") => {
+            let ticket = WebTicket { manifest: published.hash, web: published.mirrors.clone() };
+            console.note(format_args!("next time without the question: fontana recv '{ticket}'"));
+            Ok(())
+        }
+        _ => Err(Failure::new(Outcome::Interrupted, "nothing was received", "")),
+    }
+}
+
+/// The failure of a receiver that has found nothing.
+fn failure(error: PublishedError) -> Failure {
+    match error {
+        PublishedError::Nothing(mirrors) => nothing(&mirrors),
+        PublishedError::Differ { .. } => {
+            let hint = "name one of them, or the publisher's key, whose newest version is \
+                        received: --key KEY";
+            Failure::new(Outcome::Usage, error.to_string(), hint)
+        }
+        PublishedError::Stopped => Failure::new(Outcome::Interrupted, "nothing was received", ""),
+        PublishedError::System(error) => Failure::from(error),
+        _ => Failure::new(Outcome::NothingReceived, error.to_string(), ""),
+    }
+}
+
+fn nothing(mirrors: &[(WebAddress, NotPublished)]) -> Failure {
+    let lines = mirrors.iter().map(|(mirror, why)| format!("{mirror}: {}", reason(why)));
+    let message = lines.collect::<Vec<_>>().join("\n");
+    let is = |test: fn(&NotPublished) -> bool| mirrors.iter().any(|(_, why)| test(why));
+    if is(|why| matches!(why, NotPublished::Expired { .. })) {
+        let hint = "have the publisher sign it again (fontana publish --sign), or accept it: \
+                    --ignore-expiry";
+        return Failure::new(Outcome::Authentication, message, hint);
+    }
+    if is(|why| matches!(why, NotPublished::Head(HeadError::OtherSigner { .. })))
+        || is(|why| matches!(why, NotPublished::Head(HeadError::NotSigned | HeadError::Signature)))
+    {
+        let hint = "ask the publisher which key is right; somebody else may have written it";
+        return Failure::new(Outcome::Authentication, message, hint);
+    }
+    if is(|why| matches!(why, NotPublished::OldVersion)) {
+        let hint = "accept it: --any-version";
+        return Failure::new(Outcome::NothingReceived, message, hint);
+    }
+    let hint = format!(
+        "a mirror says what it has by the file {}, which fontana publish writes and fontana serve \
+         has; without it, give the ticket",
+        MirrorHead::FILE_NAME
+    );
+    Failure::new(Outcome::NothingReceived, message, hint)
+}
+
+fn reason(why: &NotPublished) -> String {
+    match why {
+        NotPublished::Expired { unix_seconds } => {
+            format!("what it has expired {} ago, by this host's clock", time_since(*unix_seconds))
+        }
+        other => other.to_string(),
+    }
+}
