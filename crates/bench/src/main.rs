@@ -7,10 +7,11 @@
 //! cargo run --release -p fontana-bench -- net [--quick] [--peers] [--json]
 //! cargo run --release -p fontana-bench -- mirrors [--scenario NAME,..] [--json]
 //! cargo run --release -p fontana-bench -- serve [--clients N] [--json]
+//! cargo run --release -p fontana-bench -- sender [--passes N] [--json]
 //! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve` and `path`.
+//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender` and `path`.
 //! `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and has those of
 //! past runs.
 //!
@@ -38,6 +39,7 @@ mod ours;
 mod path;
 mod peers;
 mod reception;
+mod sender;
 mod serve;
 mod workload;
 
@@ -45,6 +47,7 @@ use arguments::{Arguments, Command};
 use mirrors::MirrorsPlan;
 use net::arguments::NetPlan;
 use path::PathPlan;
+use sender::SenderPlan;
 use serve::ServePlan;
 use std::process::ExitCode;
 
@@ -58,6 +61,9 @@ fn main() -> ExitCode {
     }
     if words.next_if(|first| first == "serve").is_some() {
         return transfers(words, ServePlan::parse, serve::run);
+    }
+    if words.next_if(|first| first == "sender").is_some() {
+        return transfers(words, SenderPlan::parse, sender::run);
     }
     if words.next_if(|first| first == "path").is_some() {
         return transfers(words, PathPlan::parse, path::run);
@@ -78,7 +84,7 @@ fn main() -> ExitCode {
 }
 
 fn usage_of_transfers() -> String {
-    [net::arguments::USAGE, mirrors::USAGE, serve::USAGE, path::USAGE].join("\n")
+    [net::arguments::USAGE, mirrors::USAGE, serve::USAGE, sender::USAGE, path::USAGE].join("\n")
 }
 
 /// A bench of transfers: parses its command line, and runs it.

@@ -4,6 +4,7 @@
 //! measures through the same bucket before the first run. A run is compared with the time that all
 //! servers together take at these rates, as long as they serve.
 
+mod kinds;
 mod network;
 mod plan;
 mod row;
@@ -27,10 +28,11 @@ use tempfile::TempDir;
 
 pub(crate) const USAGE: &str = "\
 usage: fontana-bench mirrors [--scenario NAME,..] [--repetitions N] [--size MIB] [--json]
-                             [--fontana PATH] [--directory DIR]
+                             [--fontana PATH] [--directory DIR] [--kinds]
 
   mirrors downloads from four web servers of different rates, as root, beside aria2:
-          all, killed, silent, damaged, wrong";
+          all, killed, silent, damaged, wrong
+          --kinds: from 1 to 5 equal ones, with files, shelves, fresh symbols, and all of these";
 
 /// Rates of the servers' links in Mbit/s; what a download gets is less.
 const RATES: [u32; 4] = [40, 20, 10, 5];
@@ -57,14 +59,17 @@ pub(crate) fn run(plan: &MirrorsPlan, json: bool) -> Result<(), String> {
     if !lacking.is_empty() {
         return Err(format!("the bench needs: apt-get install {}", lacking.join(" ")));
     }
+    let program = built(plan.fontana.clone(), "-p fontana-cli --bins", "fontana")?;
+    let directory = TempDir::with_prefix_in("fontana-bench-", &plan.directory)
+        .map_err(|error| format!("{}: {error}", plan.directory.display()))?;
+    if plan.kinds {
+        return kinds::run(plan, &program, directory.path(), json);
+    }
     let mut clients = vec![Client::Fontana];
     match missing(ARIA2).as_slice() {
         [] => clients.push(Client::Aria2),
         lacking => eprintln!("without aria2: apt-get install {}", lacking.join(" ")),
     }
-    let program = built(plan.fontana.clone(), "-p fontana-cli --bins", "fontana")?;
-    let directory = TempDir::with_prefix_in("fontana-bench-", &plan.directory)
-        .map_err(|error| format!("{}: {error}", plan.directory.display()))?;
     let bench = Bench::prepare(directory.path(), program, plan.size)?;
     if !json {
         let rates: Vec<_> = bench.rates.iter().map(|rate| format!("{:.1}", rate / 1e6)).collect();
@@ -97,7 +102,7 @@ impl Bench {
         let content = directory.join(FILE);
         write_noise(&content, size).map_err(|error| format!("{}: {error}", content.display()))?;
         let network = WebNetwork::new(&RATES)?;
-        let ticket = publish(&fontana, &content, &network)?;
+        let ticket = publish(&fontana, &content, &network, &[])?;
         for (number, altered) in
             [(0, None), (1, Some(Scenario::Damaged)), (2, Some(Scenario::Wrong))]
         {
@@ -139,7 +144,7 @@ impl Bench {
         };
         let start = |number: usize| {
             let set = if number == scenario::ALTERED { altered } else { 0 };
-            self.network.serve(number, &root(&self.directory, set), &self.directory)
+            self.network.serve(number, &root(&self.directory, set), FILE, &self.directory)
         };
         (0..RATES.len()).map(start).collect()
     }
@@ -202,9 +207,17 @@ fn root(directory: &Path, set: usize) -> PathBuf {
 }
 
 /// Writes the manifest beside the content. Returns the ticket.
-fn publish(fontana: &Path, content: &Path, network: &WebNetwork) -> Result<String, String> {
+fn publish(
+    fontana: &Path,
+    content: &Path,
+    network: &WebNetwork,
+    options: &[&str],
+) -> Result<String, String> {
     let mut command = Command::new(fontana);
-    command.arg("publish").args(network.urls().flat_map(|url| ["--web".to_owned(), url]));
+    command
+        .arg("publish")
+        .args(options)
+        .args(network.urls().flat_map(|url| ["--web".to_owned(), url]));
     let output = command.arg(content).output().map_err(|error| error.to_string())?;
     let ticket = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match ticket.starts_with("fontana://") {
@@ -213,14 +226,16 @@ fn publish(fontana: &Path, content: &Path, network: &WebNetwork) -> Result<Strin
     }
 }
 
+/// The file with the manifest in a directory.
+fn manifest_of(directory: &Path) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(directory).map_err(|error| error.to_string())?;
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let manifest = paths.find(|path| path.extension().is_some_and(|ending| ending == "fontana"));
+    manifest.ok_or_else(|| format!("no manifest in {}", directory.display()))
+}
+
 fn copy_manifest(from: &Path, to: &Path) -> Result<(), String> {
-    for entry in fs::read_dir(from).map_err(|error| error.to_string())? {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        if let (Some("fontana"), Some(name)) =
-            (path.extension().and_then(|extension| extension.to_str()), path.file_name())
-        {
-            fs::copy(&path, to.join(name)).map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(())
+    let manifest = manifest_of(from)?;
+    let name = manifest.file_name().unwrap_or_default();
+    fs::copy(&manifest, to.join(name)).map(drop).map_err(|error| error.to_string())
 }

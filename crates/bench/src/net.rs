@@ -12,7 +12,7 @@ pub(crate) mod process;
 mod record;
 mod run;
 pub(crate) mod setting;
-mod tool;
+pub(crate) mod tool;
 
 use arguments::NetPlan;
 use files::write_noise;

@@ -1,6 +1,5 @@
 //! Web servers on hosts of this computer, each behind a token bucket.
 
-use super::plan::FILE;
 use crate::net::hosts::{INTERFACE, address, command};
 use fontana_net::{Namespace, NamespaceError, Switch};
 use std::fs;
@@ -9,6 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+/// What every `fontana serve` has.
+const HEAD: &str = "fontana.head";
+
 /// A client, and servers on a switch. The client is host 0.
 pub(super) struct WebNetwork {
     switch: Switch,
@@ -16,10 +18,19 @@ pub(super) struct WebNetwork {
     servers: Vec<Namespace>,
 }
 
-/// A running nginx; ended when dropped.
+/// A running web server; ended when dropped.
 pub(super) struct Server {
     child: Child,
     url: String,
+    /// A file that it has.
+    file: String,
+}
+
+impl Server {
+    /// The address of its directory.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
 }
 
 impl Drop for Server {
@@ -78,7 +89,8 @@ impl WebNetwork {
         (0..self.servers.len()).map(url)
     }
 
-    /// Starts nginx on a server's host; its configuration is written into `directory`.
+    /// Starts nginx on a server's host, to serve `root`, which has `file`; its configuration is
+    /// written into `directory`.
     ///
     /// # Errors
     /// It cannot be started, or does not serve.
@@ -86,6 +98,7 @@ impl WebNetwork {
         &self,
         number: usize,
         root: &Path,
+        file: &str,
         directory: &Path,
     ) -> Result<Server, String> {
         let (root, at) = (root.display(), directory.display());
@@ -102,18 +115,42 @@ impl WebNetwork {
         fs::write(&configuration, text).map_err(|error| error.to_string())?;
         let mut nginx = Command::new("nginx");
         nginx.arg("-p").arg(directory).arg("-c").arg(&configuration);
-        nginx.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.start(number, nginx, url(number), file)
+    }
+
+    /// Starts `fontana serve` on a server's host. `command` names the content.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not serve.
+    pub(super) fn serve_fresh(
+        &self,
+        number: usize,
+        mut command: Command,
+    ) -> Result<Server, String> {
+        command.args(["--quiet", "--listen", &format!("{}:80", address(number + 1))]);
+        self.start(number, command, url(number), HEAD)
+    }
+
+    /// Starts a web server, and waits until it sends a file that it has.
+    fn start(
+        &self,
+        number: usize,
+        mut command: Command,
+        url: String,
+        file: &str,
+    ) -> Result<Server, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let host = &self.servers[number];
-        let child = host.within(|| nginx.spawn()).map_err(|error| error.to_string())?;
-        let child = child.map_err(|error| format!("nginx: {error}"))?;
-        let server = Server { child, url: url(number) };
-        for _ in 0..100 {
+        let child = host.within(|| command.spawn()).map_err(|error| error.to_string())?;
+        let child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        let server = Server { child, url, file: file.to_owned() };
+        for _ in 0..500 {
             if self.rate_of(&server, 1).is_ok() {
                 return Ok(server);
             }
             thread::sleep(Duration::from_millis(20));
         }
-        Err(format!("nginx on {} does not serve", server.url))
+        Err(format!("nothing serves {}", server.url))
     }
 
     /// Bits per second that `curl` gets of the first bytes of a server's file.
@@ -121,7 +158,7 @@ impl WebNetwork {
     /// # Errors
     /// It gets none.
     pub(super) fn rate_of(&self, server: &Server, bytes: u64) -> Result<f64, String> {
-        let (range, url) = (format!("0-{}", bytes - 1), format!("{}{FILE}", server.url));
+        let (range, url) = (format!("0-{}", bytes - 1), format!("{}{}", server.url, server.file));
         let words =
             ["-sf", "-o", "/dev/null", "-r", &range, "-w", "%{speed_download}", url.as_str()];
         let said = command(&self.client, "curl", &words, "")?;

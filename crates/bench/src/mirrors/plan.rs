@@ -30,6 +30,8 @@ impl Client {
 #[derive(Debug, PartialEq)]
 pub(crate) struct MirrorsPlan {
     pub(super) scenarios: Vec<Scenario>,
+    /// Equal mirrors of each kind, instead of scenarios.
+    pub(super) kinds: bool,
     pub(super) repetitions: usize,
     /// Bytes of the file.
     pub(super) size: u64,
@@ -47,6 +49,7 @@ impl MirrorsPlan {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut plan = Self {
             scenarios: Scenario::ALL.to_vec(),
+            kinds: false,
             repetitions: 3,
             size: 64 << 20,
             fontana: None,
@@ -60,6 +63,7 @@ impl MirrorsPlan {
                     plan.scenarios =
                         names.split(',').map(Scenario::named).collect::<Result<_, _>>()?;
                 }
+                "--kinds" => plan.kinds = true,
                 "--repetitions" => plan.repetitions = within(&value()?, 1..=1_000)? as usize,
                 "--size" => plan.size = within(&value()?, 1..=65_536)? << 20,
                 "--fontana" => plan.fontana = Some(value()?.into()),

@@ -68,7 +68,11 @@ impl Hosts {
         Ok(hosts)
     }
 
-    fn connected(receivers: usize) -> Result<Self, String> {
+    /// Hosts whose packets are neither divided nor lost.
+    ///
+    /// # Errors
+    /// What is missing, or failed.
+    pub(crate) fn connected(receivers: usize) -> Result<Self, String> {
         let text = |error: fontana_net::NamespaceError| error.to_string();
         let switch = Switch::new().map_err(text)?;
         let sender = Namespace::silent().map_err(text)?;
