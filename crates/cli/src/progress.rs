@@ -87,8 +87,8 @@ const GAUGES: [usize; 2] = [24, 12];
 /// A line of progress, in parts that can be left out.
 #[derive(Default)]
 struct ProgressLine {
-    /// The receiver, if there are several.
-    name: Option<&'static str>,
+    /// The receiver or the network, if there are several.
+    name: Option<String>,
     /// The share that is done, from 0 to 1.
     share: Option<f64>,
     parts: Vec<Part>,
@@ -109,7 +109,7 @@ impl ProgressLine {
     /// The line in at most `columns` characters: without a gauge, then without the parts of the
     /// lowest ranks, if all of it does not fit.
     fn fit(&self, columns: usize) -> String {
-        let name = self.name.map(|name| format!("{name:<12}"));
+        let name = self.name.as_ref().map(|name| format!("{name:<12}"));
         let percent = self.share.map(|share| format!("{:>3.0} %", 100.0 * share));
         let head: Vec<&str> = name.as_deref().into_iter().chain(percent.as_deref()).collect();
         let mut parts: Vec<&Part> = self.parts.iter().collect();
@@ -132,7 +132,9 @@ impl ProgressLine {
         let done = ((gauge as f64 * share) as usize).min(gauge);
         let gauge = format!("{}{}", "━".repeat(done), " ".repeat(gauge - done));
         match name.as_deref().and_then(|name| line.strip_prefix(name)) {
-            Some(rest) => format!("{:<12}  {gauge}{rest}", self.name.unwrap_or_default()),
+            Some(rest) => {
+                format!("{:<12}  {gauge}{rest}", self.name.as_deref().unwrap_or_default())
+            }
             None => format!("{gauge}  {line}"),
         }
     }
@@ -148,12 +150,12 @@ impl ProgressLine {
 /// A bar on the terminal, and the line of a minute elsewhere.
 struct Display {
     bar: ProgressBar,
-    name: Option<&'static str>,
+    name: Option<String>,
     minutes: Gate,
 }
 
 impl Display {
-    fn new(console: &Console, name: Option<&'static str>) -> Self {
+    fn new(console: &Console, name: Option<String>) -> Self {
         Self { bar: console.bar(bar(None, LINE)), name, minutes: Gate::each_minute() }
     }
 
@@ -168,7 +170,7 @@ impl Display {
 
     fn message(&self, message: &'static str) -> ProgressLine {
         let parts = vec![Part { text: message.to_owned(), rank: 0 }];
-        ProgressLine { name: self.name, share: None, parts }
+        ProgressLine { name: self.name.clone(), share: None, parts }
     }
 }
 
@@ -186,6 +188,12 @@ impl SendBar {
         Self { display: Display::new(console, None), rate: Meter::default(), symbols }
     }
 
+    /// One of several bars, with a name.
+    pub(crate) fn named(console: &Console, name: &str, symbols: Option<u64>) -> Self {
+        let display = Display::new(console, Some(name.to_owned()));
+        Self { display, rate: Meter::default(), symbols }
+    }
+
     pub(crate) fn show(&mut self, progress: &SendProgress) {
         self.rate.push(progress.elapsed, progress.stats.wire_bytes);
         self.display.show(&self.line(progress));
@@ -201,8 +209,11 @@ impl SendBar {
         let stats = &progress.stats;
         let sent = stats.source_symbols + stats.repair_symbols;
         let share = self.symbols.map(|symbols| sent as f64 / symbols.max(1) as f64);
-        let mut line =
-            ProgressLine { share: share.map(|share| share.min(1.0)), ..ProgressLine::default() };
+        let mut line = ProgressLine {
+            name: self.display.name.clone(),
+            share: share.map(|share| share.min(1.0)),
+            ..ProgressLine::default()
+        };
         line.part(3, format!("{:>12}", Rate(self.rate.per_second() * 8.0)));
         line.part(1, format!("{:>6.2} passes", passes(stats, progress.source_symbols)));
         line.part(0, format!("{:>17}", Count(stats.packets, "packet")));
@@ -228,8 +239,8 @@ impl ReceiveBar {
     }
 
     /// One of several bars, with a name.
-    pub(crate) fn named(console: &Console, name: &'static str) -> Self {
-        Self::with(Display::new(console, Some(name)))
+    pub(crate) fn named(console: &Console, name: &str) -> Self {
+        Self::with(Display::new(console, Some(name.to_owned())))
     }
 
     fn with(display: Display) -> Self {
@@ -257,14 +268,17 @@ impl ReceiveBar {
             return ProgressLine { share: Some(1.0), ..line };
         }
         let share = available(progress) as f64 / progress.source_symbols as f64;
-        let mut line =
-            ProgressLine { name: self.display.name, share: Some(share), ..ProgressLine::default() };
+        let mut line = ProgressLine {
+            name: self.display.name.clone(),
+            share: Some(share),
+            ..ProgressLine::default()
+        };
         line.part(4, format!("{:>12}", Rate(self.rate.per_second() * 8.0)));
         if progress.most_channels > 1 {
             line.part(0, format!("{:>11}", Count(progress.channels.into(), "channel")));
         }
         line.part(1, format!("loss {:>6}", Percent(progress.loss())));
-        if let (Some(bytes), None) = (bytes_wanted(progress), self.display.name) {
+        if let (Some(bytes), None) = (bytes_wanted(progress), &self.display.name) {
             line.part(2, format!("{:>8} left", Bytes(bytes)));
         }
         line.part(3, format!("{:>10}", self.time_left(progress)));

@@ -11,7 +11,7 @@ use crate::manifest_file;
 use crate::progress::{Gate, PACKET_HEADER, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
-use fontana::net::IpVersion;
+use fontana::net::{InterfaceSelector, IpVersion};
 use fontana::seal::GroupSeal;
 use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
 use fontana::{
@@ -19,6 +19,7 @@ use fontana::{
     FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
     SendReport, Sender, SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
+use networks::OnNetwork;
 use reports::ReportWatch;
 use shortfall::Shortfall;
 use standard_input::Input;
@@ -29,6 +30,7 @@ mod certificate_file;
 mod channels;
 mod folder;
 pub(crate) mod listing;
+mod networks;
 mod reports;
 mod shortfall;
 mod standard_input;
@@ -42,6 +44,7 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     let plan = Plan::of(arguments)?;
+    networks::check(arguments, &plan)?;
     let name = arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec());
     // The copy is deleted when it is dropped.
     let (files, name, _copy) = match standard_input::of(arguments)? {
@@ -58,10 +61,8 @@ pub(crate) fn run(
     };
     let outline = Outline::of(arguments, &plan.addressing)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
-    let mut sender = plan.sender(arguments, files).cancellation_token(stop);
-    if let Some(name) = name {
-        sender = sender.name(name);
-    }
+    let content = Named { files, name };
+    let sender = content.sender(&plan, arguments).cancellation_token(stop);
     if arguments.watch {
         if plan.format.signer.is_none() {
             return Err(Error::from(SetupError::NoSigner).into());
@@ -79,40 +80,38 @@ pub(crate) fn run(
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
+    let further = networks::prepare(arguments, &plan, &content, &session, stop)?;
+    let tickets = networks::tickets(&session.ticket, &further);
+    let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
+    let outline = Outline { interface: networks::names(&outline.interface, &further), ..outline };
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
-        ticket_file::write(path, &outline.tickets(&session.ticket))?;
+        ticket_file::write(path, &tickets)?;
     }
-    outline.announce(&session, &session.ticket, arguments, console);
+    outline.announce(&session, &tickets, arguments, console);
     if arguments.dry_run {
         return Ok(Outcome::Complete);
     }
-    let symbols = arguments.push.map(|repair| {
-        let source = session.source_symbols;
-        source.saturating_add(source.saturating_mul(repair.into()).div_ceil(1000))
-    });
-    let mut watch = Watch {
-        console,
-        stop,
-        duration: arguments.duration,
-        copies: outline.addressing.to.len() as u64,
-        objects: session.manifest.objects().len(),
-        bar: SendBar::new(console, symbols),
-        shortfall: outline.shortfall(arguments),
-        gate: Gate::each_second(),
-        failures_shown: 0,
-        nothing_left: false,
-        time_is_up: false,
-        reports: ReportWatch::new(arguments),
-    };
-    let sender = prepared.start()?;
-    for event in sender.events() {
-        watch.handle(&event);
+    let on_first = OnNetwork { interface: plan.addressing.interface()?.name, prepared };
+    networks::send(on_first, further, arguments, &outline, &session, console, stop)
+}
+
+/// The files to send.
+struct Named {
+    files: Vec<PathBuf>,
+    /// The name of the only file at receivers, if it is another one.
+    name: Option<Vec<u8>>,
+}
+
+impl Named {
+    fn sender(&self, plan: &Plan, arguments: &SendArguments) -> SenderBuilder {
+        let sender = plan.sender(arguments, self.files.clone());
+        match &self.name {
+            Some(name) => sender.name(name.clone()),
+            None => sender,
+        }
     }
-    let report = sender.join();
-    watch.bar.clear();
-    Ok(watch.conclude(&report?, session.source_symbols))
 }
 
 /// The interpreted arguments, except the files.
@@ -168,6 +167,16 @@ impl Plan {
         Ok(Self { addressing, code: code(arguments)?, format })
     }
 
+    /// The same on another interface, for content that the first session has described: another
+    /// sender sends its source symbols.
+    fn on(&self, interface: InterfaceSelector, session: &SessionDescription) -> Self {
+        let addressing = Addressing { interfaces: vec![interface], ..self.addressing.clone() };
+        let mut format = self.format.clone();
+        format.manifest = Some(session.manifest.clone());
+        format.rehash = false;
+        Self { addressing, code: self.code, format }
+    }
+
     fn sender(&self, arguments: &SendArguments, files: Vec<PathBuf>) -> SenderBuilder {
         let filter =
             Filter { include: arguments.include.clone(), exclude: arguments.exclude.clone() };
@@ -194,7 +203,9 @@ impl Plan {
             .symbol_size(arguments.symbol_size)
             // A mirror's or a resumed session's source symbols were sent by the first run.
             .source_pass(!arguments.mirror && self.format.manifest.is_none())
-            .mirrored(arguments.mirror || arguments.manifest.is_some())
+            .mirrored(
+                arguments.mirror || arguments.manifest.is_some() || arguments.interfaces.len() > 1,
+            )
             .filter(filter)
             .memory(memory(arguments))
             .scratch(arguments.scratch)
@@ -293,17 +304,18 @@ impl Outline {
     fn announce(
         &self,
         session: &SessionDescription,
-        ticket: &Ticket,
+        tickets: &[Ticket],
         arguments: &SendArguments,
         console: &Console,
     ) {
         let manifest = &session.manifest;
         let to: Vec<_> = self.addressing.to.iter().map(ToString::to_string).collect();
-        let tickets: Vec<_> = self.tickets(ticket).iter().map(Ticket::to_string).collect();
+        let channels = tickets.first().map_or(1, |ticket| ticket.channels.count());
+        let tickets: Vec<_> = tickets.iter().map(Ticket::to_string).collect();
         let files = manifest.files().count() as u64;
         let symbol_size = manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
         console.event(&SendEvent::Session {
-            ticket: ticket.to_string(),
+            ticket: session.ticket.to_string(),
             tickets: tickets.clone(),
             to: to.clone(),
             interface: self.interface.clone(),
@@ -324,7 +336,7 @@ impl Outline {
             "{}, to {}{} ({}) at {}",
             listing::counts(manifest),
             to.join(", "),
-            match ticket.channels.count() {
+            match channels {
                 1 => String::new(),
                 count => format!(" and {} more", Count(u64::from(count) - 1, "group")),
             },
@@ -401,6 +413,10 @@ impl Outline {
 struct Watch<'a> {
     console: &'a Console,
     stop: &'a CancellationToken,
+    interface: String,
+    /// There are sessions on other interfaces.
+    is_one_of_several: bool,
+    source_symbols: u64,
     duration: Option<Duration>,
     copies: u64,
     objects: usize,
@@ -442,7 +458,7 @@ impl Watch<'_> {
 
     fn show(&mut self, progress: &SendProgress) {
         if self.gate.passes(progress.elapsed) {
-            self.console.event(&SendEvent::progress(progress, self.copies));
+            self.console.event(&SendEvent::progress(progress, &self.interface, self.copies));
         }
         if let Some(shortfall) = &mut self.shortfall {
             shortfall.watch(progress, self.console);
@@ -459,14 +475,14 @@ impl Watch<'_> {
         }
     }
 
-    fn conclude(self, summary: &SendReport, source_symbols: u64) -> Outcome {
+    fn conclude(self, summary: &SendReport) -> Outcome {
         let result = match summary.outcome {
             // The sender ended after `--duration`.
             Outcome::Interrupted if self.time_is_up => Outcome::Complete,
             other => other,
         };
         let stats = &summary.stats;
-        let passes = passes(stats, source_symbols);
+        let passes = passes(stats, self.source_symbols);
         let sent = Sent::new(stats, summary.lost, self.copies);
         let (elapsed, packets) = (Time(summary.elapsed), Count(sent.packets, "packet"));
         let line = if self.nothing_left {
@@ -480,7 +496,10 @@ impl Watch<'_> {
                 sent.repair_symbols,
             )
         };
-        self.console.say(line);
+        match self.is_one_of_several {
+            true => self.console.say(format_args!("{}: {line}", self.interface)),
+            false => self.console.say(line),
+        }
         warnings::show_lost(summary.lost, self.console);
         if summary.scratch_bytes > 0 {
             let bytes = Bytes(summary.scratch_bytes);
@@ -491,6 +510,7 @@ impl Watch<'_> {
             None => result,
         };
         self.console.event(&SendEvent::Summary {
+            interface: self.interface,
             verdict: verdict(result).into(),
             code: exit::code(result),
             seconds: seconds(summary.elapsed),

@@ -89,10 +89,11 @@ pub(crate) struct SendArguments {
     pub(crate) to: Vec<String>,
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
-    /// The default is the interface that the routing table gives for the group, or else the first
-    /// one that carries multicast.
-    #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
-    pub(crate) interface: Option<InterfaceSelector>,
+    /// Given several times, a session is sent on each of them at the full rate, with symbols of its
+    /// own: a receiver on several networks adds them up. The default is the interface that the
+    /// routing table gives for the group, or else the first one that carries multicast.
+    #[arg(short = 'i', long = "interface", value_name = "NAME|ADDR|CIDR")]
+    pub(crate) interfaces: Vec<InterfaceSelector>,
     /// Send at most this many bits per second, headers included: 100M, 1.5G
     ///
     /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.

@@ -55,12 +55,14 @@ pub(crate) enum SendEvent {
     },
     Entry(Named),
     Progress {
+        interface: String,
         seconds: f64,
         passes: f64,
         #[serde(flatten)]
         sent: Sent,
     },
     Summary {
+        interface: String,
         verdict: String,
         code: u8,
         seconds: f64,
@@ -150,8 +152,9 @@ impl Sent {
 }
 
 impl SendEvent {
-    pub(crate) fn progress(progress: &SendProgress, copies: u64) -> Self {
+    pub(crate) fn progress(progress: &SendProgress, interface: &str, copies: u64) -> Self {
         Self::Progress {
+            interface: interface.to_owned(),
             seconds: seconds(progress.elapsed),
             passes: passes(&progress.stats, progress.source_symbols),
             sent: Sent::new(&progress.stats, progress.lost, copies),

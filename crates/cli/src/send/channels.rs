@@ -22,7 +22,7 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
         );
     }
     let addressing = Addressing {
-        interfaces: arguments.interface.clone().into_iter().collect(),
+        interfaces: arguments.interfaces.clone(),
         hop_limit: arguments.ttl,
         ..Addressing::default()
     };

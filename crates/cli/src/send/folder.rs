@@ -22,7 +22,7 @@ pub(super) fn run(
         .duration(arguments.duration)
         .at_least_permille(arguments.at_least);
     stop_on_signals(stop)?;
-    let (mut watch, mut source_symbols, mut announced) = (None::<Watch<'_>>, 0, false);
+    let (mut watch, mut announced) = (None::<Watch<'_>>, false);
     let mut unwritten = None;
     let publisher = publisher.start()?;
     for event in publisher.events() {
@@ -39,9 +39,9 @@ pub(super) fn run(
                 console.warning(&message, hint);
             }
             PublishEvent::Version(session) => {
-                let ticket = session.lasting_ticket();
+                let tickets = outline.tickets(&session.lasting_ticket());
                 if let (Some(path), false) = (&arguments.ticket_file, announced)
-                    && let Err(failure) = ticket_file::write(path, &outline.tickets(&ticket))
+                    && let Err(failure) = ticket_file::write(path, &tickets)
                 {
                     unwritten = Some(failure);
                     stop.cancel();
@@ -51,13 +51,15 @@ pub(super) fn run(
                     let files = super::listing::counts(&session.manifest);
                     console.say(format_args!("a new version: {files}"));
                 } else {
-                    outline.announce(&session, &ticket, arguments, console);
+                    outline.announce(&session, &tickets, arguments, console);
                 }
                 announced = true;
-                source_symbols = session.source_symbols;
                 watch = Some(Watch {
                     console,
                     stop,
+                    interface: outline.interface.clone(),
+                    is_one_of_several: false,
+                    source_symbols: session.source_symbols,
                     duration: None,
                     copies: outline.addressing.to.len() as u64,
                     objects: session.manifest.objects().len(),
@@ -78,7 +80,7 @@ pub(super) fn run(
             PublishEvent::Ended(sent) => {
                 if let Some(watch) = watch.take() {
                     watch.bar.clear();
-                    watch.conclude(&sent, source_symbols);
+                    watch.conclude(&sent);
                 }
             }
             PublishEvent::Failed(error) => console.failure(&Failure::from(&*error)),

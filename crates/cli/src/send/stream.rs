@@ -57,7 +57,7 @@ pub(super) fn run(
             Event::Failed(error) => console.failure(&Failure::from(&*error)),
             Event::Progress(progress) => {
                 if gate.passes(progress.elapsed) {
-                    console.event(&SendEvent::progress(&progress, copies));
+                    console.event(&SendEvent::progress(&progress, &outline.interface, copies));
                 }
                 bar.show(&progress);
                 if let Some(line) = bar.minute(&progress) {
@@ -69,7 +69,7 @@ pub(super) fn run(
     }
     let report = sender.join();
     bar.clear();
-    Ok(conclude(&report?, copies, console))
+    Ok(conclude(&report?, &outline.interface, copies, console))
 }
 
 /// Refuses options that need the whole content before it is sent.
@@ -78,6 +78,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.push.is_some(), "--push"),
         (arguments.sequential.is_some(), "--sequential"),
         (arguments.duration.is_some(), "--duration"),
+        (arguments.interfaces.len() > 1, "several -i"),
         (arguments.flute, "--flute"),
         (arguments.fcast, "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
@@ -138,7 +139,7 @@ fn announce(
     }
 }
 
-fn conclude(summary: &SendReport, copies: u64, console: &Console) -> Outcome {
+fn conclude(summary: &SendReport, interface: &str, copies: u64, console: &Console) -> Outcome {
     let sent = Sent::new(&summary.stats, summary.lost, copies);
     console.say(format_args!(
         "sent {} on the wire in {} and {} ({} source and {} repair symbols)",
@@ -150,6 +151,7 @@ fn conclude(summary: &SendReport, copies: u64, console: &Console) -> Outcome {
     ));
     warnings::show_lost(summary.lost, console);
     console.event(&SendEvent::Summary {
+        interface: interface.to_owned(),
         verdict: verdict(summary.outcome).into(),
         code: exit::code(summary.outcome),
         seconds: seconds(summary.elapsed),

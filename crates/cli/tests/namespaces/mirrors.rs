@@ -62,7 +62,7 @@ fn senders_on_two_networks_add_up_at_a_receiver_on_both() {
     let summary = reception.complete();
     assert!(same_file(&file, &scene.received(2).join("image.raw")));
     // Both send at one rate, and no symbol is the same.
-    for bytes in [scene.bench.forwarded(2), other.forwarded_to_guest()] {
+    for bytes in [scene.bench.forwarded(2), other.forwarded_to_guest(2)] {
         let share = bytes as f64 / size as f64;
         assert!((0.3..0.8).contains(&share), "{share} of the file");
     }
@@ -70,6 +70,45 @@ fn senders_on_two_networks_add_up_at_a_receiver_on_both() {
     assert_eq!(summary.number("duplicates"), 0.0);
     second.kill();
     first.end();
+}
+
+/// One sender on two networks, a receiver on both, and one on the second network alone.
+#[test]
+fn a_sender_on_two_networks_serves_each_of_them_and_adds_up() {
+    let Some(scene) = Scene::new(3) else { return };
+    let other = Bench::new(2);
+    other.attach(&scene.bench, 0);
+    other.attach(&scene.bench, 2);
+    let size = 12 << 20;
+    let file = scene.noise("image.raw", size);
+    let words = format!("send --json --to {GROUP} --rate 20M -i eth0 -i 10.78.0.0/24");
+    let mut sender = scene.start(0, &words, &file);
+    let session = sender.wait_for("session", Duration::from_secs(60));
+    assert_eq!(session["interface"], "eth0, eth1");
+    let tickets: Vec<_> = session["tickets"].as_array().unwrap().clone();
+    let near = |ticket: &serde_json::Value| {
+        let text = ticket.as_str().unwrap().to_owned();
+        text.split_once("&near=").unwrap().1.to_owned()
+    };
+    assert_eq!(tickets.iter().map(near).collect::<Vec<_>>(), ["10.77.0.1", "10.78.0.100"]);
+    let ticket = session["ticket"].as_str().unwrap();
+    let mut reception = scene.receive(2, ticket, "-i eth0 -i eth1 --timeout 60");
+    let alone = scene.path("alone");
+    let words = format!("recv --json {} --timeout 60 -o", tickets[1].as_str().unwrap());
+    let words = words.split_whitespace().map(OsString::from);
+    let mut second = other.start(1, &words.chain([alone.clone().into()]).collect::<Vec<_>>());
+    let summary = reception.complete();
+    assert!(same_file(&file, &scene.received(2).join("image.raw")));
+    for bytes in [scene.bench.forwarded(2), other.forwarded_to_guest(2)] {
+        let share = bytes as f64 / size as f64;
+        assert!((0.3..0.8).contains(&share), "{share} of the file");
+    }
+    assert!(summary.reception_inefficiency() < 1.03);
+    assert_eq!(summary.number("duplicates"), 0.0);
+    let summary = second.wait_for("summary", Duration::from_secs(60));
+    assert_eq!(summary["code"], 0);
+    assert!(same_file(&file, &alone.join("image.raw")));
+    sender.kill();
 }
 
 /// What a receiver received from two senders.

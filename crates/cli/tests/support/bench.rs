@@ -229,24 +229,26 @@ END"
         self.counters(host, "sent output")
     }
 
-    /// Gives a host of another bench a second interface, eth1, at this bench's switch.
+    /// Gives a host of another bench a second interface, eth1, at this bench's switch, with the
+    /// address 10.78.0.100 and its number.
     pub fn attach(&self, other: &Self, host: usize) {
-        let (switch, guest) = (self.switch(), other.host(host));
+        let (switch, guest, port) = (self.switch(), other.host(host), format!("guest{host}"));
+        let address = 100 + host;
         // Groups come by both interfaces, also from addresses that are routed by the first one.
         sh(&format!(
-            "ip -n {switch} link add guest type veth peer name eth1 netns {guest};
-             ip -n {switch} link set guest master br0 up;
-             ip -n {guest} addr add 10.78.0.9/24 dev eth1; ip -n {guest} link set eth1 up;
+            "ip -n {switch} link add {port} type veth peer name eth1 netns {guest};
+             ip -n {switch} link set {port} master br0 up;
+             ip -n {guest} addr add 10.78.0.{address}/24 dev eth1; ip -n {guest} link set eth1 up;
              ip netns exec {guest} sysctl -qw net.ipv4.conf.all.rp_filter=0 \
                 net.ipv4.conf.eth1.rp_filter=0;
              ip netns exec {guest} ethtool -K eth1 tx-udp-segmentation off gro off >/dev/null;
-             ip netns exec {switch} ethtool -K guest tx-udp-segmentation off gro off >/dev/null"
+             ip netns exec {switch} ethtool -K {port} tx-udp-segmentation off gro off >/dev/null"
         ));
     }
 
-    /// Bytes that the switch has sent to the host that was [attached](Self::attach).
-    pub fn forwarded_to_guest(&self) -> u64 {
-        self.forwarded_by("guest")
+    /// Bytes that the switch has sent to a host that was [attached](Self::attach).
+    pub fn forwarded_to_guest(&self, host: usize) -> u64 {
+        self.forwarded_by(&format!("guest{host}"))
     }
 
     /// Bytes that the switch has sent to a host.

@@ -112,7 +112,8 @@ impl Scene {
         self.path(&format!("received by {host}"))
     }
 
-    fn start(&self, host: usize, words: &str, path: &Path) -> Program {
+    /// `fontana` with these words and a path, on a host.
+    pub fn start(&self, host: usize, words: &str, path: &Path) -> Program {
         let words = words.split_whitespace().map(OsString::from);
         let arguments: Vec<OsString> = words.chain([path.into()]).collect();
         self.bench.start(host, &arguments)

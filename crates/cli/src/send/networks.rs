@@ -1,0 +1,157 @@
+//! `fontana send -i A -i B`: a session on each of several networks, with the same content. They
+//! send different symbols, so that a receiver on several networks adds them up (dispersity routing:
+//! Byers, Luby, Mitzenmacher 1998, section VIII).
+
+use super::reports::ReportWatch;
+use super::{Named, Outline, Plan, Watch};
+use crate::args::{SendArguments, SessionFormat};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::progress::{Gate, SendBar};
+use fontana::net::thread::spawn;
+use fontana::wire::Ticket;
+use fontana::{CancellationToken, Outcome, PreparedSender, Sender, SessionDescription};
+use std::sync::mpsc::channel;
+
+/// A session on one of the networks.
+pub(super) struct OnNetwork {
+    /// The name of the interface.
+    pub(super) interface: String,
+    pub(super) prepared: PreparedSender,
+}
+
+/// Refuses options that one session has, if there are several interfaces.
+pub(super) fn check(arguments: &SendArguments, plan: &Plan) -> Result<(), Failure> {
+    if arguments.interfaces.len() < 2 {
+        return Ok(());
+    }
+    let given = [
+        (arguments.format() != SessionFormat::Fontana, "a plain FLUTE or FCAST session"),
+        (arguments.watch, "--watch"),
+        (plan.format.reports.is_some(), "reports from receivers"),
+        (arguments.certificate.is_some(), "--certificate"),
+    ];
+    let Some((_, what)) = given.into_iter().find(|(is_given, _)| *is_given) else {
+        return Ok(());
+    };
+    let message = format!("{what} on several interfaces");
+    let hint = "run a sender for each of them, with the same --manifest";
+    Err(Failure::new(Outcome::Usage, message, hint))
+}
+
+/// Prepares the sessions on the interfaces after the first one. What the first session has read and
+/// hashed is not read again.
+pub(super) fn prepare(
+    arguments: &SendArguments,
+    plan: &Plan,
+    content: &Named,
+    first: &SessionDescription,
+    stop: &CancellationToken,
+) -> Result<Vec<OnNetwork>, Failure> {
+    let further = arguments.interfaces.get(1..).unwrap_or_default().iter().map(|selector| {
+        let plan = plan.on(selector.clone(), first);
+        let interface = plan.addressing.interface()?.name;
+        let sender = content.sender(&plan, arguments).cancellation_token(stop);
+        Ok(OnNetwork { interface, prepared: sender.prepare()? })
+    });
+    further.collect()
+}
+
+/// The tickets of all sessions, one for the receivers on each network. All name all sources.
+pub(super) fn tickets(first: &Ticket, further: &[OnNetwork]) -> Vec<Ticket> {
+    let others = further.iter().map(|other| &other.prepared.description().ticket);
+    let mut tickets: Vec<Ticket> = std::iter::once(first).chain(others).cloned().collect();
+    let mut sources: Vec<_> = tickets.iter().flat_map(|ticket| ticket.sources.clone()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    tickets.iter_mut().for_each(|ticket| ticket.sources.clone_from(&sources));
+    tickets
+}
+
+/// The names of all interfaces.
+pub(super) fn names(first: &str, further: &[OnNetwork]) -> String {
+    let others = further.iter().map(|other| other.interface.as_str());
+    std::iter::once(first).chain(others).collect::<Vec<_>>().join(", ")
+}
+
+/// Sends all sessions until they end. One that fails does not end the others.
+pub(super) fn send(
+    first: OnNetwork,
+    further: Vec<OnNetwork>,
+    arguments: &SendArguments,
+    outline: &Outline,
+    session: &SessionDescription,
+    console: &Console,
+    stop: &CancellationToken,
+) -> Result<Outcome, Failure> {
+    let is_one_of_several = !further.is_empty();
+    let symbols = arguments.push.map(|repair| {
+        let source = session.source_symbols;
+        source.saturating_add(source.saturating_mul(repair.into()).div_ceil(1000))
+    });
+    let mut running: Vec<(Watch<'_>, Sender)> = Vec::new();
+    for OnNetwork { interface, prepared } in std::iter::once(first).chain(further) {
+        let watch = Watch {
+            console,
+            stop,
+            bar: match is_one_of_several {
+                true => SendBar::named(console, &interface, symbols),
+                false => SendBar::new(console, symbols),
+            },
+            interface,
+            is_one_of_several,
+            source_symbols: session.source_symbols,
+            duration: arguments.duration,
+            copies: outline.addressing.to.len() as u64,
+            objects: session.manifest.objects().len(),
+            shortfall: outline.shortfall(arguments),
+            gate: Gate::each_second(),
+            failures_shown: 0,
+            nothing_left: false,
+            time_is_up: false,
+            reports: ReportWatch::new(arguments),
+        };
+        running.push((watch, prepared.start()?));
+    }
+    let (sender, events) = channel();
+    for (number, (_, session)) in running.iter().enumerate() {
+        let (sender, events) = (sender.clone(), session.events());
+        // It ends with the session.
+        drop(spawn("events", move || {
+            for event in events {
+                if sender.send((number, event)).is_err() {
+                    return;
+                }
+            }
+        })?);
+    }
+    drop(sender);
+    for (number, event) in events {
+        if let Some((watch, _)) = running.get_mut(number) {
+            watch.handle(&event);
+        }
+    }
+    conclude(running, console)
+}
+
+/// Shows how the sessions have ended. Returns the worst outcome.
+fn conclude(running: Vec<(Watch<'_>, Sender)>, console: &Console) -> Result<Outcome, Failure> {
+    running.iter().for_each(|(watch, _)| watch.bar.clear());
+    let time_is_up = running.iter().any(|(watch, _)| watch.time_is_up);
+    let is_only = running.len() == 1;
+    let mut worst = Outcome::Complete;
+    for (watch, sender) in running {
+        let watch = Watch { time_is_up, ..watch };
+        worst = worst.worst(match sender.join() {
+            Ok(report) => watch.conclude(&report),
+            Err(error) if is_only => return Err(error.into()),
+            Err(error) => {
+                let mut failure = Failure::from(error);
+                failure.message = format!("{}: {}", watch.interface, failure.message);
+                console.failure(&failure);
+                failure.outcome
+            }
+        });
+    }
+    Ok(worst)
+}
