@@ -54,7 +54,7 @@ impl Kind {
 }
 
 pub(super) const HEADING: &str = "\
-kind    mirrors  seconds  ideal  ratio  speed-up  distinctness  file";
+kind    mirrors  seconds  ideal  ratio  speed-up  received  file";
 
 /// Runs all kinds, and prints each download as soon as it has ended.
 ///
@@ -85,14 +85,14 @@ pub(super) fn run(
 fn line(row: &Value) -> String {
     let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
     format!(
-        "{:7} {:7} {:8.2} {:6.2} {:6.3} {:9.2} {:13.4}  {}",
+        "{:7} {:7} {:8.2} {:6.2} {:6.3} {:9.2} {:9.4}  {}",
         row["kind"].as_str().unwrap_or_default(),
         row["mirrors"],
         number("seconds"),
         number("ideal_seconds"),
         number("ratio"),
         number("speedup"),
-        number("distinctness"),
+        number("received"),
         row["file"].as_str().unwrap_or_default(),
     )
 }
@@ -202,7 +202,7 @@ impl Bench {
             "ideal_seconds": ideal,
             "ratio": seconds / ideal,
             "speedup": one / seconds,
-            "distinctness": bytes / (bytes - sum("useless_bytes")),
+            "received": bytes / (bytes - sum("useless_bytes")),
             "file": match (has_succeeded, is_equal) {
                 (true, true) => "equal",
                 (true, false) => "other",
