@@ -38,6 +38,15 @@ pub enum Destination {
     /// datagram that it sent. An attacker chooses that address, so the endpoint must limit what it
     /// sends there.
     Peer(SocketAddr),
+    /// The channel's receivers below a router, on the multicast tree of the session's sender: the
+    /// datagram travels to the router by unicast, and from there down the tree. It is available
+    /// only in networks whose routers support it, which the Internet's do not.
+    Subcast {
+        /// The router's address.
+        router: SocketAddr,
+        /// The channel.
+        channel: ChannelId,
+    },
 }
 
 /// One source block of one object.

@@ -66,6 +66,7 @@ pub use link::{
 };
 pub use loss::{Loss, LossModel};
 pub use machine::{Machine, MachineConfig, MachineStats};
+pub use multicast::Multicast;
 pub use observe::Observer;
 pub use packet::Packet;
 pub use queue::{DueEvent, EventQueue};

@@ -17,6 +17,19 @@ use std::time::Duration;
 pub(crate) struct SourceTree {
     pub(crate) paths: PathTree,
     groups: BTreeMap<ChannelId, Group>,
+    /// The links of the tree that leave each node, with [`Multicast::Broadcast`]; else empty.
+    leaving: Vec<Vec<LinkId>>,
+}
+
+/// Which hops of a source's tree forward the packets of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Multicast {
+    /// Those below which a host has joined the channel.
+    #[default]
+    Pruned,
+    /// All of them: reverse path broadcasting without prunes, as RFC 1075 describes it. Hosts still
+    /// receive only the channels that they have joined.
+    Broadcast,
 }
 
 /// One multicast group: a channel of a source.
@@ -83,8 +96,27 @@ pub(crate) struct Change {
 }
 
 impl SourceTree {
-    pub(crate) fn new(paths: PathTree) -> Self {
-        Self { paths, groups: BTreeMap::new() }
+    pub(crate) fn new(
+        paths: PathTree,
+        multicast: Multicast,
+        edges: &[Edge],
+        node_count: u32,
+    ) -> Self {
+        if multicast == Multicast::Pruned {
+            return Self { paths, groups: BTreeMap::new(), leaving: Vec::new() };
+        }
+        let mut leaving = vec![Vec::new(); node_count as usize];
+        for link in (0..node_count).filter_map(|node| paths.link_to(NodeId(node))) {
+            if let Some(edge) = edges.get(link.index()) {
+                leaving[edge.from.index()].push(link);
+            }
+        }
+        Self { paths, groups: BTreeMap::new(), leaving }
+    }
+
+    /// The links of the tree that leave `node`, with [`Multicast::Broadcast`]; else none.
+    pub(crate) fn leaving(&self, node: NodeId) -> &[LinkId] {
+        self.leaving.get(node.index()).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn group(&mut self, channel: ChannelId) -> Option<&mut Group> {

@@ -2,7 +2,7 @@
 
 use crate::host::{Attached, Host, HostConfig, HostEvent, MAX_WAKES, NEVER, Recorded};
 use crate::link::Link;
-use crate::multicast::{Membership, SourceTree};
+use crate::multicast::{Membership, Multicast, SourceTree};
 use crate::observe::Observer;
 use crate::packet::{Burst, PayloadBuffer};
 use crate::queue::{DueEvent, EventQueue};
@@ -28,6 +28,8 @@ pub struct SimulationConfig {
     pub seed: u64,
     /// Most events that may be scheduled at the same time.
     pub max_events: usize,
+    /// Which hops forward multicast.
+    pub multicast: Multicast,
 }
 
 impl SimulationConfig {
@@ -35,7 +37,7 @@ impl SimulationConfig {
     pub fn new(seed: u64) -> Self {
         // 16 million events take 1.5 GB. A run of 100 000 receivers schedules fewer than 2 000 at
         // the same time.
-        Self { seed, max_events: 1 << 24 }
+        Self { seed, max_events: 1 << 24, multicast: Multicast::Pruned }
     }
 }
 
@@ -102,6 +104,8 @@ enum Event {
     Hop { group: GroupId, to: NodeId, burst: Burst },
     /// A unicast datagram arrives at a node, on its way to `to`.
     Unicast { to: NodeId, at: NodeId, burst: Burst },
+    /// A datagram arrives at a node, on its way to the router below which it is multicast.
+    Subcast { group: GroupId, router: NodeId, at: NodeId, burst: Burst },
     /// A graft or prune takes effect.
     Settle { group: GroupId, node: NodeId, epoch: u32 },
     /// A flow starts, or its timer is due.
@@ -254,6 +258,9 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             }
             Event::Hop { group, to, burst } => self.arrive(now, group, to, &burst),
             Event::Unicast { to, at, burst } => self.pass(now, to, at, &burst),
+            Event::Subcast { group, router, at, burst } => {
+                self.approach(now, group, (router, at), &burst);
+            }
             Event::Settle { group, node, epoch } => self.settle(now, group, node, epoch),
             Event::FlowWake { flow } => self.wake_flow(now, flow),
             Event::Segment { flow, hop, segment, bytes } => {

@@ -7,8 +7,8 @@ use fontana_proto::{
     JobRunner, Output, ReceiveDone, ReceiveJob, ReceiverEvent, SymbolId,
 };
 use fontana_sim::{
-    HostConfig, LinkConfig, LinkId, LossModel, NodeId, Observer, Packet, QueueLength, RateCap,
-    SimulatedRunner, Simulation, SimulationConfig, Topology, Violation,
+    HostConfig, LinkConfig, LinkId, LossModel, Multicast, NodeId, Observer, Packet, QueueLength,
+    RateCap, SimulatedRunner, Simulation, SimulationConfig, Topology, Violation,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -327,6 +327,55 @@ fn packet_hops_of_four_nodes_are_those_counted_by_hand() {
         assert_eq!(by_b, [(12, 3), (22, 3), (62, 0), (72, 4)]);
         assert_eq!(by_c, [(22, 3), (52, 4)], "the packet of 10 ms is lost");
         assert_eq!((run.stats().sent, run.stats().drops), (9, 3));
+    }
+}
+
+#[test]
+fn a_broadcast_crosses_all_links_of_the_tree_and_a_subcast_those_below_its_router() {
+    // a - r - q - b, r - c, q - d. Only b and c have joined.
+    for (multicast, from_a, below_q, below_r) in
+        [(Multicast::Pruned, 4, 3, 4), (Multicast::Broadcast, 5, 4, 5)]
+    {
+        let mut topology = Topology::new();
+        let [a, r, q, b, c, d] = [(); 6].map(|()| topology.add_node());
+        for (near, far) in [(a, r), (r, q), (q, b), (r, c), (q, d)] {
+            topology.connect(near, far, LinkConfig { jitter: ms(0), ..LinkConfig::wire(ms(1)) });
+        }
+        let subcast = |router: NodeId| Destination::Subcast {
+            router: SocketAddr::new(router.address(), 7),
+            channel: ChannelId(3),
+        };
+        let join = (0, Action::Join(3));
+        let scope = Destination::Scoped { channel: ChannelId(3), hops: 2 };
+        let everyone = Destination::Channel(ChannelId(3));
+        let puppets = [
+            (a, vec![(10, Action::To(everyone, 1)), (20, Action::To(scope, 2))]),
+            // Two hops to q or r, and those below it.
+            (c, vec![join, (30, Action::To(subcast(q), 3)), (40, Action::To(subcast(r), 4))]),
+            // No hop: it is the router itself, or there is none.
+            (
+                b,
+                vec![
+                    join,
+                    (50, Action::To(subcast(b), 5)),
+                    (60, Action::To(subcast(NodeId(9)), 6)),
+                ],
+            ),
+            (d, vec![]),
+        ];
+        let config = SimulationConfig { multicast, ..SimulationConfig::new(1) };
+        let mut run = Simulation::new(topology, config, PacketHops::default());
+        for (node, script) in puppets {
+            let config = HostConfig::receiver_that_reports([a, b, c], CAP);
+            run.attach(node, Driver::new(Puppet::new(script), Slow), config);
+        }
+        run.run_until(at(200)).unwrap();
+        let hops: Vec<_> = run.observer().0.clone().into_iter().collect();
+        assert_eq!(hops, [(1, from_a), (2, 3), (3, below_q), (4, below_r)], "{multicast:?}");
+        let heard = |node| run.host(node).unwrap().endpoint.heard_at();
+        assert_eq!(heard(b), [13, 33, 43]);
+        assert_eq!(heard(c), [12, 22, 42], "a subcast comes back to the host that sent it");
+        assert_eq!(heard(d), [0; 0], "it has not joined");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Event, GroupId, Simulation};
 use crate::host::{Attached, Host, Transmission};
 use crate::link::Fate;
-use crate::multicast::{Change, Membership, Settled, SourceTree};
+use crate::multicast::{Change, Membership, Multicast, Settled, SourceTree};
 use crate::observe::Observer;
 use crate::packet::{BURST_PACKETS, Burst, Packet, Payload};
 use crate::runner::Delivery;
@@ -17,7 +17,9 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// The tree of a source, computed when it is first needed.
     fn tree(&mut self, source: NodeId) -> u32 {
         *self.tree_of.entry(source).or_insert_with(|| {
-            self.trees.push(SourceTree::new(self.topology.shortest_paths(source)));
+            let (paths, topology) = (self.topology.shortest_paths(source), &self.topology);
+            let (edges, count) = (topology.edges(), topology.node_count());
+            self.trees.push(SourceTree::new(paths, self.config.multicast, edges, count));
             self.trees.len() as u32 - 1
         })
     }
@@ -41,6 +43,9 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         };
         let sources = host.config.sources.clone();
         self.trace.note(now, note, node.0, [channel.0.into(), 0]);
+        if self.config.multicast == Multicast::Broadcast {
+            return;
+        }
         for &source in sources.iter() {
             let group = GroupId { tree: self.tree(source), channel };
             self.change_members(now, group, node, membership);
@@ -145,7 +150,50 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                 self.send_to(now, node, self.attached(node).and_then(first), &burst);
             }
             Destination::Peer(address) => self.send_to(now, node, NodeId::of(address), &burst),
+            Destination::Subcast { router, channel } => {
+                let source =
+                    self.attached(node).and_then(|host| host.config.sources.first().copied());
+                let router = NodeId::of(router).filter(|to| to.0 < self.topology.node_count());
+                match source.zip(router) {
+                    Some((source, router)) => {
+                        let group = GroupId { tree: self.tree(source), channel };
+                        self.approach(now, group, (router, node), &burst);
+                    }
+                    None => self.stats.drops += burst.packets().count() as u64,
+                }
+            }
         }
+    }
+
+    /// Multicasts a burst down the tree from a router, or sends it over the next hop towards it.
+    /// The host that has sent it does not receive it.
+    pub(super) fn approach(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        (router, at): (NodeId, NodeId),
+        burst: &Burst,
+    ) {
+        if at == router {
+            let is_own = burst.packets().any(|(_, packet)| packet.source == router);
+            return match is_own {
+                true => self.forward(now, group, router, burst),
+                false => self.arrive(now, group, router, burst),
+            };
+        }
+        let Some(link) = self.next_hop(at, router) else {
+            self.stats.drops += burst.packets().count() as u64;
+            return;
+        };
+        let at = self.topology.edges()[link.index()].to;
+        self.enter_hop(now, link, burst, |burst| Event::Subcast { group, router, at, burst });
+    }
+
+    /// The link from a node towards the destination of a unicast datagram.
+    fn next_hop(&mut self, at: NodeId, to: NodeId) -> Option<LinkId> {
+        let topology = &self.topology;
+        let next = self.next_hops.entry(to).or_insert_with(|| topology.next_hops(to));
+        next.get(at.index()).copied().flatten()
     }
 
     /// Sends a burst by unicast. What has no path to its destination is lost.
@@ -161,13 +209,11 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         if at == to {
             return self.deliver(now, None, to, burst);
         }
-        let topology = &self.topology;
-        let next = self.next_hops.entry(to).or_insert_with(|| topology.next_hops(to));
-        let Some(link) = next.get(at.index()).copied().flatten() else {
+        let Some(link) = self.next_hop(at, to) else {
             self.stats.drops += burst.packets().count() as u64;
             return;
         };
-        let at = topology.edges()[link.index()].to;
+        let at = self.topology.edges()[link.index()].to;
         self.enter_hop(now, link, burst, |burst| Event::Unicast { to, at, burst });
     }
 
@@ -187,6 +233,14 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             return;
         }
         let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
+        if self.config.multicast == Multicast::Broadcast {
+            let links = tree.leaving(node).to_vec();
+            for link in links {
+                let to = self.topology.edges()[link.index()].to;
+                self.enter_hop(now, link, burst, |burst| Event::Hop { group, to, burst });
+            }
+            return;
+        }
         let Some(of_group) = tree.group(group.channel) else { return };
         let Some(forward) = of_group.forward(node) else { return };
         for (fan, of_fan) in (0..).zip(&forward.fans) {
