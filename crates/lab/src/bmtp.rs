@@ -9,7 +9,6 @@
 pub(crate) mod crowds;
 pub(crate) mod equal;
 pub(crate) mod errors;
-mod host;
 mod log;
 mod missing;
 mod packet;

@@ -52,6 +52,7 @@ pub mod hostile;
 mod hosts;
 mod identity;
 mod loopback;
+mod no_jobs;
 mod observed;
 mod outcome;
 mod page;
@@ -76,6 +77,9 @@ mod digital_fountain;
 mod fcast;
 mod fontana;
 mod mirrors;
+// Experiments do not use it yet.
+#[cfg(test)]
+mod repair;
 
 pub use cases::{CaseStore, StoreError};
 pub use chart::{Axis, Bar, Bars, Chart, Exhibit, Grid, Marks, Panel, Point, Series};

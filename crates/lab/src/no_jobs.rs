@@ -1,4 +1,4 @@
-//! What BMTP's endpoints need of a simulated host: they have neither jobs nor events.
+//! What the papers' endpoints need of a simulated host: they have no jobs, and some no events.
 
 use fontana_proto::{DatagramBatch, Finished, Instant, JobRunner, SymbolId};
 use fontana_sim::{HostEvent, SimulatedRunner};
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 /// The event of an endpoint that reports nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum NoEvent {}
+pub(crate) enum NoEvent {}
 
 impl HostEvent for NoEvent {
     fn digest_number(&self) -> u64 {
@@ -16,7 +16,7 @@ impl HostEvent for NoEvent {
 
 /// The runner of an endpoint without jobs. Payloads are zeros.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NoJobs;
+pub(crate) struct NoJobs;
 
 impl JobRunner<Infallible> for NoJobs {
     type Done = Infallible;

@@ -1,9 +1,9 @@
 //! A BMTP receiver (sections 3 to 5, and 7).
 
-use super::host::NoEvent;
 use super::missing::{MissingData, Repair};
 use super::packet::{BmtpData, BmtpStatus};
 use super::receive_rate::{PacketCounts, ReceiveRate};
+use crate::no_jobs::NoEvent;
 use fontana_proto::feedback::{answers, status_weight};
 use fontana_proto::{ChannelId, DatagramBatch, Destination, Endpoint, Instant, Output, SplitMix64};
 use std::convert::Infallible;

@@ -7,7 +7,6 @@
 //!    └─ queue ─ router ─── all receivers       500 status packets a second
 //! ```
 
-use super::host::{NoEvent, NoJobs};
 use super::log::FeedbackLog;
 use super::packet::{BmtpData, BmtpStatus, PAYLOAD_BYTES, UDP_IP_BYTES};
 use super::pieces::GROUP;
@@ -15,6 +14,7 @@ use super::rate::PacketRate;
 use super::receiver::BmtpReceiver;
 use super::sender::{BmtpParameters, BmtpSender};
 use super::{missing::Repair, resends::ResendShare};
+use crate::no_jobs::{NoEvent, NoJobs};
 use fontana_proto::{Driver, Instant, SplitMix64};
 use fontana_sim::{
     Either, HostConfig, LinkConfig, LinkId, LossModel, LossPosition, NodeId, Observer, QueueLength,

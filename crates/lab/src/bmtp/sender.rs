@@ -1,11 +1,11 @@
 //! A BMTP sender (sections 3 to 5, and 7).
 
-use super::host::NoEvent;
 use super::missing::Repair;
 use super::packet::{BmtpData, BmtpStatus, PAYLOAD_BYTES};
 use super::pieces::GROUP;
 use super::rate::{PacketRate, SendRate};
 use super::resends::{ResendQueue, ResendShare};
+use crate::no_jobs::NoEvent;
 use fontana_fec::codes::dispersal::Dispersal;
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::feedback::WeightCount;

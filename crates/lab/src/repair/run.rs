@@ -1,0 +1,290 @@
+//! A run of a protocol in a transit-stub network, and what it counts (section 4).
+
+use super::endpoint::{Delivered, RepairEndpoint};
+use super::member::Member;
+use super::oters::Oters;
+use super::packet::{Class, Message, RepairPacket};
+use super::scheme::Scheme;
+use super::setting::{LiConfig, Protocol};
+use super::srm::Srm;
+use super::tmtp::{Hops, Tmtp};
+use crate::no_jobs::NoJobs;
+use fontana_proto::{Driver, Instant, SplitMix64};
+use fontana_sim::{
+    HostConfig, LinkId, LossModel, Multicast, NodeId, Observer, Packet, PathTree, RateCap,
+    Simulation, SimulationConfig, Topology, TransitStub, TransitStubLinks, TransitStubShape,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Session messages are counted until then: a run of ns-2 in the paper ends about ten seconds after
+/// its beginning, by the session messages that table 1 prints for SRM.
+const SESSION_ENDS: Duration = Duration::from_secs(10);
+/// A run that is not complete by then is reported as such.
+const LAST: Duration = Duration::from_secs(300);
+
+/// A network with the nodes of the source and the members, of which several protocols run.
+#[derive(Debug)]
+pub(super) struct LiNetwork {
+    topology: Topology,
+    pub(super) source: NodeId,
+    pub(super) members: Vec<NodeId>,
+}
+
+impl LiNetwork {
+    /// A network for these parameters. The source is a node of a stub domain, the members are any
+    /// others.
+    pub(super) fn new(config: &LiConfig, seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed, NETWORK_STREAM);
+        let links = TransitStubLinks::paper();
+        let links = links.with_loss(&LossModel::markov(config.loss, config.burst));
+        let network = TransitStub::new(TransitStubShape::PAPER, links, &mut random);
+        let stubs = network.stubs.len() as u32;
+        let source = network.stubs[random.below(stubs) as usize];
+        let mut others: Vec<NodeId> = network
+            .transit
+            .iter()
+            .chain(&network.stubs)
+            .copied()
+            .filter(|n| *n != source)
+            .collect();
+        let count = (config.density * f64::from(network.topology.node_count())).round() as usize;
+        let members = (0..count.min(others.len()))
+            .map(|_| others.swap_remove(random.below(others.len() as u32) as usize))
+            .collect();
+        Self { topology: network.topology, source, members }
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = NodeId> {
+        std::iter::once(self.source).chain(self.members.iter().copied())
+    }
+
+    /// Links between any two hosts, along the tree of the first.
+    fn hops(&self) -> Hops {
+        let mut hops = Hops::new();
+        for from in self.hosts() {
+            let paths = self.topology.shortest_paths(from);
+            for to in self.hosts() {
+                let links = paths.path(&self.topology, to).map_or(0, |links| links.len());
+                hops.insert((from, to), links.min(u8::MAX.into()) as u8);
+            }
+        }
+        hops
+    }
+
+    /// Runs a protocol. `None` if an invariant of the simulation is violated.
+    pub(super) fn run(&self, config: &LiConfig, seed: u64) -> Option<LiCounts> {
+        let simulation =
+            SimulationConfig { multicast: config.multicast, ..SimulationConfig::new(seed) };
+        let log = LiLog::new(config.segments);
+        let mut run: Simulation<Driver<RepairEndpoint, NoJobs>, LiLog> =
+            Simulation::new(self.topology.clone(), simulation, log);
+        let hops = Arc::new(match config.protocol {
+            Protocol::TmtpUni => self.hops(),
+            Protocol::Srm | Protocol::Oters => Hops::new(),
+        });
+        let paths = self.topology.shortest_paths(self.source);
+        // All hosts send to the group. With broadcasts, joining takes no part in forwarding.
+        let sources: Arc<[NodeId]> = match config.multicast {
+            Multicast::Broadcast => [self.source].into(),
+            Multicast::Pruned => self.hosts().collect(),
+        };
+        for (node, stream) in self.hosts().zip(HOST_STREAMS..) {
+            let mut random = SplitMix64::new(seed, stream);
+            let within = config.constants.join_within;
+            let starts = match node == self.source {
+                true => Duration::ZERO,
+                false => within.mul_f64(random.unit()),
+            };
+            let member = Member::new(node, self.source, config, random);
+            let scheme = self.scheme(config, &member, &hops, &paths);
+            let host = Driver::new(RepairEndpoint::new(member, scheme), NoJobs);
+            let place = HostConfig::receiver_that_reports(Arc::clone(&sources), CAP);
+            run.attach(node, host, place.starting_at(Instant::ZERO + starts));
+        }
+        run.run_until(Instant::ZERO + SESSION_ENDS).ok()?;
+        let is_complete = |run: &Simulation<_, _>| self.is_complete(run);
+        let complete = run.run_while(Instant::ZERO + LAST, is_complete).ok()?;
+        Some(run.observer().counts(complete))
+    }
+
+    fn scheme(
+        &self,
+        config: &LiConfig,
+        member: &Member,
+        hops: &Arc<Hops>,
+        paths: &PathTree,
+    ) -> Box<dyn Scheme> {
+        match config.protocol {
+            Protocol::Srm => Box::new(Srm::new(config.group_segments)),
+            Protocol::TmtpUni => Box::new(Tmtp::new(member, Arc::clone(hops))),
+            Protocol::Oters => {
+                let links = paths.path(&self.topology, member.id).unwrap_or_default();
+                let edges = self.topology.edges();
+                let below = links.iter().filter_map(|link| edges.get(link.0 as usize));
+                let route = std::iter::once(self.source).chain(below.map(|edge| edge.to));
+                Box::new(Oters::new(member, route.collect()))
+            }
+        }
+    }
+
+    fn is_complete(&self, run: &Simulation<Driver<RepairEndpoint, NoJobs>, LiLog>) -> bool {
+        let has_all = |&node: &NodeId| run.host(node).is_some_and(|host| host.endpoint.has_all());
+        self.members.iter().all(has_all)
+    }
+}
+
+/// More than any host of an experiment sends.
+const CAP: RateCap = RateCap {
+    bytes_per_second: 1_000_000_000,
+    max_packet_bytes: 1_500,
+    peak_window: Duration::ZERO,
+};
+
+/// The random stream of the network: links have those from 1 on.
+const NETWORK_STREAM: u64 = 1 << 33;
+/// The random streams of hosts.
+const HOST_STREAMS: u64 = 1 << 32;
+
+/// Packet-hops and packets of a run, and its latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct LiCounts {
+    /// Packet-hops for each segment, by [`Class`].
+    pub(super) hops: [f64; Class::ALL.len()],
+    /// Packets for each segment.
+    pub(super) packets: [f64; Class::ALL.len()],
+    /// Packet-hops of session messages, in thousands.
+    pub(super) session_kilo: f64,
+    /// Mean time from when a segment is sent until the last member has it.
+    pub(super) ms: f64,
+    /// All members have all segments.
+    pub(super) is_complete: bool,
+}
+
+impl LiCounts {
+    pub(super) fn payload(&self) -> f64 {
+        self.of(Class::Payload)
+    }
+
+    pub(super) fn requests(&self) -> f64 {
+        self.of(Class::Request)
+    }
+
+    /// Packet-hops of reactive and proactive FEC packets.
+    pub(super) fn repairs(&self) -> f64 {
+        self.of(Class::Repair) + self.of(Class::Proactive)
+    }
+
+    fn of(&self, class: Class) -> f64 {
+        self.hops[class as usize]
+    }
+}
+
+/// Observes all links.
+#[derive(Debug)]
+struct LiLog {
+    hops: [u64; Class::ALL.len()],
+    packets: [u64; Class::ALL.len()],
+    session: u64,
+    sent: Vec<Instant>,
+    last: Vec<Instant>,
+}
+
+impl LiLog {
+    fn new(segments: u32) -> Self {
+        let none = vec![Instant::ZERO; segments as usize];
+        let (hops, packets) = Default::default();
+        Self { hops, packets, session: 0, sent: none.clone(), last: none }
+    }
+
+    fn counts(&self, is_complete: bool) -> LiCounts {
+        let segments = self.sent.len() as f64;
+        let each = |count: u64| count as f64 / segments;
+        let latency =
+            |(sent, last): (&Instant, &Instant)| last.saturating_since(*sent).as_secs_f64();
+        let sum: f64 = self.sent.iter().zip(&self.last).map(latency).sum();
+        LiCounts {
+            hops: self.hops.map(each),
+            packets: self.packets.map(each),
+            session_kilo: self.session as f64 / 1e3,
+            ms: 1e3 * sum / segments,
+            is_complete,
+        }
+    }
+}
+
+impl Observer<Delivered> for LiLog {
+    fn on_transmit(&mut self, now: Instant, _node: NodeId, packet: &Packet) {
+        if let Some(class) = Class::of(&packet.header) {
+            self.packets[class as usize] += 1;
+        }
+        let message = RepairPacket::parse(&packet.header).map(|packet| packet.message);
+        if let Some(Message::Data { segment }) = message
+            && let Some(sent) = self.sent.get_mut(segment as usize)
+        {
+            *sent = now;
+        }
+    }
+
+    fn on_forward(&mut self, now: Instant, _link: LinkId, packet: &Packet) {
+        if let Some(class) = Class::of(&packet.header) {
+            self.hops[class as usize] += 1;
+            let counts = class == Class::Session && now <= Instant::ZERO + SESSION_ENDS;
+            self.session += u64::from(counts);
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, _node: NodeId, event: &Delivered) {
+        if let Some(last) = self.last.get_mut(event.segment as usize) {
+            *last = now.max(*last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::setting::FecUse;
+    use super::*;
+
+    fn run(config: &LiConfig, seed: u64) -> LiCounts {
+        LiNetwork::new(config, seed).run(config, seed).expect("no violation")
+    }
+
+    fn short(protocol: Protocol, fec: FecUse, group_segments: u32) -> LiConfig {
+        let config = LiConfig::table_1(protocol, Multicast::Broadcast);
+        LiConfig { segments: 112, fec, group_segments, ..config }
+    }
+
+    #[test]
+    fn every_protocol_completes_and_repeats_exactly() {
+        for protocol in Protocol::ALL {
+            for (fec, k) in [(FecUse::Reactive, 1), (FecUse::Reactive, 7), (FecUse::Proactive, 7)] {
+                let config = short(protocol, fec, k);
+                for loss in [0.01, 0.05] {
+                    let config = LiConfig { loss, ..config };
+                    let counts = run(&config, 3);
+                    assert!(counts.is_complete, "{} k {k} {loss}", protocol.name(fec));
+                    assert_eq!(counts, run(&config, 3));
+                }
+                assert_ne!(run(&config, 3), run(&config, 4));
+            }
+        }
+    }
+
+    #[test]
+    fn without_losses_nothing_is_repaired() {
+        for protocol in Protocol::ALL {
+            for multicast in [Multicast::Broadcast, Multicast::Pruned] {
+                let config =
+                    LiConfig { loss: 0.0, multicast, ..short(protocol, FecUse::Proactive, 7) };
+                let counts = run(&config, 1);
+                assert_eq!((counts.requests(), counts.repairs()), (0.0, 0.0), "{protocol:?}");
+                match multicast {
+                    Multicast::Broadcast => assert_eq!(counts.payload(), 599.0),
+                    Multicast::Pruned => assert!((100.0..200.0).contains(&counts.payload())),
+                }
+                assert!((150.0..280.0).contains(&counts.ms), "{counts:?}");
+            }
+        }
+    }
+}
