@@ -197,8 +197,8 @@ impl TransitStub {
     }
 }
 
-/// Links any two of `nodes` with a probability of `permille`. Each node but the first is also
-/// linked with a node before it, so that all are connected.
+/// Links any two of `nodes` with a probability of `permille`, and draws all of them again until all
+/// nodes are connected, as GT-ITM does.
 fn connect_at_random(
     topology: &mut Topology,
     nodes: &[NodeId],
@@ -206,14 +206,26 @@ fn connect_at_random(
     link: &Arc<LinkConfig>,
     random: &mut SplitMix64,
 ) {
-    for (index, &node) in nodes.iter().enumerate().skip(1) {
-        let sure = random.below(index as u32) as usize;
-        for (before, &other) in nodes.iter().enumerate().take(index) {
-            if before == sure || random.below(1_000) < permille {
-                topology.connect(other, node, Arc::clone(link));
-            }
+    let pairs = || (1..nodes.len()).flat_map(|later| (0..later).map(move |before| (before, later)));
+    let drawn = loop {
+        let drawn: Vec<_> = pairs().filter(|_| random.below(1_000) < permille).collect();
+        if are_connected(nodes.len(), &drawn) {
+            break drawn;
         }
+    };
+    for (before, later) in drawn {
+        topology.connect(nodes[before], nodes[later], Arc::clone(link));
     }
+}
+
+/// Whether links between pairs of `0..count` connect all of them.
+fn are_connected(count: usize, pairs: &[(usize, usize)]) -> bool {
+    let mut part: Vec<usize> = (0..count).collect();
+    for &(a, b) in pairs {
+        let (from, to) = (part[a], part[b]);
+        part.iter_mut().filter(|part| **part == from).for_each(|part| *part = to);
+    }
+    part.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 #[cfg(test)]
@@ -245,6 +257,26 @@ mod tests {
             let all = network.transit.iter().chain(&network.stubs);
             assert!(all.clone().all(|&node| paths.path(&network.topology, node).is_some()));
         }
+    }
+
+    /// 72 stub domains of 28 pairs and three transit domains of 28, of which 42 and 60 % are linked,
+    /// a little more since they are connected, and 75 links between domains.
+    #[test]
+    fn the_papers_network_has_about_as_many_links_as_gt_itm_draws() {
+        let links = (0..20).map(|seed| {
+            let mut random = SplitMix64::new(seed, 0);
+            let shape = TransitStubShape::PAPER;
+            let network = TransitStub::new(shape, TransitStubLinks::paper(), &mut random);
+            network.topology.edges().len() / 2
+        });
+        let mean = links.sum::<usize>() / 20;
+        assert!((1_000..1_045).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn a_path_connects_and_a_node_on_its_own_does_not() {
+        assert!(are_connected(4, &[(0, 1), (2, 3), (1, 2)]) && are_connected(1, &[]));
+        assert!(!are_connected(4, &[(0, 1), (1, 2), (0, 2)]) && !are_connected(2, &[]));
     }
 
     #[test]
