@@ -32,7 +32,7 @@
 //! | `plan`, `run` | cases with their expected duration, slices; runs of a plan |
 //! | `cases`, `slices`, `csv`, `identity` | files of rows, and how those of slices are joined |
 //! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
-//! | `digital_fountain`, `mirrors`, `bmtp`, `fcast` | experiments of the papers |
+//! | `digital_fountain`, `mirrors`, `repair`, `bmtp`, `fcast` | experiments of the papers |
 //! | `fontana` | experiments beyond the papers |
 //! | `session`, `scene`, `bytes`, `taken`, `observed` | simulated sessions: endpoints, networks, content, layers, jobs |
 //! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
@@ -77,8 +77,6 @@ mod digital_fountain;
 mod fcast;
 mod fontana;
 mod mirrors;
-// Experiments do not use it yet.
-#[cfg(test)]
 mod repair;
 
 pub use cases::{CaseStore, StoreError};

@@ -3,7 +3,7 @@
 use crate::experiment::Experiment;
 use crate::hosts::{self, HostsError};
 use crate::loopback::{self, LoopbackError};
-use crate::{bmtp, digital_fountain, fcast, fontana, mirrors};
+use crate::{bmtp, digital_fountain, fcast, fontana, mirrors, repair};
 
 /// Every experiment.
 pub const EXPERIMENTS: &[&Experiment] = &[
@@ -35,6 +35,14 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &mirrors::worst::EXPERIMENT,
     &mirrors::offsets::OFFSETS,
     &mirrors::pull::EXPERIMENT,
+    &repair::table1::EXPERIMENT,
+    &repair::figures::FIGURE_4,
+    &repair::figures::FIGURE_5,
+    &repair::figures::FIGURE_6,
+    &repair::figures::FIGURE_7,
+    &repair::figures::RATIO,
+    &repair::appendix::EXPERIMENT,
+    &repair::sensitivity::EXPERIMENT,
     &bmtp::protocol::EXPERIMENT,
     &bmtp::startup::EXPERIMENT,
     &bmtp::errors::EXPERIMENT,

@@ -1,20 +1,25 @@
-//! Evaluating the utility of FEC with reliable multicast (Li, Cheriton, INFOCOM 2000): SRM, TMTP-uni
-//! and OTERS, each with repairs of single packets, with FEC packets on request, and with FEC packets
-//! that are sent before any request.
+//! Evaluating the utility of FEC with reliable multicast (Li, Cheriton, seed paper 002): SRM,
+//! TMTP-uni and OTERS, each with repairs of single packets, with FEC packets on request, and with
+//! FEC packets that are sent before any request.
 //!
 //! In this folder, a section without further source is a section of this paper. The endpoints are
-//! studied, and no part of the product. A protocol is a [`Scheme`](scheme::Scheme); what all of them
-//! have is in `member`, `reception` and `endpoint`.
+//! studied, and no part of the product. A protocol is a [`Scheme`](scheme::Scheme); what all of
+//! them have is in `member`, `reception` and `endpoint`.
 
+pub(crate) mod appendix;
 mod endpoint;
 mod estimates;
+pub(crate) mod figures;
 mod member;
 mod oters;
 mod packet;
 mod reception;
 mod run;
 mod scheme;
+pub(crate) mod sensitivity;
 mod server;
 mod setting;
 mod srm;
+mod sweep;
+pub(crate) mod table1;
 mod tmtp;

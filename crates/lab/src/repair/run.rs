@@ -35,8 +35,11 @@ impl LiNetwork {
     /// A network for these parameters. The source is a node of a stub domain, the members are any
     /// others.
     pub(super) fn new(config: &LiConfig, seed: u64) -> Self {
+        Self::with_links(config, TransitStubLinks::paper(), seed)
+    }
+
+    fn with_links(config: &LiConfig, links: TransitStubLinks, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed, NETWORK_STREAM);
-        let links = TransitStubLinks::paper();
         let links = links.with_loss(&LossModel::markov(config.loss, config.burst));
         let network = TransitStub::new(TransitStubShape::PAPER, links, &mut random);
         let stubs = network.stubs.len() as u32;
@@ -245,6 +248,7 @@ impl Observer<Delivered> for LiLog {
 mod tests {
     use super::super::setting::FecUse;
     use super::*;
+    use fontana_sim::LinkConfig;
 
     fn run(config: &LiConfig, seed: u64) -> LiCounts {
         LiNetwork::new(config, seed).run(config, seed).expect("no violation")
@@ -268,6 +272,58 @@ mod tests {
                 }
                 assert_ne!(run(&config, 3), run(&config, 4));
             }
+        }
+    }
+
+    /// What an independent model of SRM printed, written from the same text in another language:
+    /// for six networks of GT-ITM's kind whose links all take 1.2 times their delay, with k = 1.
+    struct ModelRow {
+        payload: f64,
+        request: f64,
+        repair: f64,
+        ms: f64,
+    }
+
+    const MODEL: [ModelRow; 6] = [
+        ModelRow { payload: 534.0, request: 817.0, repair: 3_090.0, ms: 508.0 },
+        ModelRow { payload: 565.0, request: 581.0, repair: 2_343.0, ms: 537.0 },
+        ModelRow { payload: 577.0, request: 593.0, repair: 3_589.0, ms: 486.0 },
+        ModelRow { payload: 559.0, request: 613.0, repair: 2_732.0, ms: 486.0 },
+        ModelRow { payload: 565.0, request: 601.0, repair: 2_971.0, ms: 497.0 },
+        ModelRow { payload: 558.0, request: 712.0, repair: 2_390.0, ms: 509.0 },
+    ];
+
+    /// Links without a transmitter whose delay is always its mean.
+    fn even_links() -> TransitStubLinks {
+        let even = |link: LinkConfig| LinkConfig::wire(link.delay + link.jitter);
+        let TransitStubLinks { stub, access, transit, core } = TransitStubLinks::paper();
+        let [stub, access, transit, core] = [stub, access, transit, core].map(even);
+        TransitStubLinks { stub, access, transit, core }
+    }
+
+    #[test]
+    fn srm_without_fec_is_that_of_an_independent_model() {
+        let config =
+            LiConfig { segments: 112, ..LiConfig::table_1(Protocol::Srm, Multicast::Broadcast) };
+        let runs = 1..=3_u64;
+        let counts: Vec<LiCounts> = runs
+            .map(|seed| LiNetwork::with_links(&config, even_links(), seed).run(&config, seed))
+            .map(|counts| counts.expect("no violation"))
+            .collect();
+        let ours = |number: fn(&LiCounts) -> f64| {
+            counts.iter().map(number).sum::<f64>() / counts.len() as f64
+        };
+        let model = |number: fn(&ModelRow) -> f64| {
+            MODEL.iter().map(number).sum::<f64>() / MODEL.len() as f64
+        };
+        // Networks differ: by up to 40 % in repairs.
+        for (name, ours, model, tolerance) in [
+            ("payload", ours(LiCounts::payload), model(|row| row.payload), 0.05),
+            ("request", ours(LiCounts::requests), model(|row| row.request), 0.3),
+            ("repair", ours(LiCounts::repairs), model(|row| row.repair), 0.4),
+            ("latency", ours(|counts| counts.ms), model(|row| row.ms), 0.2),
+        ] {
+            assert!((ours / model - 1.0).abs() <= tolerance, "{name}: {ours:.0}, model {model:.0}");
         }
     }
 
