@@ -256,21 +256,21 @@ mod tests {
 
     fn short(protocol: Protocol, fec: FecUse, group_segments: u32) -> LiConfig {
         let config = LiConfig::table_1(protocol, Multicast::Broadcast);
-        LiConfig { segments: 112, fec, group_segments, ..config }
+        LiConfig { segments: 56, fec, group_segments, ..config }
     }
 
     #[test]
     fn every_protocol_completes_and_repeats_exactly() {
         for protocol in Protocol::ALL {
-            for (fec, k) in [(FecUse::Reactive, 1), (FecUse::Reactive, 7), (FecUse::Proactive, 7)] {
-                let config = short(protocol, fec, k);
-                for loss in [0.01, 0.05] {
-                    let config = LiConfig { loss, ..config };
-                    let counts = run(&config, 3);
-                    assert!(counts.is_complete, "{} k {k} {loss}", protocol.name(fec));
+            let forms = [(FecUse::Reactive, 7), (FecUse::Proactive, 7), (FecUse::Reactive, 1)];
+            for (fec, k) in forms {
+                let config = LiConfig { loss: 0.03, ..short(protocol, fec, k) };
+                let counts = run(&config, 3);
+                assert!(counts.is_complete, "{} k {k}", protocol.name(fec));
+                if k == 1 {
                     assert_eq!(counts, run(&config, 3));
+                    assert_ne!(counts, run(&config, 4));
                 }
-                assert_ne!(run(&config, 3), run(&config, 4));
             }
         }
     }
@@ -324,6 +324,40 @@ mod tests {
             ("latency", ours(|counts| counts.ms), model(|row| row.ms), 0.2),
         ] {
             assert!((ours / model - 1.0).abs() <= tolerance, "{name}: {ours:.0}, model {model:.0}");
+        }
+    }
+
+    /// The source, two routers and a member in a line.
+    fn line(first_lost: u32) -> LiNetwork {
+        let mut topology = Topology::new();
+        let nodes = topology.add_nodes(4);
+        let wire = LinkConfig::wire(Duration::from_millis(10));
+        topology.connect(nodes[0], nodes[1], wire.clone());
+        let loss = LossModel::Periodic { period: 100_000, first: first_lost };
+        topology.add_link(nodes[1], nodes[2], wire.clone().with_loss(loss));
+        topology.add_link(nodes[2], nodes[1], wire.clone());
+        topology.connect(nodes[2], nodes[3], wire);
+        LiNetwork { topology, source: nodes[0], members: vec![nodes[3]] }
+    }
+
+    #[test]
+    fn a_segment_that_is_lost_on_the_second_of_three_links_costs_a_request_and_a_repair() {
+        for protocol in Protocol::ALL {
+            let config =
+                LiConfig { segments: 20, ..LiConfig::table_1(protocol, Multicast::Broadcast) };
+            let mut segments_lost = 0;
+            for first_lost in 0..12 {
+                let counts = line(first_lost).run(&config, 1).expect("no violation");
+                let hops = |number: f64| (number * f64::from(config.segments)).round();
+                // Another packet is lost, or the segment crosses two links of three.
+                let is_segment = hops(counts.payload()) < 60.0;
+                let expected = if is_segment { [59.0, 3.0, 3.0] } else { [60.0, 0.0, 0.0] };
+                let ours = [counts.payload(), counts.requests(), counts.repairs()].map(hops);
+                assert_eq!(ours, expected, "{protocol:?} {first_lost}");
+                assert!(counts.is_complete);
+                segments_lost += u32::from(is_segment);
+            }
+            assert!(segments_lost >= 5, "{protocol:?}");
         }
     }
 

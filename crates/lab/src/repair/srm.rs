@@ -37,7 +37,7 @@ struct Group {
 struct PlannedRepair {
     at: Instant,
     packets: u32,
-    /// Who has requested it.
+    /// The member that has requested it.
     requester: NodeId,
 }
 
@@ -197,5 +197,72 @@ impl Scheme for Srm {
     fn heartbeat(&mut self, member: &mut Member, now: Instant) {
         let segments = member.reception.segments_sent();
         member.multicast(now, Message::Heartbeat { segments, radius: 0 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::setting::{LiConfig, Protocol};
+    use super::*;
+    use fontana_proto::SplitMix64;
+    use fontana_sim::Multicast;
+
+    const SOURCE: NodeId = NodeId(0);
+    const OTHER: NodeId = NodeId(2);
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * 1_000_000)
+    }
+
+    /// A member that is 10 ms away from the others, and lacks so many of the first seven segments.
+    fn member(lacks: u32, seed: u64) -> Member {
+        let table_1 = LiConfig::table_1(Protocol::Srm, Multicast::Broadcast);
+        let config = LiConfig { group_segments: 7, ..table_1 };
+        let mut member = Member::new(NodeId(1), SOURCE, &config, SplitMix64::new(seed, 0));
+        for other in [SOURCE, OTHER] {
+            member.sample_distance(other, Duration::from_millis(10));
+        }
+        (lacks..7).for_each(|segment| drop(member.reception.segment(segment)));
+        member
+    }
+
+    fn request(need: u32) -> Request {
+        Request { from: OTHER, group: 0, need, below: None }
+    }
+
+    #[test]
+    fn a_request_for_less_does_not_delay_one_for_more() {
+        for seed in 0..100 {
+            let (mut member, mut srm) = (member(3, seed), Srm::new(7));
+            srm.lack(&mut member, at(0), 0);
+            let due = member.next_due().unwrap();
+            assert!((at(20)..=at(40)).contains(&due), "between C1 and C1 + C2 distances");
+            srm.request(&mut member, at(1), request(2));
+            assert_eq!(member.next_due(), Some(due));
+            srm.request(&mut member, at(1), request(3));
+            let later = member.next_due().unwrap();
+            assert!((at(41)..=at(81)).contains(&later), "twice as long, from now on");
+            srm.request(&mut member, at(2), request(7));
+            assert_eq!(member.next_due(), Some(later), "it answers the same loss");
+        }
+    }
+
+    #[test]
+    fn a_repair_is_for_what_others_have_not_sent() {
+        for seed in 0..100 {
+            let (mut member, mut srm) = (member(0, seed), Srm::new(7));
+            srm.request(&mut member, at(0), request(2));
+            let due = member.next_due().unwrap();
+            assert!((at(10)..=at(20)).contains(&due), "between D1 and D1 + D2 distances");
+            let heard = Repair { from: OTHER, group: 0, path: Path::Direct, was_complete: true };
+            srm.repair(&mut member, at(5), heard);
+            srm.due(&mut member, due, Timer::Repair(0));
+            assert_eq!(member.outbox.len(), 1);
+            srm.request(&mut member, due, request(2));
+            assert_eq!(srm.group(0).repair.map(|planned| planned.packets), None, "it holds");
+            // Three distances later, what was sent is no longer on its way.
+            srm.request(&mut member, due + Duration::from_millis(30), request(2));
+            assert_eq!(srm.group(0).repair.map(|planned| planned.packets), Some(2));
+        }
     }
 }
