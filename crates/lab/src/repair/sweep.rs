@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Networks of a run with all trials (section 4.2).
 pub(super) const GRAPHS: u32 = 10;
+/// Those of a quick run: the fewest that have a standard error.
+pub(super) const QUICK_GRAPHS: u32 = 2;
 /// Group sizes of figures 4 to 7, and those of a quick run.
 pub(super) const GROUPS: [u32; 6] = [1, 7, 14, 28, 56, 112];
 const QUICK_GROUPS: [u32; 5] = [1, 7, 14, 28, 56];
@@ -196,7 +198,7 @@ fn plan(scale: Scale) -> Vec<Planned> {
         Scale::Full => (&[Multicast::Broadcast, Multicast::Pruned], &GROUPS),
     };
     let mut all = Vec::new();
-    for graph in 0..scale.pick(1, GRAPHS) {
+    for graph in 0..scale.pick(QUICK_GRAPHS, GRAPHS) {
         for &multicast in multicasts {
             all.push(Planned { graph, multicast, protocol: None, k: 1 });
             for protocol in Protocol::ALL {

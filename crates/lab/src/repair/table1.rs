@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "FEC with reliable multicast, table 1",
     what: "OTERS, TMTP-uni and SRM without FEC: packet-hops for each of 448 segments, mean time until the last \
            of 60 members has a segment, and packet-hops of session messages in 10 s. Means of ten transit-stub \
-           networks of 600 nodes, whose links lose 1 % of the packets in bursts of 2 (quick: one network, 224 \
+           networks of 600 nodes, whose links lose 1 % of the packets in bursts of 2 (quick: two networks, 224 \
            segments). Multicast is broadcast along whole trees, without which the printed 525 packet-hops of a \
            segment are not possible; pruned trees are shown beside it.",
     sweep: &SWEEP,
