@@ -61,11 +61,11 @@ struct Upward {
     below: Option<NodeId>,
 }
 
-/// From one router to the next above it, candidates wait so long for better ones. Of ours.
+/// From one router to the next above it, candidates wait so long for better ones. Ours.
 const CLIMB: Duration = Duration::from_millis(20);
-/// A lost trace is repeated after so long. Of ours.
+/// A lost trace is repeated after so long. Ours.
 const TRACE_AGAIN: Duration = Duration::from_secs(1);
-/// Added to the wait for a repair, which the representative may have to request itself. Of ours.
+/// Added to the wait for a repair, which the representative may have to request itself. Ours.
 const RETRY_MARGIN: Duration = Duration::from_millis(20);
 /// Most doublings of the wait for a repair.
 const MOST_DOUBLINGS: u32 = 5;

@@ -101,22 +101,22 @@ pub(super) struct Constants {
     pub(super) backoff_limit: u32,
     /// Distances for which requests are ignored after a repair: Floyd et al., section III.
     pub(super) hold: f64,
-    /// Weight of a new sample of a distance. Of ours.
+    /// Weight of a new sample of a distance. Ours.
     pub(super) sample_weight: f64,
     /// Wait for offers, for each link that a search may cross. Searches of 8 and of 16 links end
     /// after 300 and 620 ms: forming the subgroups "takes 300 to 600ms" (section 4.2).
     pub(super) search_wait: Duration,
     /// A member that finds only parents beyond so many links becomes the representative of a new
-    /// subgroup. Of ours: a stub domain and its transit router.
+    /// subgroup. Ours: a stub domain and its transit router.
     pub(super) representative_beyond: u8,
-    /// Most children of a representative. Of ours.
+    /// Most children of a representative. Ours.
     pub(super) most_children: usize,
-    /// Round trips to the representative after which a request is repeated; doubles each time. Of
-    /// ours.
+    /// Round trips to the representative after which a request is repeated; doubles each time.
+    /// Ours.
     pub(super) retry: f64,
     /// From one heartbeat to the next, times a number drawn from 0.9 to 1.1 (section 4.2, ns-2).
     pub(super) heartbeat: Duration,
-    /// Members join within this time. Of ours: less than the 300 to 600 ms that the paper's
+    /// Members join within this time. Ours: less than the 300 to 600 ms that the paper's
     /// hierarchies take to form.
     pub(super) join_within: Duration,
 }

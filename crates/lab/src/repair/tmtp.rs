@@ -52,7 +52,7 @@ struct Parent {
 /// The widest search: beyond it, the source is the parent.
 const WIDEST_RING: u8 = 32;
 /// An offer waits up to so long for each link to the searching member, so that not all answer at
-/// the same time. Of ours.
+/// the same time. Ours.
 const OFFER_SPREAD: Duration = Duration::from_millis(5);
 /// Most doublings of the wait for a repair.
 const MOST_DOUBLINGS: u32 = 5;
