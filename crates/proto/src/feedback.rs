@@ -33,6 +33,6 @@ mod redundancy;
 mod suppression;
 
 pub use backoff::truncated_backoff;
-pub use counting::{WeightCount, answers, status_weight};
+pub use counting::{MOST_GROWTH, WeightCount, answers, status_weight};
 pub use redundancy::RedundancyEstimate;
 pub use suppression::RequestTimes;

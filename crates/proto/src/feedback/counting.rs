@@ -6,6 +6,13 @@
 
 use crate::random::SplitMix64;
 
+/// Factor by which the weight of a receiver grows from one interval to the next, at most, where
+/// [`WeightCount::adjust_to_growth`] is used.
+pub const MOST_GROWTH: u32 = 2;
+/// Factor between two intervals by which the sum of the weights grows. Of 20 answers, chance makes
+/// so many more in one of four intervals, and then half as many are asked for in the next.
+const GROWING: f64 = 1.2;
+
 /// The weight of a receiver that misses `missing` packets: their number, at least 1 and at most
 /// `most`.
 ///
@@ -40,6 +47,13 @@ struct Answers {
     statuses: u64,
     /// The sum of 1/N over the data packets: the status packets that each unit of weight causes.
     per_weight: f64,
+}
+
+impl Answers {
+    /// The sum of the weights, by these alone; 0 without an announcement.
+    fn sum(self) -> f64 {
+        if self.per_weight > 0.0 { self.statuses as f64 / self.per_weight } else { 0.0 }
+    }
 }
 
 impl WeightCount {
@@ -91,9 +105,25 @@ impl WeightCount {
         self.previous = std::mem::take(&mut self.current);
     }
 
-    /// Forgets what was announced and answered since the last [`adjust`](Self::adjust): receivers
-    /// had no time to answer.
-    pub fn discard(&mut self) {
+    /// As [`adjust`](Self::adjust), for receivers whose weights at most double from one interval to
+    /// the next.
+    ///
+    /// If the sum of the weights has grown since the interval before, it may double again: the
+    /// divisor is then for that. It falls at most by half, because the first answers of a crowd are
+    /// few, and say little of its size.
+    pub fn adjust_to_growth(&mut self) {
+        let (before, now) = (self.divisor, self.current.sum());
+        let grows = now > GROWING * self.previous.sum();
+        let next = if grows { f64::from(MOST_GROWTH) * now } else { now };
+        self.adjust();
+        self.divisor = self.divisor.max((next / self.aim) as u32).max(before / 2);
+    }
+
+    /// Begins an interval early: forgets what was announced and answered since the last
+    /// [`adjust`](Self::adjust), because receivers had no time to answer. Their weights may have
+    /// doubled, as in [`adjust_to_growth`](Self::adjust_to_growth), and so does the divisor.
+    pub fn cut_short(&mut self) {
+        self.divisor = self.divisor.saturating_mul(MOST_GROWTH);
         self.current = Answers::default();
     }
 
@@ -167,6 +197,44 @@ mod tests {
         };
         assert_eq!([halved(), halved(), halved()], [500, 250, 125]);
         assert_eq!((0..10).map(|_| halved()).last(), Some(1));
+    }
+
+    /// A thousand receivers begin to lose packets together, so that their weights double until they
+    /// are a hundred times as large. Chance makes 40 answers at once more than are wanted.
+    #[test]
+    fn weights_that_grow_together_cause_few_more_answers_than_are_wanted() {
+        for seed in 0..20_u64 {
+            let (wanted, mut count) = (100, WeightCount::new(10));
+            count.set_aim(f64::from(wanted));
+            let mut sent = Vec::new();
+            for interval in 0..12 {
+                let weight = 1 << 6_u32.min(interval);
+                sent.push(statuses(
+                    &[weight; 1_000],
+                    1,
+                    &mut count,
+                    seed << 8 | u64::from(interval),
+                ));
+                count.adjust_to_growth();
+            }
+            let most = sent.iter().max().copied();
+            assert!(most <= Some(2 * wanted + 60), "seed {seed}: {sent:?}");
+            let all: u32 = sent.iter().sum();
+            assert!(all <= 14 * wanted, "seed {seed}: {sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_divisor_that_adjusts_to_growth_falls_at_most_by_half() {
+        let mut count = WeightCount::new(1_000);
+        count.set_aim(20.0);
+        count.announce();
+        count.status();
+        // One answer says that the divisor should be 50.
+        count.adjust_to_growth();
+        assert_eq!(count.divisor(), 500);
+        count.cut_short();
+        assert_eq!(count.divisor(), 1_000);
     }
 
     #[test]

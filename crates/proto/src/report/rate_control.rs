@@ -5,9 +5,15 @@
 //! since the rate is the same.
 //!
 //! The rate doubles in each round until a receiver reports that more than 5 % are lost, because its
-//! path is full. What it gets is then the rate, at once. From then on the rate is tried 5 % higher
-//! in a fifth of the time: it stays there if receivers get most of what is more, and further trials
-//! follow that double the step. Otherwise the rate is what the receiver got that did not.
+//! path is full. What it gets is then the rate, at once, and once more after 200 packets, which say
+//! it more exactly. From then on the rate is tried 5 % higher in a fifth of the time: it stays
+//! there if receivers get most of what is more, and further trials follow that double the step.
+//! Otherwise the rate is what the receiver got that did not. A trial that fails where the last one
+//! has failed shows that the paths have not changed: the next one waits twice as long, up to four
+//! times.
+//!
+//! All receivers together send about as many reports as the budget allows. If the paths of a crowd
+//! are full at once, their weights at most double from round to round ([`WeightCount`]).
 //!
 //! A share of lost packets has the deviation of a random number. Of many receivers some report
 //! more losses than there are, and the least report of all would let the rate fall for ever where
@@ -25,6 +31,9 @@ use std::time::Duration;
 /// follow its network even if some receiver is far away.
 const INTERVAL: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(200)..=Duration::from_secs(10);
+/// Length of the first round without a report, in intervals: while a queue fills, the round-trip
+/// time grows, and no report says so yet.
+const LATE_INTERVALS: u32 = 4;
 /// Length of rounds before the first report, if the number of receivers is not known: each halves
 /// the number that is assumed.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
@@ -42,6 +51,8 @@ const OVERLOAD: f64 = 0.05;
 const CERTAIN: f64 = 4.5;
 /// The same for what a receiver loses more in a trial than before.
 const CERTAIN_IN_TRIAL: f64 = 3.0;
+/// The same, if more packets are to be counted.
+const LIKELY_IN_TRIAL: f64 = 1.5;
 /// Share of lost packets whose deviation a receiver without losses has.
 const LEAST_LOSS: f64 = 0.01;
 /// Fewest packets that say something.
@@ -53,8 +64,11 @@ const LARGEST_STEP: f64 = 2.0;
 const LEAST_STEP: f64 = 1.05;
 /// Least number of rounds of a trial, which has [`COUNTED_PACKETS`].
 const TRIAL_ROUNDS: u32 = 2;
-/// Time between trials, in their lengths.
-const STEADY_TRIALS: u32 = 4;
+/// Time between trials, in their lengths: at first, and if they fail at the same rate again and
+/// again.
+const STEADY_TRIALS: std::ops::RangeInclusive<u32> = 4..=16;
+/// Lengths of a trial in which a receiver loses what makes it fail, but not with certainty.
+const LONGEST_TRIAL: u32 = 2;
 /// Rounds after the start.
 const FIRST_STEADY_ROUNDS: u32 = 2;
 /// Time without a report after which the rate is halved, and again each time.
@@ -119,9 +133,22 @@ enum Phase {
     /// The rate doubles.
     Start,
     /// The rate stays for so many rounds.
-    Steady { rounds: u32 },
-    /// The rate is higher than `base` by `step`, for so many further rounds.
-    Trial { base: f64, step: f64, rounds: u32 },
+    Steady { rounds: u32, is_exact: bool },
+    /// The rate is higher than before.
+    Trial(Trial),
+}
+
+/// A trial of a higher rate.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    /// The rate before.
+    base: f64,
+    /// Factor of the rate.
+    step: f64,
+    /// Rounds that are left of this length of it.
+    rounds: u32,
+    /// Lengths that have begun.
+    lengths: u32,
 }
 
 /// What the reports of a rate say that has not changed.
@@ -130,6 +157,8 @@ struct Heard {
     reports: u32,
     /// Largest rate at which packets were sent, by the reports.
     sent: f64,
+    /// A receiver probably loses what makes the trial fail.
+    is_doubtful: bool,
 }
 
 /// Decides how fast to send.
@@ -144,7 +173,17 @@ pub struct RateControl {
     /// When the round's first roll call was issued; `None`: it is due.
     began_at: Option<Instant>,
     interval: Duration,
+    /// The round's window.
+    window: Duration,
+    /// When the first report of the round arrived.
+    answered_at: Option<Instant>,
+    /// Reports have arrived in the round before.
+    was_answered: bool,
     heard: Heard,
+    /// The rate at which the last trial has failed; 0 if it has not.
+    failed_at: f64,
+    /// Lengths of a trial before the next one.
+    wait: u32,
     receivers: BTreeMap<ReceiverId, Known>,
     weights: WeightCount,
     is_searching: bool,
@@ -160,7 +199,8 @@ impl RateControl {
     pub fn new(config: RateConfig, now: Instant) -> Self {
         let most = config.most.max(1) as f64;
         let rate = (config.start.max(config.least) as f64).clamp(1.0, most);
-        let per_round = aim(config.budget_per_second, *INTERVAL.start());
+        let interval = *INTERVAL.start();
+        let per_round = aim(config.budget_per_second, interval, interval);
         let crowd = config.known.unwrap_or(UNKNOWN_CROWD);
         let mut weights = WeightCount::new((f64::from(crowd) / per_round) as u32);
         weights.set_aim(per_round);
@@ -171,7 +211,12 @@ impl RateControl {
             since: 1,
             began_at: None,
             interval: *INTERVAL.start(),
+            window: *INTERVAL.start(),
+            answered_at: None,
+            was_answered: false,
             heard: Heard::default(),
+            failed_at: 0.0,
+            wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
             weights,
             is_searching: config.known.is_none(),
@@ -207,20 +252,21 @@ impl RateControl {
         if self.began_at.is_none() {
             self.began_at = Some(now);
             self.interval = self.interval(round_trip);
-            self.weights.set_aim(aim(self.config.budget_per_second, self.interval));
+            // The last reports arrive before the round is over.
+            self.window = self.interval.saturating_sub(round_trip).max(self.interval / 2);
+            let budget = self.config.budget_per_second;
+            self.weights.set_aim(aim(budget, self.interval, self.window));
             self.weights.announce();
         }
-        // The last reports arrive before the round is over.
-        let window = self.interval.saturating_sub(round_trip).max(self.interval / 2);
         let counted = if self.is_searching {
             MOST_ROUNDS
         } else {
-            self.rounds_of(COUNTED_PACKETS, COUNTED_ROUNDS)
+            self.rounds_of(self.counted_packets(), COUNTED_ROUNDS)
         };
         RateCall {
             round: self.round,
             since: self.since.max(self.round.saturating_sub(counted - 1)),
-            window_ms: u32::try_from(window.as_millis()).unwrap_or(u32::MAX).max(1),
+            window_ms: u32::try_from(self.window.as_millis()).unwrap_or(u32::MAX).max(1),
             divisor: self.weights.divisor(),
         }
     }
@@ -232,13 +278,21 @@ impl RateControl {
         ((seconds / self.interval.as_secs_f64()).ceil() as u32).clamp(least, MOST_ROUNDS)
     }
 
+    /// Packets over which receivers count, at most.
+    fn counted_packets(&self) -> f64 {
+        match self.phase {
+            Phase::Trial(trial) => COUNTED_PACKETS * f64::from(trial.lengths),
+            Phase::Start | Phase::Steady { .. } => COUNTED_PACKETS,
+        }
+    }
+
     fn trial_rounds(&self) -> u32 {
         self.rounds_of(COUNTED_PACKETS, TRIAL_ROUNDS)
     }
 
     /// The rate stays for a while.
     fn steady(&self) -> Phase {
-        Phase::Steady { rounds: STEADY_TRIALS * self.trial_rounds() }
+        Phase::Steady { rounds: self.wait * self.trial_rounds(), is_exact: false }
     }
 
     /// Handles a report, which is authentic. Returns the receiver if it is slow, once.
@@ -275,12 +329,23 @@ impl RateControl {
             return Err(IgnoredRate::OtherRound);
         }
         known.round = report.round;
-        if report.round == self.round {
-            self.weights.status();
-        }
-        self.is_searching = false;
+        self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, SILENCE);
         Ok(self.judge(report))
+    }
+
+    /// Counts a report for the divisor. The count is over two rounds, so that the last reports of a
+    /// round may arrive in the next one.
+    fn count_answer(&mut self, now: Instant, round: u32) {
+        if round == self.round {
+            self.answered_at.get_or_insert(now);
+        }
+        if round.saturating_add(1) >= self.round {
+            self.weights.status();
+        } else {
+            // Reports take longer than a round. The next one waits for them.
+            (self.is_searching, self.was_answered) = (false, true);
+        }
     }
 
     /// Counts a report against the budget.
@@ -329,38 +394,67 @@ impl RateControl {
                 known.carries = None;
                 let others = self.receivers.values().filter_map(|known| known.carries);
                 let restored = others.fold(restored, f64::min).max(self.rate);
+                self.forget_trials();
                 self.change(restored.clamp(least, most), self.steady());
                 return None;
             }
             self.heard.reports = self.heard.reports.saturating_add(1);
             self.heard.sent = self.heard.sent.max(gets / (1.0 - share).max(0.01));
-            if let Phase::Trial { base, step, .. } = self.phase {
-                let added = 1.0 - 1.0 / step;
+            if let Phase::Trial(trial) = self.phase {
+                let excess = share - known.lost;
                 let before = known.lost.max(LEAST_LOSS);
-                let deviation = deviation(CERTAIN_IN_TRIAL, before, packets);
-                if share > known.lost + added / 2.0 + deviation {
-                    let rate = base.min(carries).max(least);
-                    self.change(rate, self.steady());
+                let fails =
+                    |certainty| excess > trial.failing() + deviation(certainty, before, packets);
+                self.heard.is_doubtful |= fails(LIKELY_IN_TRIAL);
+                if fails(CERTAIN_IN_TRIAL) {
+                    known.carries = Some(carries);
+                    self.fail(trial.base.min(carries).max(least));
                     return None;
                 }
             } else {
                 known.lost = share;
             }
+            if let Phase::Steady { rounds, is_exact: false } = self.phase
+                && packets >= COUNTED_PACKETS / 2.0
+                && known.carries.is_some_and(|carried| carried >= carries)
+                && carries < self.rate
+            {
+                let phase = Phase::Steady { rounds, is_exact: true };
+                self.change(carries.max(least), phase);
+                return None;
+            }
         }
         if is_full && carries < (1.0 - OVERLOAD) * self.rate {
+            self.forget_trials();
             let phase = match self.phase {
-                Phase::Start => Phase::Steady { rounds: FIRST_STEADY_ROUNDS },
-                Phase::Steady { .. } | Phase::Trial { .. } => self.steady(),
+                Phase::Start => Phase::Steady { rounds: FIRST_STEADY_ROUNDS, is_exact: false },
+                Phase::Steady { .. } | Phase::Trial(_) => self.steady(),
             };
             self.change(carries.max(least), phase);
         }
         None
     }
 
+    /// A trial has failed: sets the rate of before, or a lower one.
+    fn fail(&mut self, rate: f64) {
+        let is_again = (self.rate / self.failed_at - 1.0).abs() < LEAST_STEP - 1.0;
+        self.wait = match is_again {
+            true => (2 * self.wait).min(*STEADY_TRIALS.end()),
+            false => *STEADY_TRIALS.start(),
+        };
+        self.failed_at = self.rate;
+        self.change(rate, self.steady());
+    }
+
+    /// The paths have changed: what trials have shown no longer counts.
+    fn forget_trials(&mut self) {
+        (self.failed_at, self.wait) = (0.0, *STEADY_TRIALS.start());
+    }
+
     /// Sets another rate, with which a round begins.
     fn change(&mut self, rate: f64, phase: Phase) {
         (self.rate, self.phase) = (rate, phase);
-        self.weights.discard();
+        self.weights.cut_short();
         self.begin_round();
         self.since = self.round;
         self.heard = Heard::default();
@@ -368,7 +462,8 @@ impl RateControl {
 
     fn begin_round(&mut self) {
         self.round = self.round.saturating_add(1);
-        self.began_at = None;
+        self.was_answered = self.answered_at.is_some();
+        (self.began_at, self.answered_at) = (None, None);
     }
 
     /// Ends the round that is over, and begins the next one, perhaps with a higher rate.
@@ -382,29 +477,36 @@ impl RateControl {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
         }
-        self.weights.adjust();
+        let halved = self.weights.divisor().div_ceil(2);
+        self.weights.adjust_to_growth();
+        // The search ends when enough receivers have reported.
+        self.is_searching &= (2..=halved).contains(&self.weights.divisor());
         let most = self.config.most as f64;
         let is_used = self.heard.reports > 0 && self.heard.sent >= IN_USE * self.rate;
         match self.phase {
-            Phase::Start if is_used && self.rate < most => {
+            Phase::Start if is_used && self.rate < most && !self.is_searching => {
                 self.raise((2.0 * self.rate).min(most), Phase::Start);
             }
             Phase::Start => self.begin_round(),
-            Phase::Steady { rounds } if rounds > 0 => {
-                self.phase = Phase::Steady { rounds: rounds - 1 };
+            Phase::Steady { rounds: rounds @ 1.., is_exact } => {
+                self.phase = Phase::Steady { rounds: rounds - 1, is_exact };
                 self.begin_round();
             }
             Phase::Steady { .. } if is_used && self.rate < most => self.attempt(LEAST_STEP),
             Phase::Steady { .. } => self.begin_round(),
-            Phase::Trial { base, step, rounds } if rounds > 0 => {
-                self.phase = Phase::Trial { base, step, rounds: rounds - 1 };
+            Phase::Trial(trial @ Trial { rounds: 1.., .. }) => {
+                self.phase = Phase::Trial(Trial { rounds: trial.rounds - 1, ..trial });
                 self.begin_round();
             }
-            Phase::Trial { step, .. } if is_used => {
-                self.attempt((2.0 * step - 1.0).min(LARGEST_STEP));
+            Phase::Trial(trial) if !is_used => self.raise(trial.base, self.steady()),
+            Phase::Trial(trial) if self.heard.is_doubtful && trial.lengths < LONGEST_TRIAL => {
+                let (rounds, lengths) = (self.trial_rounds() - 1, trial.lengths + 1);
+                self.phase = Phase::Trial(Trial { rounds, lengths, ..trial });
+                self.begin_round();
             }
-            Phase::Trial { base, .. } => {
-                self.raise(base, self.steady());
+            Phase::Trial(trial) => {
+                self.forget_trials();
+                self.attempt((2.0 * trial.step - 1.0).min(LARGEST_STEP));
             }
         }
     }
@@ -419,7 +521,7 @@ impl RateControl {
             return;
         }
         let (step, rounds) = (rate / base, self.trial_rounds() - 1);
-        self.raise(rate, Phase::Trial { base, step, rounds });
+        self.raise(rate, Phase::Trial(Trial { base, step, rounds, lengths: 1 }));
     }
 
     /// Sets the rate at the end of a round, whose reports were counted.
@@ -433,7 +535,22 @@ impl RateControl {
     /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None` if a roll call has to
     /// be issued first.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.began_at.map(|at| at + self.interval)
+        let began_at = self.began_at?;
+        let regular = began_at + self.interval;
+        Some(match self.answered_at {
+            // Reports arrive in a time of half of the window.
+            Some(at) => regular.max(at + self.window / 2),
+            None if self.was_answered => began_at + LATE_INTERVALS * self.interval,
+            None => regular,
+        })
+    }
+}
+
+impl Trial {
+    /// Share of lost packets, beyond those before the trial, above which it fails: half of what is
+    /// more.
+    fn failing(&self) -> f64 {
+        (1.0 - 1.0 / self.step) / 2.0
     }
 }
 
@@ -443,7 +560,9 @@ fn deviation(certainty: f64, mean: f64, packets: f64) -> f64 {
     certainty * (mean * (1.0 - mean) / packets).sqrt() + 2.0 / packets
 }
 
-/// Reports of a round of this length that keep to the budget.
-fn aim(budget_per_second: u32, interval: Duration) -> f64 {
-    (f64::from(budget_per_second) * interval.as_secs_f64()).max(1.0)
+/// Reports of a round of this length that keep to the budget in each second. They arrive in the
+/// second half of the window.
+fn aim(budget_per_second: u32, interval: Duration, window: Duration) -> f64 {
+    let seconds = interval.min((window / 2).max(Duration::from_secs(1))).as_secs_f64();
+    (f64::from(budget_per_second) * seconds).max(1.0)
 }

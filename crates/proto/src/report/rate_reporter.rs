@@ -1,7 +1,7 @@
 //! The receiver's side of rate control: when to report how much arrives, and what.
 
 use super::limit::SecondLimit;
-use crate::feedback::{answers, status_weight};
+use crate::feedback::{MOST_GROWTH, answers, status_weight};
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{InstanceId, RateReport, RollCall};
@@ -43,7 +43,9 @@ pub struct RateSample {
 /// Reports how much arrives, in the rounds in which it draws that it does.
 ///
 /// The more packets a receiver has lost in the last rounds, the more probably it reports: the
-/// sender hears of few receivers, and of those that the rate is too fast for.
+/// sender hears of few receivers, and of those that the rate is too fast for. If all paths of a
+/// crowd are full at once, all weights would grow at once, and the sender's divisor is for the
+/// round before. So a weight at most doubles from round to round, which the sender expects.
 #[derive(Debug)]
 pub(super) struct RateReporter {
     random: SplitMix64,
@@ -53,6 +55,8 @@ pub(super) struct RateReporter {
     rounds: VecDeque<Beginning>,
     /// The report of the present round.
     due: Option<Due>,
+    /// Weight in the last round; 1 before the first one.
+    weight: u32,
     /// Reports share a limit with the other answers, and take at most half of it.
     limit: SecondLimit,
 }
@@ -81,6 +85,7 @@ impl RateReporter {
             sender: None,
             rounds: VecDeque::new(),
             due: None,
+            weight: 1,
             limit: SecondLimit::new(max_per_second / 2),
         }
     }
@@ -99,7 +104,7 @@ impl RateReporter {
         };
         if self.sender.replace(call.instance) != Some(call.instance) {
             self.rounds.clear();
-            self.due = None;
+            (self.due, self.weight) = (None, 1);
         }
         if self.rounds.back().is_some_and(|last| last.round >= rate.round) {
             return;
@@ -114,7 +119,9 @@ impl RateReporter {
         let lately = rate.round.saturating_sub(WEIGHED);
         let before = self.rounds.iter().find(|it| it.round >= lately).unwrap_or(&beginning);
         let lost = self.counts.lost.saturating_sub(before.counts.lost);
-        let weight = status_weight(lost, RateReport::MAX_WEIGHT.into());
+        let most = self.weight.saturating_mul(MOST_GROWTH).min(RateReport::MAX_WEIGHT.into());
+        let weight = status_weight(lost, most);
+        self.weight = weight;
         let part = EARLIEST + (1.0 - EARLIEST) * self.random.unit();
         let at = now + Duration::from_millis(rate.window_ms.into()).mul_f64(part);
         let is_drawn = answers(weight, rate.divisor, &mut self.random);
