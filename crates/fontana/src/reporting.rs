@@ -26,6 +26,9 @@ pub struct ReportCollection {
     pub until_complete: bool,
     /// End after this time in any case. `None`: never.
     pub deadline: Option<Duration>,
+    /// Largest age of what is sent again: end so long after the source symbols were sent, whatever
+    /// receivers lack then. Needs [`SendMode::RepairOnDemand`](crate::SendMode). `None`: any.
+    pub max_age: Option<Duration>,
     /// How the rate follows the receivers: the sender's rate is then the highest. Needs
     /// [`SendMode::RepairOnDemand`](crate::SendMode), and authentic reports. `None`: the rate is
     /// constant.
@@ -43,6 +46,7 @@ impl Default for ReportCollection {
             budget_per_second: Self::MAX_BUDGET,
             until_complete: false,
             deadline: None,
+            max_age: None,
             rate: None,
             trust_unauthenticated: false,
         }
@@ -73,6 +77,9 @@ pub struct RateFollowing {
     ///
     /// [`SendEvent::Slow`]: crate::SendEvent
     pub least: Option<Rate>,
+    /// Follow the expected receivers also below `least`, down to [`LEAST`](Self::LEAST), until they
+    /// have finished. Needs [`Expected::Named`].
+    pub must_finish: bool,
 }
 
 impl RateFollowing {
@@ -85,7 +92,7 @@ impl RateFollowing {
 
 impl Default for RateFollowing {
     fn default() -> Self {
-        Self { start: Self::START, least: None }
+        Self { start: Self::START, least: None, must_finish: false }
     }
 }
 

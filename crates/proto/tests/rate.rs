@@ -128,6 +128,7 @@ impl Session {
             start: bytes(conditions.start),
             most: bytes(conditions.most),
             least: bytes(conditions.least),
+            least_to_finish: bytes(1),
             packet_bytes: PACKET_BYTES,
             budget_per_second: BUDGET,
             known,
@@ -367,6 +368,50 @@ fn a_receiver_that_lies_lowers_the_rate_to_the_least_one_at_most() {
     let (liar, mean) = (session.crowd.last().unwrap().id, session.mean(50, 100));
     assert!((30.0..=44.0).contains(&mean), "{mean}");
     assert_eq!(session.slow, [liar]);
+}
+
+/// A receiver that must finish, and that the least rate is too fast for. The rate follows it below
+/// the least one until it has finished.
+#[test]
+fn the_rate_follows_a_receiver_that_must_finish_until_it_has() {
+    for must_finish in [false, true] {
+        let figure = Conditions::like_figure_3(42, 10, 0.0);
+        let mut session = Session::new(Conditions { least: 60, known: true, ..figure });
+        let slow = session.crowd[0].id;
+        if must_finish {
+            session.control.must_finish(slow);
+        }
+        session.run_until(100);
+        let (mean, lost) = (session.mean(50, 100), lost_share(&session, 50, 100));
+        if must_finish {
+            assert!((38.0..=42.0).contains(&mean), "{mean}");
+            assert!(lost <= 0.03, "{lost}");
+            assert_eq!(session.slow, []);
+        } else {
+            assert!((60.0..=103.0).contains(&mean), "{mean}");
+            assert!(lost >= 0.3, "{lost}");
+            assert_eq!(session.slow, [slow]);
+        }
+        session.crowd[0].reporter.set_final();
+        session.control.has_finished(&slow);
+        session.run_until(130);
+        let mean = session.mean(115, 130);
+        assert!((90.0..=105.0).contains(&mean), "{must_finish}: {mean}");
+    }
+}
+
+/// When all others have finished, a receiver below the least rate is sent to at that rate.
+#[test]
+fn the_rate_falls_to_the_least_one_when_only_slow_receivers_are_left() {
+    let figure = Conditions::like_figure_3(42, 10, 0.0);
+    let mut session = Session::new(Conditions { least: 60, known: true, ..figure });
+    session.run_until(50);
+    let before = session.mean(30, 50);
+    assert!((90.0..=110.0).contains(&before), "{before}");
+    session.crowd[1..].iter_mut().for_each(|receiver| receiver.reporter.set_final());
+    session.run_until(80);
+    let after = session.mean(70, 80);
+    assert!((59.0..=61.0).contains(&after), "{after}");
 }
 
 /// The same share of packets is lost, by a full queue or by a line. The first depends on the rate.

@@ -9,8 +9,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, DueAnswer, Expected, RepairConfig, RepairRounds,
-    ReportCollector, Reporter,
+    AnswerContent, CollectorConfig, DueAnswer, Expected, IgnoredRequest, RepairConfig,
+    RepairRounds, ReportCollector, Reporter,
 };
 use fontana_proto::{
     BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
@@ -195,6 +195,7 @@ impl<'c> Session<'c> {
             symbols_per_second: symbols_per_second.into(),
             pending_capacity: 64,
             max_receivers: 1 << 16,
+            max_age: None,
         };
         let receiver = |number: u32| {
             let mut id = [9; 16];
@@ -405,6 +406,7 @@ fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64
         symbols_per_second: 1_000.0,
         pending_capacity: 48,
         max_receivers: 1 << 16,
+        max_age: None,
     };
     let mut rounds = RepairRounds::new(config, Instant::ZERO);
     let (mut now, mut given) = (Instant::ZERO, 0);
@@ -457,6 +459,7 @@ fn symbols_that_are_named_are_given_out_once_in_a_round() {
         symbols_per_second: 1_000.0,
         pending_capacity: 48,
         max_receivers: 8,
+        max_age: None,
     };
     let mut rounds = RepairRounds::new(config, Instant::ZERO);
     rounds.handle_sent(Instant::ZERO);
@@ -481,6 +484,44 @@ fn symbols_that_are_named_are_given_out_once_in_a_round() {
     let esis: Vec<_> = named.iter().map(|(block, esi)| (block.sbn.0, esi.0)).collect();
     assert_eq!(esis, [(0, 290), (0, 291), (0, 299), (1, 7)]);
     assert_eq!((rounds.poll_named(), rounds.poll_symbols()), (None, None));
+}
+
+/// The age counts from the end of the source symbols, whenever that is.
+#[test]
+fn what_is_older_than_the_maximum_age_is_not_repaired() {
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    let block = BlockId { toi: Toi(1), sbn: Sbn(0) };
+    let config = RepairConfig {
+        blocks: BTreeMap::from([(block, 100)]),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 48,
+        max_receivers: 8,
+        max_age: Some(Duration::from_secs(10)),
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    assert!(!rounds.is_too_old(at(100)), "the source symbols are still being sent");
+    rounds.handle_sent(at(100));
+    let request = |call: &fontana_wire::RepairCall| RepairRequest {
+        receiver: ReceiverId([1; 16]),
+        round: call.round,
+        echo: RollCallEcho::default(),
+        loss_ppm: 0,
+        mute_us: 0,
+        may_lack_more: false,
+        blocks: vec![BlockNeed { toi: 1, sbn: 0, symbols: 5 }],
+        maps: Vec::new(),
+    };
+    let call = rounds.call(at(100), 1, Duration::ZERO).unwrap();
+    rounds.handle_request(at(101), &request(&call), 0, true).unwrap();
+    assert_eq!(rounds.poll_symbols(), Some(vec![(block, 5)]));
+    rounds.handle_sent(at(102));
+    rounds.handle_timeout(at(102));
+    let call = rounds.call(at(102), 1, Duration::ZERO).unwrap();
+    assert!(!rounds.is_too_old(at(110) - Duration::from_nanos(1)));
+    assert!(rounds.is_too_old(at(110)));
+    let late = rounds.handle_request(at(110), &request(&call), 1, true);
+    assert_eq!(late, Err(IgnoredRequest::TooOld));
+    assert_eq!(rounds.poll_symbols(), None);
 }
 
 /// The sender on ids: symbols that are named follow the source symbols, in the order in which they

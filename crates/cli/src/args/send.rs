@@ -403,6 +403,18 @@ pub(crate) struct ReportArguments {
     /// The rate does not follow these receivers. They get what they request.
     #[arg(long, value_name = "RATE", value_parser = parse_rate, requires = "feedback")]
     pub(crate) min_rate: Option<u64>,
+    /// With --min-rate: follow the receivers that --expect FILE names also below it
+    ///
+    /// The rate is then that of the slowest of these, until they have finished; it does not fall
+    /// below 16 kbit/s. Other receivers that get less than --min-rate are left behind.
+    #[arg(long, requires_all = ["min_rate", "expect"])]
+    pub(crate) must_finish: bool,
+    /// Send nothing again later than this after the source symbols, and end: 90, 90s, 10m, 2h
+    ///
+    /// With --repair-on-demand or --feedback. What receivers lack then, they do not get. Without
+    /// it, the age of the content has no limit.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "asks")]
+    pub(crate) max_age: Option<Duration>,
     /// Expect this many receivers, or those that FILE names; otherwise end with exit code 9
     ///
     /// FILE has a line for each receiver: its label (recv --name), and perhaps ed25519:KEY, the key

@@ -49,11 +49,23 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
     };
     collection.until_complete = arguments.reports.until_complete;
     collection.deadline = arguments.reports.deadline;
+    collection.max_age = arguments.reports.max_age;
+    if collection.max_age.is_some() && !arguments.reports.repairs_on_demand() {
+        let message = "--max-age with a session that does not repair what receivers request";
+        let hint = "let it: --repair-on-demand, or --feedback bmtp";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
+    if arguments.reports.must_finish && !matches!(collection.expected, Expected::Named(_)) {
+        let message = "--must-finish with a number of receivers: none of them has a name";
+        let hint = "name them: --expect FILE";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
     collection.trust_unauthenticated = arguments.reports.trust_unauthenticated_reports;
     collection.rate = arguments.reports.feedback.map(|FeedbackScheme::Bmtp| {
         let mut following = RateFollowing::default();
         following.start = Rate::bits_per_second(arguments.reports.start_rate);
         following.least = arguments.reports.min_rate.map(Rate::bits_per_second);
+        following.must_finish = arguments.reports.must_finish;
         following
     });
     let is_signed = matches!(&collection.expected, Expected::Named(list)
@@ -132,13 +144,25 @@ pub(super) struct ReportWatch<'a> {
     outcome: Outcome,
     /// The status file could not be written, and the user knows.
     has_warned: bool,
+    /// The receivers that get less than the least rate, at most [`MAX_LISTED`], and all of them.
+    slow: Vec<String>,
+    slow_count: u64,
 }
 
 impl<'a> ReportWatch<'a> {
     pub(super) fn new(arguments: &'a SendArguments) -> Self {
         let outcome = Outcome::Complete;
         let names = BTreeMap::new();
-        Self { arguments, names, program: None, has_run: false, outcome, has_warned: false }
+        Self {
+            arguments,
+            names,
+            program: None,
+            has_run: false,
+            outcome,
+            has_warned: false,
+            slow: Vec::new(),
+            slow_count: 0,
+        }
     }
 
     /// Shows a receiver's new state.
@@ -166,7 +190,7 @@ impl<'a> ReportWatch<'a> {
     }
 
     /// Shows a receiver that gets less than the least rate.
-    pub(super) fn show_slow(&self, receiver: &ReceiverId, rate: Rate, console: &Console) {
+    pub(super) fn show_slow(&mut self, receiver: &ReceiverId, rate: Rate, console: &Console) {
         let label = self.names.get(receiver).cloned().unwrap_or_default();
         let name = match label.is_empty() {
             true => format!("receiver {receiver}"),
@@ -181,6 +205,10 @@ impl<'a> ReportWatch<'a> {
         console.say(format_args!(
             "{name} gets {gets}, less than the least rate: the rate does not follow it"
         ));
+        self.slow_count += 1;
+        if self.slow.len() < MAX_LISTED {
+            self.slow.push(format!("{name}: {gets}"));
+        }
     }
 
     /// Shows all receivers together, once a second.
@@ -197,6 +225,20 @@ impl<'a> ReportWatch<'a> {
         }
         if crowd.summary.is_as_expected() && !std::mem::replace(&mut self.has_run, true) {
             self.start_program(console);
+        }
+    }
+
+    /// Names the receivers that the least rate was too fast for.
+    fn list_slow(&self, console: &Console) {
+        if self.slow_count == 0 {
+            return;
+        }
+        let slow = Count(self.slow_count, "receiver");
+        console.say(format_args!("the rate did not follow {slow} below --min-rate:"));
+        self.slow.iter().for_each(|slow| console.say(format_args!("  {slow}")));
+        if let Some(more) = self.slow_count.checked_sub(MAX_LISTED as u64).filter(|&more| more > 0)
+        {
+            console.say(format_args!("  and {more} more; all of them: --json"));
         }
     }
 
@@ -241,6 +283,7 @@ impl<'a> ReportWatch<'a> {
         if let Some(more) = summary.missing.len().checked_sub(MAX_LISTED).filter(|&more| more > 0) {
             console.say(format_args!("  and {more} more; all of them: --json"));
         }
+        self.list_slow(console);
         if !crowd.is_authenticated && summary.known > 0 {
             console.say("nothing authenticates these reports: any host could have sent them");
         }

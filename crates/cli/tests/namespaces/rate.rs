@@ -84,6 +84,73 @@ fn number(of: &serde_json::Value, field: &str) -> f64 {
     of[field].as_f64().unwrap()
 }
 
+/// A receiver behind a link of 20 Mbit/s and one behind 2 Mbit/s, below `--min-rate 3M`. It gets at
+/// least half of what is sent: one that gets less may use up what one receiver may cause.
+///
+/// `must_finish`: the rate follows it all the same.
+fn beside_a_link_below_the_least_rate(must_finish: bool) {
+    let Some(scene) = Scene::new(3) else { return };
+    let file = scene.noise("image.raw", 2 << 20);
+    let sign = keygen(&scene, "keygen", "publisher.key");
+    let group = keygen(&scene, "keygen --group", "group.key");
+    let list = scene.path("expected");
+    std::fs::write(&list, "host-1\nhost-2\n").unwrap();
+    let options = format!(
+        "--rate 4M --sign {} --group-key {} --feedback bmtp --start-rate 3M --min-rate 3M \
+         --expect {} {}",
+        sign.display(),
+        group.display(),
+        list.display(),
+        if must_finish { "--must-finish" } else { "" },
+    );
+    for (host, megabits) in [(1, 20), (2, 2)] {
+        scene.bench.shape_with_queue(host, megabits, QUEUE);
+    }
+    let ticket = scene.send(0, &format!("{options} --dry-run"), &file).ticket;
+    let receive = format!("--feedback --group-key {} --timeout 100", group.display());
+    let mut receptions: Vec<_> = [1, 2]
+        .map(|host| {
+            let into = scene.path(&format!("into {host}"));
+            let name = format!("{receive} --name host-{host}");
+            let mut reception = scene.receive_into(&into, host, &ticket, &name);
+            reception.receiver.wait_for("sandbox", PATIENCE);
+            (reception, into)
+        })
+        .into();
+    let mut sender = scene.send(0, &options, &file).sender;
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+    for (reception, into) in &mut receptions {
+        reception.complete();
+        assert!(same_file(&file, &into.join("image.raw")));
+    }
+    let rates: Vec<_> =
+        sender.all("rate").map(|rate| number(rate, "rate_bits_per_second") / 1e6).collect();
+    let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    println!("rates {rates:.2?}");
+    let slow: Vec<_> = sender.all("slow").collect();
+    if must_finish {
+        assert!(lowest < 2.5, "{rates:?}");
+        assert!(slow.is_empty(), "{slow:?}");
+    } else {
+        assert!(lowest >= 3.0, "{rates:?}");
+        let [slow] = slow[..] else { panic!("{slow:?}") };
+        assert_eq!(slow["label"], "host-2", "{slow}");
+        let gets = number(slow, "received_bits_per_second");
+        assert!((1e6..=3e6).contains(&gets), "{slow}");
+    }
+}
+
+#[test]
+fn a_receiver_below_the_least_rate_is_named() {
+    beside_a_link_below_the_least_rate(false);
+}
+
+#[test]
+fn a_receiver_that_must_finish_is_not_left_behind() {
+    beside_a_link_below_the_least_rate(true);
+}
+
 #[test]
 fn a_rate_that_is_too_high_follows_the_slowest_receiver() {
     follows(6 << 20, "", 20);

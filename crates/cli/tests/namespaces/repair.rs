@@ -124,6 +124,22 @@ fn a_late_receiver_and_a_restarted_sender_send_only_what_is_lacking() {
     assert_eq!(summary["source_symbols"], 0, "{summary}");
 }
 
+/// A receiver that comes after the largest age gets nothing, and the sender says that it lacks all.
+#[test]
+fn what_is_older_than_the_maximum_age_is_not_sent_again() {
+    let Some(session) = Repaired::new(2, 1 << 20) else { return };
+    let Repaired { scene, file, send, receive } = &session;
+    let sent = scene.send(0, &format!("{send} --expect 2 --max-age 3"), file);
+    let mut first = scene.receive(1, &sent.ticket, &format!("{receive} --name first"));
+    first.complete();
+    let mut sender = sent.sender;
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(9), "{said}");
+    assert_eq!(sender.last("roll_call").unwrap()["complete"], 1);
+    let seconds = sender.last("summary").unwrap()["seconds"].as_f64().unwrap();
+    assert!((3.0..=10.0).contains(&seconds), "{seconds}");
+}
+
 /// Without `--report`, a receiver gets what others request, and sends nothing.
 #[test]
 fn a_receiver_that_may_not_request_sends_nothing() {

@@ -6,9 +6,10 @@ use crate::error::{Error, SetupError};
 use crate::rate::Rate;
 use crate::reporting::{RateFollowing, ReportCollection};
 use crossbeam_channel::{SendError, Sender};
-use fontana_proto::report::{Expected, RateConfig, RateControl};
+use fontana_proto::report::{Expected, RateConfig, RateControl, ReceiverStatus};
 use fontana_proto::{Instant, SendMode};
-use fontana_wire::RateReport;
+use fontana_wire::{RateReport, ReceiverId, ReceiverLabel};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Rate reports that all receivers together send per second, at most.
@@ -38,7 +39,10 @@ pub(super) fn rate_config(
         let what = "a group key, or a key of each expected receiver: any host could slow it down";
         return Err(needs(what).into());
     }
-    let RateFollowing { start, least } = following;
+    let RateFollowing { start, least, must_finish } = following;
+    if must_finish && !matches!(reports.expected, Expected::Named(_)) {
+        return Err(needs("the names of the receivers that must finish").into());
+    }
     let least = least.unwrap_or(RateFollowing::LEAST).as_bytes_per_second();
     let start = start.as_bytes_per_second().min(most);
     for (what, actual) in [("the rate at the start", start), ("the least rate", least)] {
@@ -52,6 +56,7 @@ pub(super) fn rate_config(
         start,
         most,
         least,
+        least_to_finish: RateFollowing::LEAST.as_bytes_per_second().min(least),
         packet_bytes: packet_bytes.into(),
         budget_per_second: BUDGET_PER_SECOND.min(reports.budget_per_second),
         known: known(reports),
@@ -68,17 +73,44 @@ fn known(reports: &ReportCollection) -> Option<u32> {
     }
 }
 
+/// The names of the receivers that must finish; `None` if there are none.
+fn required(reports: &ReportCollection) -> Option<BTreeSet<ReceiverLabel>> {
+    let Expected::Named(list) = &reports.expected else { return None };
+    let labels = || list.iter().map(|receiver| receiver.label.clone()).collect();
+    reports.rate.filter(|following| following.must_finish).map(|_| labels())
+}
+
 /// The rate control of the collecting thread.
 pub(super) struct RateStage {
     pub(super) control: RateControl,
     /// The rate that the pacing thread has.
     told: u64,
+    /// The names of the receivers that must finish.
+    required: Option<BTreeSet<ReceiverLabel>>,
 }
 
 impl RateStage {
-    pub(super) fn new(config: RateConfig) -> Self {
+    pub(super) fn new(config: RateConfig, reports: &ReportCollection) -> Self {
         let control = RateControl::new(config, Instant::ZERO);
-        Self { told: control.rate(), control }
+        Self { told: control.rate(), control, required: required(reports) }
+    }
+
+    /// A receiver has another state, and perhaps must finish.
+    pub(super) fn note_state(&mut self, status: &ReceiverStatus) {
+        let Some(required) = &self.required else { return };
+        let report = &status.report;
+        if required.contains(&report.label) && !report.state.is_final() {
+            self.control.must_finish(report.receiver);
+        } else {
+            self.control.has_finished(&report.receiver);
+        }
+    }
+
+    /// A receiver without a name, so far, may be one that must finish.
+    pub(super) fn note_unknown(&mut self, receiver: ReceiverId) {
+        if self.required.is_some() {
+            self.control.must_finish(receiver);
+        }
     }
 
     /// Continues the round, and tells the pacing thread of another rate. Returns whether a roll

@@ -35,9 +35,9 @@ pub(super) fn repair_config(
         return Ok(None);
     }
     let needs = |needs| Err(SetupError::RepairOnDemand { needs }.into());
-    if options.format.fontana().is_none_or(|format| format.reports.is_none()) {
+    let Some(reports) = options.format.fontana().and_then(|format| format.reports.as_ref()) else {
         return needs("reports, with which receivers request");
-    }
+    };
     if channels != 1 {
         return needs("a session on one channel");
     }
@@ -58,6 +58,7 @@ pub(super) fn repair_config(
         symbols_per_second: packets_per_second,
         pending_capacity: PENDING_CAPACITY,
         max_receivers: MAX_RECEIVERS,
+        max_age: reports.max_age,
     }))
 }
 

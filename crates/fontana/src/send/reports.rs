@@ -101,6 +101,9 @@ impl ReportThread {
             let (what, actual) = ("the reports per second", reports.budget_per_second.into());
             return Err(SetupError::Range { what, actual, allowed: "1 to 200" }.into());
         }
+        if reports.max_age.is_some() && repair.is_none() {
+            return Err(needs("repair on demand, to have a largest age of what is repaired").into());
+        }
         let group_key = format.group_seal.as_ref().map(|seal| seal.key.clone());
         let is_authenticated = group_key.is_some() || reports.is_signed();
         if reports.expected != Expected::Anyone
@@ -167,7 +170,7 @@ impl ReportThread {
         let mut collected = Collected {
             collector: ReportCollector::new(self.config.clone(), Instant::ZERO),
             repair: self.repair.clone().map(|(config, sent)| RepairStage::new(config, sent)),
-            rate: self.rate.clone().map(RateStage::new),
+            rate: self.rate.clone().map(|config| RateStage::new(config, &self.options)),
             id: SealId::from(self.config.instance),
             done_since: None,
             next_crowd: Instant::ZERO,
@@ -260,8 +263,10 @@ impl ReportThread {
         let is_left = self.options.expected == Expected::Anyone
             && silent_since.is_some_and(|at| now >= at + FAREWELL);
         let elapsed = Duration::from_nanos(now.as_nanos());
+        let is_too_old = collected.repair.as_ref().is_some_and(|it| it.rounds.is_too_old(now));
         let is_over = (may_end && is_told)
             || is_left
+            || is_too_old
             || self.options.deadline.is_some_and(|deadline| elapsed >= deadline);
         if is_over || now >= collected.next_crowd {
             collected.next_crowd = now + CROWD_EVERY;
@@ -294,11 +299,19 @@ impl ReportThread {
                 let Ok(status) = collector.handle_report(now, &opened) else { return Ok(None) };
                 collector.measure(now, &opened.feedback);
                 repair.iter_mut().for_each(|repair| repair.rounds.note_loss(report.loss_ppm));
+                if let (Some(rate), Some(status)) = (rate, &status) {
+                    rate.note_state(status);
+                }
                 Ok(status)
             }
             Feedback::Rate(report) => {
                 let taken = match rate.as_mut().filter(|_| self.is_authentic(&opened)) {
-                    Some(rate) => rate.take(now, report, opened.counter, updates)?,
+                    Some(rate) => {
+                        if !collector.knows(&report.receiver) {
+                            rate.note_unknown(report.receiver);
+                        }
+                        rate.take(now, report, opened.counter, updates)?
+                    }
                     None => false,
                 };
                 if taken {

@@ -222,6 +222,11 @@ impl ReportCollector {
         }
     }
 
+    /// Whether the receiver has reported.
+    pub fn knows(&self, receiver: &ReceiverId) -> bool {
+        self.receivers.contains_key(receiver)
+    }
+
     /// Asks for a roll call before the next one is due.
     pub fn want_call(&mut self) {
         self.is_wanted = true;

@@ -24,7 +24,7 @@ use super::line_error::LineError;
 use crate::feedback::WeightCount;
 use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Bounds of a control interval: a receiver reports twice a second at most, and the rate has to
@@ -84,6 +84,8 @@ pub struct RateConfig {
     pub most: u64,
     /// The lowest rate. Receivers that get less are [slow](SlowReceiver), and do not count.
     pub least: u64,
+    /// The lowest rate while there are receivers that [must finish](RateControl::must_finish).
+    pub least_to_finish: u64,
     /// Bytes of a packet, headers included.
     pub packet_bytes: u32,
     /// Rate reports that all receivers together send per second, at most.
@@ -185,10 +187,14 @@ pub struct RateControl {
     /// Lengths of a trial before the next one.
     wait: u32,
     receivers: BTreeMap<ReceiverId, Known>,
+    /// Receivers that the rate follows below the lowest rate.
+    required: BTreeSet<ReceiverId>,
     weights: WeightCount,
     is_searching: bool,
     /// Times of the reports of the last second.
     recent: VecDeque<Instant>,
+    /// When the last report of a receiver arrived that is not slow.
+    counted_at: Instant,
     /// When the last report arrived, or the rate was lowered because none did.
     quiet_since: Instant,
     quiet_for: Duration,
@@ -218,9 +224,11 @@ impl RateControl {
             failed_at: 0.0,
             wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
+            required: BTreeSet::new(),
             weights,
             is_searching: config.known.is_none(),
             recent: VecDeque::new(),
+            counted_at: now,
             quiet_since: now,
             quiet_for: SILENCE,
             config,
@@ -229,7 +237,41 @@ impl RateControl {
 
     /// The rate to send at, in bytes per second.
     pub fn rate(&self) -> u64 {
-        (self.rate as u64).clamp(self.config.least.min(self.config.most), self.config.most)
+        let least = self.least() as u64;
+        (self.rate as u64).clamp(least.min(self.config.most), self.config.most)
+    }
+
+    /// The lowest rate now.
+    fn least(&self) -> f64 {
+        let RateConfig { least, least_to_finish, .. } = self.config;
+        if self.required.is_empty() { least as f64 } else { least.min(least_to_finish) as f64 }
+    }
+
+    /// The lowest rate at which a receiver counts.
+    fn least_of(&self, receiver: &ReceiverId) -> f64 {
+        match self.required.contains(receiver) {
+            true => self.least(),
+            false => self.config.least as f64,
+        }
+    }
+
+    /// The rate follows this receiver below the lowest rate, until
+    /// [`has_finished`](Self::has_finished). Beyond so many as are remembered, it does not.
+    pub fn must_finish(&mut self, receiver: ReceiverId) {
+        if self.required.len() < self.config.max_receivers {
+            self.required.insert(receiver);
+        }
+    }
+
+    /// The receiver has finished, or need not. If it was the last one that had to, the rate begins
+    /// again at the lowest one if it is below, and doubles.
+    pub fn has_finished(&mut self, receiver: &ReceiverId) {
+        let was_last = self.required.remove(receiver) && self.required.is_empty();
+        let least = self.config.least.min(self.config.most) as f64;
+        if was_last && self.rate < least {
+            self.forget_trials();
+            self.change(least, Phase::Start);
+        }
     }
 
     fn interval(&self, round_trip: Duration) -> Duration {
@@ -331,7 +373,7 @@ impl RateControl {
         known.round = report.round;
         self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, SILENCE);
-        Ok(self.judge(report))
+        Ok(self.judge(now, report))
     }
 
     /// Counts a report for the divisor. The count is over two rounds, so that the last reports of a
@@ -364,12 +406,13 @@ impl RateControl {
     }
 
     /// Sets the rate by what arrives at a receiver.
-    fn judge(&mut self, report: &RateReport) -> Option<SlowReceiver> {
+    fn judge(&mut self, now: Instant, report: &RateReport) -> Option<SlowReceiver> {
         let packets = f64::from(report.received) + f64::from(report.lost);
         if packets < f64::from(LEAST_PACKETS) {
             return None;
         }
-        let (most, least) = (self.config.most as f64, self.config.least as f64);
+        let (most, least) = (self.config.most as f64, self.least());
+        let least_of_it = self.least_of(&report.receiver);
         let known = self.receivers.get_mut(&report.receiver)?;
         let seconds = f64::from(report.window_us) / 1e6;
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
@@ -379,9 +422,18 @@ impl RateControl {
         let is_full = excess > OVERLOAD + deviation(CERTAIN, OVERLOAD, packets);
         // What its path carries, if it is full.
         let carries = (gets / (1.0 - known.line.share())).clamp(1.0, most);
-        if is_full && carries < least {
+        if is_full && carries < least_of_it {
             let slow = SlowReceiver { receiver: report.receiver, bytes_per_second: carries as u64 };
-            return (!std::mem::replace(&mut known.is_slow, true)).then_some(slow);
+            let is_news = !std::mem::replace(&mut known.is_slow, true);
+            if now >= self.counted_at + *INTERVAL.end() && self.rate > least {
+                // All others have finished. Roll calls arrive at a slow receiver, too, if hardly
+                // more than what its path carries is sent.
+                self.change(least, self.steady());
+            }
+            return is_news.then_some(slow);
+        }
+        if !known.is_slow {
+            self.counted_at = now;
         }
         if is_full {
             known.carries = Some(carries);
@@ -470,7 +522,7 @@ impl RateControl {
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.quiet_since + self.quiet_for {
             (self.quiet_since, self.quiet_for) = (now, STILL_SILENT);
-            let rate = (self.rate / 2.0).max(self.config.least as f64).max(1.0);
+            let rate = (self.rate / 2.0).max(self.least()).max(1.0);
             self.change(rate, Phase::Start);
             return;
         }

@@ -69,6 +69,9 @@ pub struct RepairConfig {
     pub pending_capacity: usize,
     /// Receivers that are remembered. For further ones, others are forgotten.
     pub max_receivers: usize,
+    /// Largest age of what is repaired: later than this after the source symbols are sent, requests
+    /// are ignored. `None`: any.
+    pub max_age: Option<Duration>,
 }
 
 /// Why a request, or a part of it, was ignored.
@@ -78,6 +81,8 @@ pub enum IgnoredRequest {
     Replayed,
     /// It answers another round.
     OtherRound,
+    /// The content is older than what is repaired.
+    TooOld,
 }
 
 /// A receiver that has requested.
@@ -126,6 +131,8 @@ pub struct RepairRounds {
     share: (f64, Instant),
     /// Everything that was given out is sent.
     is_sent: bool,
+    /// When the source symbols were sent.
+    source_sent_at: Option<Instant>,
     silent_rounds: u32,
     /// Receivers may be unable to request until then.
     mute_until: Instant,
@@ -145,6 +152,7 @@ impl RepairRounds {
             owed_named: Vec::new(),
             share: (0.0, now),
             is_sent: false,
+            source_sent_at: None,
             silent_rounds: 0,
             mute_until: now,
             largest_loss: 0.0,
@@ -154,6 +162,7 @@ impl RepairRounds {
     /// Everything that was given out is sent, with the first call the source symbols.
     pub fn handle_sent(&mut self, now: Instant) {
         self.is_sent = true;
+        self.source_sent_at.get_or_insert(now);
         if self.round.is_none() {
             self.open(now, 1);
         }
@@ -162,6 +171,12 @@ impl RepairRounds {
     /// A receiver loses this part of the packets.
     pub fn note_loss(&mut self, loss_ppm: u32) {
         self.largest_loss = self.largest_loss.max(loss_of(loss_ppm));
+    }
+
+    /// Whether the content is older than what is repaired: nothing more is sent.
+    pub fn is_too_old(&self, now: Instant) -> bool {
+        let sent = self.source_sent_at.zip(self.config.max_age);
+        sent.is_some_and(|(at, max_age)| now >= at + max_age)
     }
 
     /// Handles a request. `is_authenticated`: a group key, a signature or the user's word says that
@@ -176,6 +191,9 @@ impl RepairRounds {
         counter: u64,
         is_authenticated: bool,
     ) -> Result<(), IgnoredRequest> {
+        if self.is_too_old(now) {
+            return Err(IgnoredRequest::TooOld);
+        }
         let known = self.requesters.get(&request.receiver);
         if known.is_some_and(|known| known.counter >= counter) {
             return Err(IgnoredRequest::Replayed);

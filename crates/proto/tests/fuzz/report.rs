@@ -216,10 +216,12 @@ fn any_rate_reports() {
         let mut script = Script::new(bytes);
         let least = 1 + u64::from(script.u16());
         let most = least + (script.magnitude() >> 8);
+        let least_to_finish = 1 + u64::from(script.u16());
         let config = RateConfig {
             start: script.magnitude(),
             most,
             least,
+            least_to_finish,
             packet_bytes: 1 + u32::from(script.u16()),
             budget_per_second: script.below(9).into(),
             known: script.once_in(2).then(|| script.magnitude() as u32),
@@ -239,6 +241,12 @@ fn any_rate_reports() {
                 weight: 1 + script.below(100),
             };
             let counter = if script.once_in(8) { script.magnitude() } else { counter };
+            let receiver = ReceiverId([script.below(6); 16]);
+            match script.below(8) {
+                0 => control.must_finish(receiver),
+                1 => control.has_finished(&receiver),
+                _ => {}
+            }
             let _ = control.handle_report(now, &report, counter);
             if script.once_in(2) {
                 let trip = Duration::from_micros(script.magnitude() >> 32);
@@ -248,8 +256,10 @@ fn any_rate_reports() {
                 round = call.round;
             }
             control.handle_timeout(now);
-            assert!((least..=most).contains(&control.rate()), "{control:?}");
+            let lowest = least.min(least_to_finish);
+            assert!((lowest..=most).contains(&control.rate()), "{control:?}");
         }
+        (0..=u8::MAX).for_each(|id| control.has_finished(&ReceiverId([id; 16])));
         for _ in 0..100 {
             now = now + Duration::from_secs(60);
             control.handle_timeout(now);
@@ -271,6 +281,7 @@ fn any_requests() {
             symbols_per_second: script.magnitude() as f64,
             pending_capacity: script.below(3).into(),
             max_receivers: 1 + usize::from(script.below(4)),
+            max_age: script.once_in(3).then(|| Duration::from_micros(script.magnitude() >> 32)),
         };
         // A receiver that was forgotten begins again: as often as it has requested, at most.
         let receivers = Script::STEPS as u64;
