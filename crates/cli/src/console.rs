@@ -72,6 +72,11 @@ impl Console {
         self.closed.get()
     }
 
+    /// Whether progress bars are visible.
+    pub(crate) fn draws(&self) -> bool {
+        !self.bars.is_hidden()
+    }
+
     /// Adds a progress bar, which is invisible if standard error is no terminal.
     pub(crate) fn bar(&self, bar: ProgressBar) -> ProgressBar {
         self.bars.add(bar)

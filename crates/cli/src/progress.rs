@@ -73,6 +73,11 @@ pub(crate) fn cases() -> ProgressBar {
 /// A line that [`ProgressLine::fit`] has fitted.
 const LINE: &str = "{msg}";
 
+/// A line without a gauge.
+pub(crate) fn line() -> ProgressBar {
+    bar(None, LINE)
+}
+
 /// A bar with `template`. A test checks all templates.
 fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template)
@@ -156,7 +161,7 @@ struct Display {
 
 impl Display {
     fn new(console: &Console, name: Option<String>) -> Self {
-        Self { bar: console.bar(bar(None, LINE)), name, minutes: Gate::each_minute() }
+        Self { bar: console.bar(line()), name, minutes: Gate::each_minute() }
     }
 
     fn show(&self, line: &ProgressLine) {

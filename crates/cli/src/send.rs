@@ -35,6 +35,7 @@ mod reports;
 mod shortfall;
 mod standard_input;
 mod stream;
+mod table;
 mod ticket_file;
 mod warnings;
 

@@ -1,5 +1,6 @@
 //! `fontana send --reports`: which receivers are expected, and what they report.
 
+use super::table::ReceiverTable;
 use super::ticket_file;
 use crate::args::{ExpectArgument, FeedbackScheme, SendArguments, SessionFormat};
 use crate::console::Console;
@@ -147,6 +148,7 @@ pub(super) struct ReportWatch<'a> {
     /// The receivers that get less than the least rate, at most [`MAX_LISTED`], and all of them.
     slow: Vec<String>,
     slow_count: u64,
+    table: ReceiverTable,
 }
 
 impl<'a> ReportWatch<'a> {
@@ -162,6 +164,7 @@ impl<'a> ReportWatch<'a> {
             has_warned: false,
             slow: Vec::new(),
             slow_count: 0,
+            table: ReceiverTable::new(),
         }
     }
 
@@ -214,6 +217,7 @@ impl<'a> ReportWatch<'a> {
     /// Shows all receivers together, once a second.
     pub(super) fn show_crowd(&mut self, crowd: &Crowd, console: &Console) {
         console.event(&SendEvent::RollCall(RollCallCounts::new(crowd)));
+        self.table.show(crowd, console);
         if let Some(path) = &self.arguments.reports.status_file {
             let written = ticket_file::replace(path, StatusFile::new(crowd).to_text().as_bytes());
             if let Err(error) = written
@@ -268,6 +272,7 @@ impl<'a> ReportWatch<'a> {
     pub(super) fn conclude(mut self, crowd: &Crowd, console: &Console) -> Outcome {
         // The last state may not have been shown.
         self.show_crowd(crowd, console);
+        self.table.clear();
         let summary = &crowd.summary;
         for missing in &summary.missing {
             console.event(&SendEvent::Missing {
