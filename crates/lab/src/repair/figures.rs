@@ -21,7 +21,7 @@ pub(crate) const FIGURE_4: Experiment = Experiment {
     id: "li.fig4",
     paper: "FEC with reliable multicast, figure 4",
     what: "Packet-hops of a segment against its latency, over those without losses, for transmission groups of k = \
-           1 to 112 segments, in the networks of li.table1 (quick: k up to 56).",
+           1 to 112 segments, in the networks of li.table1 (quick: without 56).",
     sweep: &SWEEP,
     claims: figure_4,
     exhibits: |table| {

@@ -14,9 +14,10 @@ pub(super) const GRAPHS: u32 = 10;
 pub(super) const QUICK_GRAPHS: u32 = 2;
 /// Group sizes of figures 4 to 7, and those of a quick run.
 pub(super) const GROUPS: [u32; 6] = [1, 7, 14, 28, 56, 112];
-const QUICK_GROUPS: [u32; 5] = [1, 7, 14, 28, 56];
-/// Segments of a quick run: four groups of the largest size.
+const QUICK_GROUPS: [u32; 5] = [1, 7, 14, 28, 112];
+/// Segments of a quick run, and the least number of groups.
 const QUICK_SEGMENTS: u32 = 224;
+const LEAST_GROUPS: u32 = 4;
 
 pub(super) const BROADCAST: &str = "broadcast";
 pub(super) const PRUNED: &str = "pruned";
@@ -228,7 +229,10 @@ fn run(case: &Case) -> Option<LiRow> {
     let config = LiConfig {
         fec,
         group_segments: k,
-        segments: case.scale.pick(QUICK_SEGMENTS, table_1.segments),
+        segments: match case.scale {
+            Scale::Quick => QUICK_SEGMENTS.max(LEAST_GROUPS * k),
+            Scale::Full => table_1.segments,
+        },
         loss: if protocol.is_some() { table_1.loss } else { 0.0 },
         ..table_1
     };
