@@ -3,12 +3,13 @@
 //! packet that it sends.
 //!
 //! In this folder, a section without further source is a section of this paper. The endpoints are
-//! those of the paper; they are studied, and no part of the product. What the product may share
-//! with them is [`fontana_proto::feedback`].
+//! those of the paper; they are studied, and no part of the product. What the product shares with
+//! them is [`fontana_proto::feedback`]. Only `further` runs the product's endpoints.
 
 pub(crate) mod crowds;
 pub(crate) mod equal;
 pub(crate) mod errors;
+pub(crate) mod further;
 mod log;
 mod missing;
 mod packet;

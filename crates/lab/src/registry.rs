@@ -52,6 +52,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &bmtp::skew::EXPERIMENT,
     &bmtp::equal::EXPERIMENT,
     &bmtp::scale::EXPERIMENT,
+    &bmtp::further::EXPERIMENT,
     &fcast::model::EXPERIMENT,
     &fcast::alf::EXPERIMENT,
     &fcast::schemes::FIGURE_10,
