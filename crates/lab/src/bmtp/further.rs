@@ -223,7 +223,7 @@ fn claims() -> Vec<Claim> {
         own(
             "arrives",
             "seconds until a rate that is a fifth of what the slowest receives is 0.9 times that",
-            Target::AtMost(30.0),
+            Target::AtMost(15.0),
             arrived,
             TOO_LOW,
         ),
@@ -265,7 +265,7 @@ fn claims() -> Vec<Claim> {
         own(
             "must finish",
             "% of the packets that it loses if it must finish: the rate follows it",
-            Target::AtMost(5.0),
+            Target::AtMost(3.0),
             lost,
             MUST_FINISH,
         ),
