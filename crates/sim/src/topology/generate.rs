@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// 72 stub domains of 28 pairs and three transit domains of 28, of which 42 and 60 % are linked,
-    /// a little more since they are connected, and 75 links between domains.
+    /// 72 stub domains of 28 pairs and three transit domains of 28, of which 42 and 60 % are
+    /// linked, a little more since they are connected, and 75 links between domains.
     #[test]
     fn the_papers_network_has_about_as_many_links_as_gt_itm_draws() {
         let links = (0..20).map(|seed| {
