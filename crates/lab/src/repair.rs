@@ -1,4 +1,4 @@
-//! Evaluating the utility of FEC with reliable multicast (Li, Cheriton, seed paper 002): SRM,
+//! Evaluating the utility of FEC with reliable multicast (Li, Cheriton, ICNP 1999): SRM,
 //! TMTP-uni and OTERS, each with repairs of single packets, with FEC packets on request, and with
 //! FEC packets that are sent before any request.
 //!

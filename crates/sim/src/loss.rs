@@ -43,7 +43,7 @@ impl LossModel {
     }
 
     /// The two-state Markov model with packet error rate `p` and a mean of `b` consecutive losses,
-    /// as in the comparison of reliable multicast protocols (seed paper 002). A lost packet is
+    /// as in the comparison of reliable multicast protocols (Li, Cheriton). A lost packet is
     /// followed by a lost one with probability `1 - 1/b`, a received one by a received one with
     /// `(1 - p - p/b) / (1 - p)`. The mean burst is raised to `p / (1 - p)` if it is shorter:
     /// shorter bursts cannot reach the error rate.

@@ -10,9 +10,9 @@ pub(super) enum Protocol {
     /// Multicast Framework", 1997).
     Srm,
     /// Recovery in subgroups by multicast of limited scope, with unicast requests (Yavatkar,
-    /// Griffioen, Sudan, "A Reliable Dissemination Protocol", 1995; seed paper 002, section 2).
+    /// Griffioen, Sudan, "A Reliable Dissemination Protocol", 1995; the paper, section 2).
     TmtpUni,
-    /// Recovery in subtrees by subcast (Li, Cheriton, "OTERS", 1998; seed paper 002, section 2).
+    /// Recovery in subtrees by subcast (Li, Cheriton, "OTERS", 1998; the paper, section 2).
     Oters,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum FecUse {
     Proactive,
 }
 
-/// What a run consists of. Sections are those of seed paper 002.
+/// What a run consists of. Sections are those of Li and Cheriton, 1999.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LiConfig {
     pub(super) protocol: Protocol,

@@ -107,7 +107,7 @@ pub struct TransitStubLinks {
 }
 
 impl TransitStubLinks {
-    /// The classes of seed paper 002, section 4: 100 Mbit/s and 1 ms, 45 Mbit/s and 15 ms, 155
+    /// The classes of Li and Cheriton, section 4: 100 Mbit/s and 1 ms, 45 Mbit/s and 15 ms, 155
     /// Mbit/s and 8 ms, 155 Mbit/s and 80 ms, with exponential delays of 20 % on top.
     pub fn paper() -> Self {
         let class = |megabits: u64, milliseconds| LinkConfig {
@@ -149,7 +149,7 @@ pub struct TransitStubShape {
 }
 
 impl TransitStubShape {
-    /// 600 nodes, 3 transit domains, 72 stub domains (seed paper 002, section 4).
+    /// 600 nodes, 3 transit domains, 72 stub domains (Li, Cheriton, section 4).
     pub const PAPER: Self =
         Self { transit_domains: 3, transit_nodes: 8, stubs_per_node: 3, stub_nodes: 8 };
 }
