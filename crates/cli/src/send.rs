@@ -205,11 +205,11 @@ impl Plan {
             // A mirror's or a resumed session's source symbols were sent by the first run.
             .source_pass(!arguments.mirror && self.format.manifest.is_none())
             .mirrored(
-                arguments.mirror || arguments.manifest.is_some() || arguments.interfaces.len() > 1,
+                arguments.mirror || arguments.manifest.is_some() || networks::count(arguments) > 1,
             )
             .filter(filter)
-            .memory(memory(arguments))
-            .scratch(arguments.scratch)
+            .memory(memory(arguments) / networks::count(arguments))
+            .scratch(arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64))
     }
 
     fn format(&self, arguments: &SendArguments) -> Format {
@@ -316,7 +316,7 @@ impl Outline {
         let files = manifest.files().count() as u64;
         let symbol_size = manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
         console.event(&SendEvent::Session {
-            ticket: session.ticket.to_string(),
+            ticket: tickets.first().cloned().unwrap_or_default(),
             tickets: tickets.clone(),
             to: to.clone(),
             interface: self.interface.clone(),

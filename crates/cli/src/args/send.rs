@@ -90,8 +90,9 @@ pub(crate) struct SendArguments {
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
     /// Given several times, a session is sent on each of them at the full rate, with symbols of its
-    /// own: a receiver on several networks adds them up. The default is the interface that the
-    /// routing table gives for the group, or else the first one that carries multicast.
+    /// own: a receiver on several networks adds them up. They share --memory. The default is the
+    /// interface that the routing table gives for the group, or else the first one that carries
+    /// multicast.
     #[arg(short = 'i', long = "interface", value_name = "NAME|ADDR|CIDR")]
     pub(crate) interfaces: Vec<InterfaceSelector>,
     /// Send at most this many bits per second, headers included: 100M, 1.5G

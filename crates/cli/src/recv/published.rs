@@ -106,7 +106,7 @@ fn nothing(mirrors: &[(WebAddress, NotPublished)]) -> Failure {
     if is(|why| matches!(why, NotPublished::Head(HeadError::OtherSigner { .. })))
         || is(|why| matches!(why, NotPublished::Head(HeadError::NotSigned | HeadError::Signature)))
     {
-        let hint = "ask the publisher which key is right; somebody else may have written it";
+        let hint = "ask the publisher for the right key; the mirror may not be the publisher's";
         return Failure::new(Outcome::Authentication, message, hint);
     }
     if is(|why| matches!(why, NotPublished::OldVersion)) {

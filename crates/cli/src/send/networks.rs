@@ -11,7 +11,11 @@ use crate::progress::{Gate, SendBar};
 use fontana::net::thread::spawn;
 use fontana::wire::Ticket;
 use fontana::{CancellationToken, Outcome, PreparedSender, Sender, SessionDescription};
-use std::sync::mpsc::channel;
+use std::collections::BTreeSet;
+use std::sync::mpsc::sync_channel;
+
+/// Events of all sessions that wait to be shown. A session then waits, and drops progress.
+const WAITING_EVENTS: usize = 64;
 
 /// A session on one of the networks.
 pub(super) struct OnNetwork {
@@ -20,9 +24,14 @@ pub(super) struct OnNetwork {
     pub(super) prepared: PreparedSender,
 }
 
+/// The number of sessions. They share memory and scratch file.
+pub(super) fn count(arguments: &SendArguments) -> usize {
+    arguments.interfaces.len().max(1)
+}
+
 /// Refuses options that one session has, if there are several interfaces.
 pub(super) fn check(arguments: &SendArguments, plan: &Plan) -> Result<(), Failure> {
-    if arguments.interfaces.len() < 2 {
+    if count(arguments) == 1 {
         return Ok(());
     }
     let given = [
@@ -48,9 +57,14 @@ pub(super) fn prepare(
     first: &SessionDescription,
     stop: &CancellationToken,
 ) -> Result<Vec<OnNetwork>, Failure> {
+    let mut names = BTreeSet::from([plan.addressing.interface()?.name]);
     let further = arguments.interfaces.get(1..).unwrap_or_default().iter().map(|selector| {
         let plan = plan.on(selector.clone(), first);
         let interface = plan.addressing.interface()?.name;
+        if !names.insert(interface.clone()) {
+            let message = format!("the interface {interface} is named twice");
+            return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+        }
         let sender = content.sender(&plan, arguments).cancellation_token(stop);
         Ok(OnNetwork { interface, prepared: sender.prepare()? })
     });
@@ -113,7 +127,7 @@ pub(super) fn send(
         };
         running.push((watch, prepared.start()?));
     }
-    let (sender, events) = channel();
+    let (sender, events) = sync_channel(WAITING_EVENTS);
     for (number, (_, session)) in running.iter().enumerate() {
         let (sender, events) = (sender.clone(), session.events());
         // It ends with the session.

@@ -81,6 +81,14 @@ fn a_sender_on_two_networks_serves_each_of_them_and_adds_up() {
     other.attach(&scene.bench, 2);
     let size = 12 << 20;
     let file = scene.noise("image.raw", size);
+    for (options, message) in [
+        ("-i 10.78.0.0/24 --memory 40M", "the memory in bytes is"),
+        ("-i 10.77.0.0/24", "the interface eth0 is named twice"),
+    ] {
+        let words = format!("send --json --to {GROUP} -i eth0 {options}");
+        let error = scene.start(0, &words, &file).wait_for("error", Duration::from_secs(60));
+        assert!(error["message"].as_str().unwrap().contains(message), "{error}");
+    }
     let words = format!("send --json --to {GROUP} --rate 20M -i eth0 -i 10.78.0.0/24");
     let mut sender = scene.start(0, &words, &file);
     let session = sender.wait_for("session", Duration::from_secs(60));

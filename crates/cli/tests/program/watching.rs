@@ -83,6 +83,14 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     let words = format!("--watch --settle 300ms --rate 20M --to {} --sign {key}", place());
     let sender = Sender::start(&words, &[&folder]);
     assert!(sender.ticket.contains("key=") && !sender.ticket.contains("manifest="));
+    // Programs get the same ticket.
+    let mut json = Running::start(&arguments(&format!("send -i lo --json {words}"), &[&folder]));
+    let session: serde_json::Value = serde_json::from_str(&json.line()).unwrap();
+    assert_eq!(
+        (&session["event"], &session["ticket"]),
+        (&"session".into(), &sender.ticket[..].into())
+    );
+    json.stop();
     let into = directory.path().join("into");
     let audit = directory.path().join("audit");
     let watch = format!("recv {} --watch --look-every 200ms --count 2", sender.ticket);

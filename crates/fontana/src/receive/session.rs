@@ -159,7 +159,7 @@ impl PreparedReceiver {
     }
 
     /// Asks the mirrors what they have, for a receiver without a ticket: each is asked for its head
-    /// ([`MirrorHead`](crate::MirrorHead)), and one for the manifest. If a publisher is expected,
+    /// ([`MirrorHead`](crate::MirrorHead)), and then for the manifest. If a publisher is expected,
     /// only what it has signed counts, and the newest version of it. Otherwise all mirrors that
     /// answer must have the same.
     ///

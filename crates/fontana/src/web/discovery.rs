@@ -1,5 +1,5 @@
 //! What mirrors have, if the receiver has no ticket: each is asked for its head
-//! ([`MirrorHead`]), and one of them for the manifest that it names.
+//! ([`MirrorHead`]), and then for the manifest that it names.
 
 use super::address::Site;
 use super::client::{Access, Client};
@@ -17,6 +17,7 @@ use fontana_wire::{
     ContentKind, Hash, HeadError, Manifest, ManifestError, ManifestLimits, PublicKey, SessionHead,
     UnverifiedHead, WebAddress, manifest_hash,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -129,7 +130,7 @@ pub(crate) struct Discovery<'a> {
 }
 
 impl Discovery<'_> {
-    /// Asks all mirrors for their heads, and one after the other for the manifest.
+    /// Asks all mirrors for their heads, and those with the newest one for the manifest.
     pub(crate) fn run(&self) -> Result<Published, PublishedError> {
         let Heads { heads, mut others } = self.heads()?;
         let Some(newest) = heads.iter().map(|(_, head)| head.head.manifest_version).max() else {
@@ -151,25 +152,16 @@ impl Discovery<'_> {
                 let second = (site.address.clone(), hashes.1);
                 return Err(PublishedError::Differ { first, second });
             }
-            // A signature is worth more than none.
+            // The mirrors agree on the content, whether all heads are signed or not.
             one.publisher = one.publisher.or(head.publisher);
-            named.push(site);
+            named.push(site.clone());
         }
         let Some((_, Head { head, publisher })) = found else {
             return Err(PublishedError::Nothing(others));
         };
-        let hash = head.manifest.hash;
-        while let Some(&site) = named.first() {
-            match self.manifest(site, &head)? {
-                Ok(manifest) => {
-                    let mirrors = named.iter().map(|site| site.address.clone()).collect();
-                    let manifest = Arc::new(manifest);
-                    return Ok(Published { hash, manifest, publisher, mirrors, others });
-                }
-                Err(why) => others.push((named.remove(0).address.clone(), why)),
-            }
-        }
-        Err(PublishedError::Nothing(others))
+        let manifest = Arc::new(self.manifest(&mut named, &mut others, &head)?);
+        let mirrors = named.into_iter().map(|site| site.address).collect();
+        Ok(Published { hash: head.manifest.hash, manifest, publisher, mirrors, others })
     }
 
     /// The heads of the mirrors, in their order, and the mirrors without one.
@@ -220,20 +212,32 @@ impl Discovery<'_> {
         }
     }
 
-    /// Gets the manifest that a head names.
+    /// Gets the manifest that a head names: from all mirrors at once, so that a slow one delays
+    /// nothing. Mirrors that send anything else are moved to the others.
     fn manifest(
         &self,
-        site: &Site,
+        named: &mut Vec<Site>,
+        others: &mut Vec<(WebAddress, NotPublished)>,
         head: &SessionHead,
-    ) -> Result<Result<Manifest, NotPublished>, PublishedError> {
+    ) -> Result<Manifest, PublishedError> {
         let name = manifest_file_name(head.manifest.hash);
         let limit = (self.limits.bytes + Hash::SIZE) as u64;
-        let (path, from) = (Arc::from(name.as_str()), std::slice::from_ref(site));
-        let requests = Requests::begin(from, &path, limit, self.access)?;
-        let Some(Answered { file, .. }) = requests.next(None, self.token)? else {
-            return Ok(Err(NotPublished::Late));
+        let requests = Requests::begin(named, &Arc::from(name.as_str()), limit, self.access)?;
+        let mut failed = BTreeMap::new();
+        let manifest = loop {
+            let Some(Answered { mirror, file }) = requests.next(None, self.token)? else {
+                break None;
+            };
+            let parse = |bytes: Vec<u8>| self.parse(&bytes, head, name.clone());
+            match file.map_err(NotPublished::from).and_then(parse) {
+                Ok(manifest) => break Some(manifest),
+                Err(why) => _ = failed.insert(mirror, why),
+            }
         };
-        Ok(file.map_err(NotPublished::from).and_then(|bytes| self.parse(&bytes, head, name)))
+        for (mirror, why) in failed.into_iter().rev() {
+            others.push((named.remove(mirror).address, why));
+        }
+        manifest.ok_or_else(|| PublishedError::Nothing(std::mem::take(others)))
     }
 
     fn parse(
