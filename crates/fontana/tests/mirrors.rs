@@ -147,7 +147,8 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
         ("416", Behavior { status: Some(416), ..default }, |failure| {
             matches!(failure, MirrorFailure::Range { .. })
         }),
-        ("wrong bytes", Behavior { flips: Some(10_000), ..default }, |failure| {
+        // At this rate its blocks are found to be wrong before it has sent many.
+        ("wrong bytes", Behavior { flips: Some(10_000), rate: right.rate, ..default }, |failure| {
             matches!(failure, MirrorFailure::Wrong(2))
         }),
     ];

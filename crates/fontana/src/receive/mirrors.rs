@@ -312,7 +312,7 @@ impl Mirrors {
             Done::File(bytes, address) => {
                 let mirror = self.mirrors.get(number);
                 if mirror.is_some_and(|mirror| matches!(mirror.work, Work::Index)) {
-                    self.on_index(now, number, &bytes);
+                    self.on_index(now, number, &bytes, receiver);
                 } else {
                     let source = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
                     self.on_manifest(now, number, &bytes, source, receiver);
@@ -590,10 +590,14 @@ impl Mirrors {
         let (id, address) = (mirror.id, mirror.address.clone());
         self.pull.remove_source(now, id);
         self.events.push(ReceiveEvent::MirrorDropped { mirror: address, failure });
-        if self.are_gone()
-            && let Some(receiver) = receiver
-        {
-            // Packets may bring what no mirror can.
+        if let Some(receiver) = receiver {
+            self.end_vain_wholes(receiver);
+        }
+    }
+
+    /// No mirror is left that could send a block as a whole: packets, or shelves, may bring it.
+    pub(super) fn end_vain_wholes(&mut self, receiver: &mut Receiver) {
+        if !self.mirrors.iter().any(MirrorState::may_have_files) {
             for block in self.wholes.keys().copied().collect::<Vec<_>>() {
                 self.end_whole(block, receiver);
             }

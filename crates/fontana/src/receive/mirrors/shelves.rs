@@ -41,7 +41,13 @@ impl Mirrors {
 
     /// A mirror has sent the index of its shelf, that of a server of fresh symbols, or something
     /// else.
-    pub(super) fn on_index(&mut self, now: Instant, number: usize, bytes: &[u8]) {
+    pub(super) fn on_index(
+        &mut self,
+        now: Instant,
+        number: usize,
+        bytes: &[u8],
+        receiver: &mut Receiver,
+    ) {
         let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
             return;
         };
@@ -58,6 +64,7 @@ impl Mirrors {
         if !mirror.may_have_files() {
             self.pull.remove_source(now, mirror.id);
         }
+        self.end_vain_wholes(receiver);
     }
 
     /// The others do the work of a shelf that is late.

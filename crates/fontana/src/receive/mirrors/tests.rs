@@ -11,7 +11,8 @@ use fontana_proto::{
     SubscriptionLimits,
 };
 use fontana_wire::{
-    Entry, FileEntry, ManifestObject, Metadata, RelativePath, Toi, WebAddress, manifest_hash,
+    Entry, FileEntry, ManifestObject, Metadata, RelativePath, ShelfIndex, Toi, WebAddress,
+    manifest_hash,
 };
 
 const SYMBOL: usize = 64;
@@ -214,6 +215,32 @@ fn a_block_that_was_fetched_in_vain_is_fetched_again() {
     reception.send(0, half..half + 5 * SYMBOL, |_| ());
     reception.report(0, Done::Ended);
     reception.complete();
+}
+
+/// Until its index has arrived, a mirror with a shelf may be one with files, and is to send the
+/// block as a whole.
+#[test]
+fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
+    let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
+    reception.mirrors.mirrors[1].kind = Kind::Unknown;
+    reception.mirrors.mirrors[1].work = Work::Index;
+    reception.drive();
+    let range = reception.order(0).unwrap();
+    reception.send(0, range, |bytes| bytes.fill(9));
+    reception.report(0, Done::Ended);
+    let receiver = &mut reception.driver.endpoint;
+    let failure = MirrorFailure::Wrong(2);
+    reception.mirrors.drop_mirror(reception.now, 0, failure, Some(receiver));
+    assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
+    let number = fontana_wire::ShelfNumber::new(1).unwrap();
+    let index = ShelfIndex {
+        manifest: reception.mirrors.content.unwrap(),
+        number,
+        stretch_permille: 1_000,
+    };
+    reception.report(1, Done::File(index.emit(), None));
+    assert!(reception.mirrors.wholes.is_empty());
+    assert!(!reception.driver.endpoint.release(FIRST), "a shelf may send it");
 }
 
 /// Symbols of another request complete the block before its turn comes.
