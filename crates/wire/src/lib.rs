@@ -36,6 +36,7 @@
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
 //! | [`feedback`], [`report`], [`repair_request`], [`rate_report`] | [`Feedback`], [`ReceiverReport`], [`RepairRequest`], [`RateReport`] | `docs/wire.md` |
 //! | [`roll_call`] | [`RollCall`] | `docs/wire.md` |
+//! | `share` | what receivers of one site send each other: [`ShareMessage`] | `docs/wire.md` |
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `fresh` | repair symbols on request: [`FreshIndex`], [`FreshRequest`] | `docs/wire.md` |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
@@ -79,6 +80,7 @@ pub mod report;
 pub mod roll_call;
 mod schedule;
 mod seal;
+mod share;
 mod shelf;
 mod stream;
 mod ticket;
@@ -139,6 +141,10 @@ pub use schedule::{AnnouncedSchedule, LayerSymbols};
 pub use seal::{
     PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,
     TAG_BYTES,
+};
+pub use share::{
+    MissingSymbols, ShareBody, ShareContent, ShareError, ShareMessage, ShareRequest, ShareSymbol,
+    SharedBlock,
 };
 pub use shelf::{ShelfIndex, ShelfIndexError, ShelfLayout, ShelfNumber, ShelfRun};
 pub use stream::{Fragment, PlacedFragment, StreamError, StreamIndex, StreamState};

@@ -1,6 +1,6 @@
 //! Checks `docs/wire.md` against the code, which generates the page's worked example here.
 
-use crate::{codes, digests, hex, stream};
+use crate::{codes, digests, hex, share, stream};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
@@ -131,6 +131,7 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
         ("shelf-index", shelf_index().emit()),
         ("fresh-index", fresh_index().emit()),
         ("fresh-frame-id", FreshFrame::id(Sbn(3), fresh_index().start.esi(512)).to_vec()),
+        ("share-request", share::emitted(&share::messages()[1])),
         ("digest-list", digests::lists(5, 2).remove(2)),
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),

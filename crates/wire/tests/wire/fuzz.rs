@@ -1,15 +1,15 @@
 //! Fuzz targets. Under `cargo test` each runs for about a second on random and mutated input, under
 //! `cargo bolero test` without limit.
 
-use crate::{digests, documentation, fcast, head, manifest, report, stream};
+use crate::{digests, documentation, fcast, head, manifest, report, share, stream};
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
     DigestList, Extension, Fdt, Feedback, FeedbackDatagram, FluteVersion, FreshFrame, FreshIndex,
-    FreshRequest, Manifest, ManifestLimits, Packet, PacketSeal, PlacedFragment, Printable,
-    ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram, SecretKey, ShelfIndex,
-    StreamIndex, TAG_BYTES, Ticket, UnverifiedHead, UnverifiedRollCall, decode_bounded, fti,
-    parse_content_location,
+    FreshRequest, Manifest, ManifestLimits, MissingSymbols, Packet, PacketSeal, PlacedFragment,
+    Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram, SecretKey, ShareBody,
+    ShareMessage, ShareRequest, ShelfIndex, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead,
+    UnverifiedRollCall, decode_bounded, fti, parse_content_location,
 };
 
 mod feedback;
@@ -43,6 +43,23 @@ fn packet_behind_a_good_first_word() {
         if let Ok(packet) = Packet::parse(&datagram) {
             assert!(packet.header.extensions.into_iter().count() <= 16);
             let _ = packet.payload(EncodingId(6));
+        }
+    });
+}
+
+/// Random bytes, and messages of each kind that are changed somewhere.
+#[test]
+fn message_of_a_receiver_that_shares() {
+    let messages: Vec<_> = share::messages().iter().map(share::emitted).collect();
+    bolero::check!().with_type::<(u8, u16, u16, Vec<u8>)>().for_each(|(which, at, cut, patch)| {
+        let good = messages.get(usize::from(*which)).unwrap_or(patch);
+        let datagram = patched(good, *at, *cut, patch);
+        let Ok(message) = ShareMessage::parse(&datagram) else { return };
+        assert_eq!(share::emitted(&message), datagram, "one form for each message");
+        if let ShareBody::Request(ShareRequest { missing: Some(missing), .. }) = &message.body {
+            let symbols: Vec<u32> = missing.symbols().collect();
+            assert!(symbols.len() <= MissingSymbols::MAX_SPAN as usize);
+            assert_eq!(MissingSymbols::of(symbols).as_ref(), Some(missing));
         }
     });
 }

@@ -15,6 +15,7 @@ mod names;
 mod packet;
 mod peer_packets;
 mod report;
+mod share;
 mod stream;
 mod ticket;
 
