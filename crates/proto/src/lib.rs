@@ -64,6 +64,7 @@
 //! | [`pull`] | which ranges to request of which source: mirrors in parallel |
 //! | [`feedback`] | building blocks of feedback: [`feedback::WeightCount`], [`feedback::RequestTimes`] |
 //! | [`report`] | which receivers have finished: [`report::ReportCollector`], [`report::Reporter`] |
+//! | [`share`] | receivers of one site that complete each other: [`share::Sharer`] |
 //! | `replay` | packets that are sent again: [`ReplayWindow`] |
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
 //! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
@@ -93,6 +94,7 @@ mod run;
 mod schedule;
 mod sender;
 mod sequence;
+pub mod share;
 mod time;
 
 pub use channel::{ChannelId, ChannelSet};

@@ -38,6 +38,7 @@ mod newer;
 mod pulled;
 mod reception;
 mod sessions;
+mod shared;
 mod sources;
 mod suspicion;
 mod symbols;

@@ -6,6 +6,7 @@ mod world;
 
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{EncodingId, Esi, FecScheme, ObjectLayout, Sbn};
+use fontana_proto::share::Holdings;
 use fontana_proto::{BlockId, Instant, ReceiverEvent, Rejection, SessionKey};
 use fontana_wire::{Packet, Toi, Tsi};
 use std::collections::BTreeMap;
@@ -85,6 +86,46 @@ fn mirrors_alone_complete_the_content_of_the_expected_manifest() {
     assert!(receiver.has(&content));
     assert_eq!(receiver.endpoint.stats().pulled, pulled);
     assert!(receiver.joined.is_empty(), "the channels are left");
+}
+
+/// What a receiver has for others: source symbols, repair symbols, and blocks that are verified.
+#[test]
+fn a_receiver_says_what_it_has_for_others() {
+    let (content, now) = (content(), Instant::ZERO);
+    let (mirror, mut receiver) = (Mirror(&content), receiver(&content));
+    receiver.endpoint.accept_manifest(mirror_key(), content.hash(), &content.manifest).unwrap();
+    receiver.poll(now);
+    let block = mirror.blocks()[1];
+    let k = mirror.object(block.toi).0.source_symbols(block.sbn).unwrap();
+    receiver.pull(now, block, 3, &mirror.symbols(block, 3..k - 1));
+    for esi in [k + 9, k + 4] {
+        receiver.pull(now, block, esi, &[7; T as usize]);
+    }
+    let endpoint = &receiver.endpoint;
+    let holding = Holdings::block(endpoint, block).unwrap();
+    assert!(!holding.has_block && holding.is_sound && holding.makes_fresh);
+    assert_eq!((holding.source_symbols, holding.symbol_size), (k, T));
+    assert_eq!(holding.lacking, 5, "4 are missing, 2 came, and RaptorQ wants 3 more");
+    assert_eq!(Holdings::missing(endpoint, block, 0..k), [0, 1, 2, k - 1]);
+    let around = Holdings::missing(endpoint, block, k + 3..k + 11);
+    assert_eq!(around, [k + 3, k + 5, k + 6, k + 7, k + 8, k + 10]);
+    assert_eq!(endpoint.repair_span(block), Some(k + 4..k + 10));
+    assert_eq!(endpoint.repair_in_slots(block), [Esi(k + 9), Esi(k + 4)]);
+    let held = endpoint.held(block, &[0, 3, k + 4, k + 5, k - 2].map(Esi));
+    assert_eq!(held, [3, k + 4, k - 2].map(Esi));
+    let lacking = Holdings::lacking(endpoint, 9);
+    assert_eq!(lacking.iter().map(|&(block, _)| block).collect::<Vec<_>>(), mirror.blocks());
+    assert_eq!(lacking[1], (block, 5));
+
+    // Its repair symbols were wrong, which shows when it has enough.
+    mirror.fill(now, &mut receiver, block);
+    assert!(!Holdings::block(&receiver.endpoint, block).unwrap().is_sound);
+    assert_eq!(receiver.endpoint.held(block, &[Esi(3)]), []);
+    for block in mirror.blocks().into_iter().filter(|&other| other != block) {
+        mirror.fill(now, &mut receiver, block);
+        assert!(Holdings::block(&receiver.endpoint, block).unwrap().has_block, "{block:?}");
+    }
+    assert_eq!(Holdings::block(&receiver.endpoint, BlockId { sbn: Sbn(9), ..block }), None);
 }
 
 #[test]

@@ -63,16 +63,8 @@ impl Receiver {
     /// Takes pulled symbols of an open object. `slab` is that of the batch that the driver polls
     /// with next; the run says where in it their bytes are.
     pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun, slab: &[u8]) -> Pulled {
-        let pulled = self.reception.take_pulled(run, slab);
-        let fresh = pulled.fresh_count();
-        if fresh > 0 {
-            self.stats.pulled.count(fresh);
-            self.silence.end(now);
-            self.reception.on_fresh(now, fresh);
-        }
-        if self.reception.may_complete() {
-            self.reception.update_phase(&self.channels);
-        }
+        let pulled = self.take_from(now, SourceId::PULLED, run, slab);
+        self.stats.pulled.count(pulled.fresh_count());
         pulled
     }
 
@@ -139,7 +131,12 @@ impl Reception {
             .then(|| manifest_content(from, hash, manifest, Verified::Digest))
     }
 
-    fn take_pulled(&mut self, run: &PulledRun, bytes: &[u8]) -> Pulled {
+    pub(super) fn take_pulled(
+        &mut self,
+        source: SourceId,
+        run: &PulledRun,
+        bytes: &[u8],
+    ) -> Pulled {
         let mut pulled = Pulled::default();
         let Some((size, encoding_id)) = self.transfer.symbols_of(run.block.toi) else {
             return pulled;
@@ -148,7 +145,6 @@ impl Reception {
         for (start, esi) in ends.zip(run.first.0..) {
             let end = run.bytes.end.min(start.saturating_add(size.into()));
             let symbol = bytes.get(start as usize..end as usize).unwrap_or_default();
-            let source = SourceId::PULLED;
             let incoming = Incoming { block: run.block, esi: Esi(esi), encoding_id, source };
             let content = SymbolContent::InSlab { bytes: symbol, start };
             match self.transfer.take(&incoming, content, &mut self.outputs) {

@@ -145,6 +145,12 @@ impl Sources {
         self.record(id).is_some_and(Record::is_doubted)
     }
 
+    /// Whether the source with this address is doubted, whatever the others are.
+    pub(super) fn distrusts(&self, address: SocketAddr) -> bool {
+        let record = self.records.iter().find(|record| record.address == address);
+        record.is_some_and(Record::is_doubted)
+    }
+
     /// A block is verified that was recovered from so many symbols of these sources.
     pub(super) fn on_verified(&mut self, counts: &BTreeMap<SourceId, u32>) {
         for record in &mut self.records {

@@ -23,6 +23,7 @@ mod ended;
 mod lacking;
 mod object;
 mod pulled;
+mod shared;
 mod slots;
 mod taken;
 mod waiting;

@@ -465,6 +465,27 @@ impl Block {
             || self.awaits_choice()
     }
 
+    /// Whether its symbols are not known to be wrong.
+    pub(super) fn is_sound(&self) -> bool {
+        matches!(
+            self.state,
+            State::Collecting(_)
+                | State::Solving { .. }
+                | State::Solved { .. }
+                | State::Recovering { .. }
+        ) && self.corruptions == 0
+    }
+
+    /// The repair symbols that were placed.
+    pub(super) fn repair_symbols(&self) -> impl Iterator<Item = Esi> {
+        self.repair.symbols()
+    }
+
+    /// The same, in the order of their slots.
+    pub(super) fn repair_in_slots(&self) -> Vec<Esi> {
+        self.repair.list()
+    }
+
     pub(super) fn is_verified(&self) -> bool {
         matches!(self.state, State::Verified)
     }

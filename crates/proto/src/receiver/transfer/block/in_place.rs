@@ -66,6 +66,11 @@ impl Block {
         self.in_place.missing(from.0..self.source_symbols)
     }
 
+    /// Whether a source symbol is in its place.
+    pub(in crate::receiver::transfer) fn has_in_place(&self, esi: Esi) -> bool {
+        esi.0 < self.source_symbols && self.in_place.contains(esi)
+    }
+
     /// The first run of repair symbols of a range that it has not received.
     pub(in crate::receiver::transfer) fn missing_repair(
         &self,

@@ -1,0 +1,517 @@
+//! Receivers of one site that complete each other: which symbols a member asks for, and which it
+//! sends. It is SRM (Floyd et al. 1997) on blocks of an erasure code (Li and Cheriton 1999), with
+//! pauses in place of SRM's session messages.
+//!
+//! All messages go to one group. Before any member has a block, a request names symbols; members
+//! that have some of them answer with what they hold. Once a member has the block, requests only
+//! count, and it answers with fresh symbols, each of which is of use to all.
+//!
+//! - A member asks for a block when the session has brought none of its symbols for a while. It
+//!   waits at random before, so that others hear its request; without the block in any member's
+//!   hands, those that lack less wait less.
+//! - A request or an answer that it hears puts off its own request until the answers pause.
+//! - A member that can answer waits at random too. If it hears an answer, it leaves the rest to
+//!   that member unless it pauses. Each symbol that is heard is one less to send.
+//! - Waits follow the measured round trip: requests have a clock, and answers return it.
+//!
+//! [`Sharer`] decides on ids. The driver sends what it says, and reads or encodes symbols.
+
+mod answering;
+mod asking;
+mod crowd;
+mod holdings;
+
+use crate::endpoint::BlockId;
+use crate::random::SplitMix64;
+use crate::time::Instant;
+use answering::{Answering, Asked, NextSymbol, Overheard, Step};
+use asking::Asking;
+use crowd::Crowd;
+use fontana_fec::Esi;
+use fontana_wire::{FreshStart, MissingSymbols, ShareRequest};
+pub use holdings::{BlockHolding, Holdings};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Interval between two looks at what blocks lack.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time without a symbol of a block from the session after which it is asked for.
+const QUIET_AFTER: Duration = Duration::from_secs(1);
+/// Blocks that are asked for at a time. All members ask for the first ones that they lack.
+const MOST_ASKED: usize = 2;
+/// Blocks that are answered for at a time.
+const MOST_ANSWERED: usize = 4;
+/// Blocks that are looked at.
+const MOST_LOOKED_AT: usize = 64;
+/// Longest time that the sending of answers makes up for.
+const DEBT: Duration = Duration::from_millis(1);
+
+/// How a member shares.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareConfig {
+    /// Seed of the random waits, and of where the fresh symbols begin.
+    pub seed: u64,
+    /// The number that the member has drawn.
+    pub member: u32,
+    /// Bytes per second of answers, at most.
+    pub bytes_per_second: u64,
+    /// Bytes of answers in total, at most.
+    pub max_bytes: u64,
+}
+
+/// What the driver does for a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShareOutput {
+    /// Send this request.
+    Ask {
+        /// The block.
+        block: BlockId,
+        /// The request.
+        request: ShareRequest,
+    },
+    /// Read these symbols, or encode them, and answer with [`Sharer::on_read`].
+    Read {
+        /// The block.
+        block: BlockId,
+        /// The number of this batch of symbols.
+        batch: u32,
+        /// The symbols.
+        esis: Vec<Esi>,
+        /// All of the block is there; if not, the symbols are those that were received.
+        has_block: bool,
+    },
+    /// Send a symbol that was read.
+    Answer(ShareAnswer),
+    /// What was read of a block is not needed any more.
+    Release {
+        /// The block.
+        block: BlockId,
+    },
+}
+
+/// A symbol to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareAnswer {
+    /// The block.
+    pub block: BlockId,
+    /// The symbol.
+    pub esi: Esi,
+    /// The batch that it was read with. Earlier ones of the block are not needed any more.
+    pub batch: u32,
+    /// Its place there.
+    pub index: usize,
+    /// The member has all of the block.
+    pub has_block: bool,
+    /// The member whose request is answered.
+    pub to: u32,
+    /// The clock of that member, and the time since its request has arrived, in microseconds.
+    pub echo_us: u32,
+}
+
+/// What a member has done, and heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShareStats {
+    /// Requests that it has sent.
+    pub requests_sent: u64,
+    /// Symbols that it has sent.
+    pub symbols_sent: u64,
+    /// Bytes of symbols that it has sent.
+    pub bytes_sent: u64,
+    /// Requests of others.
+    pub requests_heard: u64,
+    /// Symbols of others.
+    pub symbols_heard: u64,
+    /// Symbols of others that were of use.
+    pub symbols_used: u64,
+    /// Other members of the last minute.
+    pub members: u32,
+}
+
+/// A member.
+#[derive(Debug)]
+pub struct Sharer {
+    config: ShareConfig,
+    random: SplitMix64,
+    crowd: Crowd,
+    /// What the blocks lack, as far as they were looked at.
+    watched: BTreeMap<BlockId, Watched>,
+    asking: BTreeMap<BlockId, Asking>,
+    answering: BTreeMap<BlockId, Answering>,
+    /// Where fresh symbols begin, and how many of each block were sent.
+    fresh_start: FreshStart,
+    fresh: BTreeMap<BlockId, u32>,
+    looked_at: Option<Instant>,
+    /// When the session has last brought a symbol of use.
+    session_at: Instant,
+    /// When the next symbol may be sent.
+    free_at: Instant,
+    /// When it has heard a request.
+    asked_at: Instant,
+    is_spent: bool,
+    stats: ShareStats,
+}
+
+/// A block that lacks symbols.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    lacking: u32,
+    /// Symbols of others that were of use since `lacking` was noted.
+    used: u32,
+    /// When the session has last brought a symbol of it.
+    session_at: Instant,
+}
+
+impl Sharer {
+    /// A member that has heard nothing.
+    pub fn new(config: ShareConfig) -> Self {
+        let mut random = SplitMix64::new(config.seed, config.member.into());
+        let fresh_start = FreshStart::draw(random.next_u64());
+        Self {
+            config,
+            random,
+            crowd: Crowd::default(),
+            watched: BTreeMap::new(),
+            asking: BTreeMap::new(),
+            answering: BTreeMap::new(),
+            fresh_start,
+            fresh: BTreeMap::new(),
+            looked_at: None,
+            session_at: Instant::ZERO,
+            free_at: Instant::ZERO,
+            asked_at: Instant::ZERO,
+            is_spent: false,
+            stats: ShareStats::default(),
+        }
+    }
+
+    /// What it has done, and heard.
+    pub fn stats(&self) -> ShareStats {
+        ShareStats { members: self.crowd.count(), ..self.stats }
+    }
+
+    /// When it has last heard a request. [`Instant::ZERO`] if never.
+    pub fn asked_at(&self) -> Instant {
+        self.asked_at
+    }
+
+    /// Whether it has sent as much as it may.
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Handles a request of another member for a block of the content.
+    pub fn on_request(
+        &mut self,
+        now: Instant,
+        member: u32,
+        block: BlockId,
+        request: &ShareRequest,
+        holdings: &impl Holdings,
+    ) {
+        if member == self.config.member {
+            return;
+        }
+        let Some(holding) = holdings.block(block) else { return };
+        self.stats.requests_heard += 1;
+        self.asked_at = now;
+        self.crowd.on_message(now, member);
+        let time = |us: u32| Duration::from_micros(us.into());
+        self.crowd.on_others(time(request.round_trip_us), time(request.read_us));
+        if let Some(own) = self.asking.get_mut(&block) {
+            // A request that counts is of use to a member that lacks no more; one that names
+            // symbols leads to a member that has the block.
+            let patience = self.crowd.patience(request.missing.is_some());
+            if request.missing.is_some() || request.lacking >= holding.lacking {
+                own.put_off(now + patience + self.crowd.request_wait(&mut self.random));
+            }
+        }
+        // Of requests that cross each other, members with a part of the block answer the one for
+        // the fewest symbols. If it is its own, others do.
+        let since = now - self.crowd.pause();
+        let own = self.asking.get(&block).and_then(|own| own.asked_since(since));
+        let is_last = own.is_some_and(|own| (own, self.config.member) < (request.lacking, member));
+        let has_part = holding.is_sound && request.missing.is_some() && !is_last;
+        let may_answer = holding.has_block || has_part;
+        let has_room = self.answering.len() < MOST_ANSWERED || self.answering.contains_key(&block);
+        if !may_answer || !has_room {
+            return;
+        }
+        let part = if holding.has_block { Duration::ZERO } else { self.crowd.pause() };
+        let starts_at = now + part + self.crowd.answer_wait(&mut self.random);
+        let asked = Asked { at: now, by: member, clock_us: request.clock_us };
+        let new = || Answering::new(asked, starts_at, holding.has_block);
+        let lacking = request.lacking.min(holding.most_useful());
+        self.answering.entry(block).or_insert_with(new).add(
+            asked,
+            lacking,
+            request.missing.as_ref(),
+        );
+    }
+
+    /// Handles a symbol of another member. `is_fresh`: it was of use.
+    pub fn on_symbol(&mut self, now: Instant, member: u32, heard: &HeardSymbol) {
+        let HeardSymbol { block, esi, has_block, is_fresh, to, echo_us } = *heard;
+        if member == self.config.member {
+            return;
+        }
+        self.stats.symbols_heard += 1;
+        self.crowd.on_message(now, member);
+        if to == self.config.member {
+            let since = micros(now).wrapping_sub(echo_us);
+            self.crowd.on_measured(Duration::from_micros(since.into()));
+        }
+        if is_fresh {
+            self.stats.symbols_used += 1;
+            if let Some(watched) = self.watched.get_mut(&block) {
+                watched.used = watched.used.saturating_add(1);
+            }
+        }
+        if let Some(own) = self.asking.get_mut(&block) {
+            own.is_held |= has_block;
+            let answers = has_block && to == self.config.member;
+            if let Some(time) = answers.then(|| own.answer_time(now)).flatten() {
+                self.crowd.on_read(time);
+            }
+            let wait =
+                self.crowd.patience(!own.is_held) + self.crowd.request_wait(&mut self.random);
+            own.on_answer(now, now + wait, is_fresh);
+        }
+        if let Some(own) = self.answering.get_mut(&block) {
+            let pauses_at = now + self.crowd.pause() + self.crowd.answer_wait(&mut self.random);
+            let has_precedence = member < self.config.member;
+            own.on_heard(now, &Overheard { esi, has_block, has_precedence, pauses_at });
+        }
+    }
+
+    /// A batch of symbols was read, or cannot be. False if it is not needed any more.
+    pub fn on_read(&mut self, now: Instant, block: BlockId, batch: u32, is_read: bool) -> bool {
+        let Some(answering) = self.answering.get_mut(&block) else { return false };
+        let Some(time) = answering.on_read(now, batch, is_read) else { return false };
+        if answering.has_block {
+            self.crowd.on_read(time);
+        }
+        true
+    }
+
+    /// When to poll next.
+    pub fn poll_timeout(&self) -> Instant {
+        let look = self.looked_at.map_or(Instant::ZERO, |at| at + LOOK_EVERY);
+        let requests = self.asking.values().map(|asking| asking.due);
+        let answers = self.answering.values().filter_map(|answering| match answering.step() {
+            Step::Wait(until) => Some(until),
+            Step::Read => Some(Instant::ZERO),
+            Step::Send(at) => Some(at.max(self.free_at)),
+            Step::Reading => None,
+            Step::End => Some(Instant::ZERO),
+        });
+        requests.chain(answers).chain([look]).min().unwrap_or(look)
+    }
+
+    /// What is to be done now; `None` if nothing is before [`poll_timeout`](Self::poll_timeout).
+    pub fn poll(&mut self, now: Instant, holdings: &impl Holdings) -> Option<ShareOutput> {
+        if self.looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
+            self.look(now, holdings);
+        }
+        self.poll_request(now, holdings).or_else(|| self.poll_answer(now, holdings))
+    }
+
+    /// Notes what blocks lack, and decides which of them to ask for.
+    fn look(&mut self, now: Instant, holdings: &impl Holdings) {
+        if self.looked_at.replace(now).is_none() {
+            self.session_at = now;
+        }
+        self.crowd.forget(now);
+        let mut watched = BTreeMap::new();
+        for (block, lacking) in holdings.lacking(MOST_LOOKED_AT) {
+            let before = self.watched.get(&block);
+            let has_come = before.is_some_and(|it| it.lacking.saturating_sub(it.used) > lacking);
+            if has_come {
+                self.session_at = now;
+            }
+            let session_at = match before {
+                Some(before) if !has_come => before.session_at,
+                _ => self.session_at,
+            };
+            watched.insert(block, Watched { lacking, used: 0, session_at });
+        }
+        self.watched = watched;
+        self.asking.retain(|block, _| self.watched.contains_key(block));
+        let is_quiet = |at: Instant| now >= at + QUIET_AFTER;
+        for (&block, watched) in &self.watched {
+            if self.asking.len() >= MOST_ASKED {
+                break;
+            }
+            let Some(holding) = holdings.block(block) else { continue };
+            // The session may not have come to a block of which there is nothing.
+            let is_begun = watched.lacking < holding.source_symbols;
+            let is_left = is_begun && is_quiet(watched.session_at) || is_quiet(self.session_at);
+            if is_left && !self.asking.contains_key(&block) {
+                let order = holding.order(watched.lacking);
+                let wait = order + self.crowd.request_wait(&mut self.random);
+                self.asking.insert(block, Asking::new(now, now + wait));
+            }
+        }
+    }
+
+    fn poll_request(&mut self, now: Instant, holdings: &impl Holdings) -> Option<ShareOutput> {
+        let due = self.asking.iter().find(|(_, asking)| asking.due <= now);
+        let block = due.map(|(&block, _)| block)?;
+        let wait = self.crowd.request_wait(&mut self.random);
+        let holding = holdings.block(block).filter(|holding| holding.lacking > 0);
+        let (Some(holding), Some(asking)) = (holding, self.asking.get_mut(&block)) else {
+            self.asking.remove(&block);
+            return None;
+        };
+        let missing = match asking.is_held && holding.makes_fresh {
+            true => None,
+            false => missing_symbols(block, &holding, asking.attempts(), holdings),
+        };
+        asking.on_asked(now, holding.lacking, self.crowd.patience(missing.is_some()) + wait);
+        self.stats.requests_sent += 1;
+        let request = ShareRequest {
+            clock_us: micros(now),
+            round_trip_us: self.crowd.round_trip().as_micros() as u32,
+            read_us: self.crowd.read().as_micros() as u32,
+            lacking: holding.lacking,
+            missing,
+        };
+        Some(ShareOutput::Ask { block, request })
+    }
+
+    fn poll_answer(&mut self, now: Instant, holdings: &impl Holdings) -> Option<ShareOutput> {
+        let free_at = self.free_at;
+        let is_due = |answering: &Answering| match answering.step() {
+            Step::Wait(until) => until <= now,
+            Step::Read | Step::End => true,
+            Step::Send(at) => at.max(free_at) <= now,
+            Step::Reading => false,
+        };
+        loop {
+            // The block that was sent of least recently comes next.
+            let due = self.answering.iter().filter(|(_, answering)| is_due(answering));
+            let due = due.min_by_key(|(block, answering)| (answering.sent_at, **block));
+            let block = due.map(|(&block, _)| block)?;
+            let holding = holdings.block(block);
+            let answering = self.answering.get_mut(&block)?;
+            let size = holding.map_or(0, |holding| u64::from(holding.symbol_size));
+            self.is_spent |= self.stats.bytes_sent.saturating_add(size) > self.config.max_bytes;
+            let holding = holding.filter(|_| !self.is_spent);
+            let (Some(holding), false) = (holding, answering.step() == Step::End) else {
+                self.answering.remove(&block);
+                return Some(ShareOutput::Release { block });
+            };
+            match answering.step() {
+                Step::Wait(_) => answering.begin(),
+                Step::Read => {
+                    let esis = self.symbols_to_read(block, &holding, holdings);
+                    let answering = self.answering.get_mut(&block)?;
+                    if esis.is_empty() {
+                        answering.exhaust();
+                        continue;
+                    }
+                    let has_block = holding.has_block;
+                    let batch = answering.read(now, esis.clone(), has_block);
+                    return Some(ShareOutput::Read { block, batch, esis, has_block });
+                }
+                Step::Send(_) => {
+                    if let Some(answer) = self.answer(now, block, size) {
+                        return Some(ShareOutput::Answer(answer));
+                    }
+                }
+                Step::Reading | Step::End => return None,
+            }
+        }
+    }
+
+    fn symbols_to_read(
+        &mut self,
+        block: BlockId,
+        holding: &BlockHolding,
+        holdings: &impl Holdings,
+    ) -> Vec<Esi> {
+        let Some(answering) = self.answering.get(&block) else { return Vec::new() };
+        let count = answering.batch(holding);
+        if holding.has_block && holding.makes_fresh {
+            let next = self.fresh.entry(block).or_default();
+            let numbers = (0..count).map(|at| next.wrapping_add(at));
+            let esis = numbers.map(|number| self.fresh_start.esi(number)).collect();
+            *next = next.wrapping_add(count);
+            return esis;
+        }
+        let mut named = answering.named(holding, &mut self.random);
+        if !holding.has_block {
+            named = holdings.held(block, &named);
+        }
+        named.truncate(count as usize);
+        named
+    }
+
+    /// `None` if others have sent all that was read.
+    fn answer(&mut self, now: Instant, block: BlockId, size: u64) -> Option<ShareAnswer> {
+        let answering = self.answering.get_mut(&block)?;
+        let NextSymbol { esi, batch, index } =
+            answering.next_symbol(now, self.crowd.round_trip())?;
+        let (to, echo_us) = answering.echo(now);
+        let has_block = answering.has_block;
+        let time = size.saturating_mul(1_000_000_000) / self.config.bytes_per_second.max(1);
+        self.free_at = self.free_at.max(now - DEBT) + Duration::from_nanos(time);
+        self.stats.symbols_sent += 1;
+        self.stats.bytes_sent += size;
+        if let Some(own) = self.asking.get_mut(&block) {
+            let wait =
+                self.crowd.patience(!own.is_held) + self.crowd.request_wait(&mut self.random);
+            own.put_off(now + wait);
+        }
+        Some(ShareAnswer { block, esi, batch, index, has_block, to, echo_us })
+    }
+}
+
+/// A symbol of another member, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeardSymbol {
+    /// The block.
+    pub block: BlockId,
+    /// The symbol.
+    pub esi: Esi,
+    /// Its sender has all of the block.
+    pub has_block: bool,
+    /// It was of use.
+    pub is_fresh: bool,
+    /// The member whose request it answers.
+    pub to: u32,
+    /// What it says of that member's clock.
+    pub echo_us: u32,
+}
+
+/// The symbols to name. Source symbols; every other time those around the repair symbols that it
+/// has, since other members may have no source symbols either. Of a block of more source symbols
+/// than a map spans, each part in turn.
+fn missing_symbols(
+    block: BlockId,
+    holding: &BlockHolding,
+    attempts: u32,
+    holdings: &impl Holdings,
+) -> Option<MissingSymbols> {
+    if attempts % 2 == 1
+        && let Some(span) = holdings.repair_span(block)
+    {
+        let end = span.end.max(span.start.saturating_add(MissingSymbols::MAX_SPAN));
+        let missing = holdings.missing(block, span.start..end.min(holding.encoding_symbols));
+        if let Some(map) = MissingSymbols::of(missing) {
+            return Some(map);
+        }
+    }
+    let parts = holding.source_symbols.div_ceil(MissingSymbols::MAX_SPAN).max(1);
+    let from = attempts / 2 % parts * MissingSymbols::MAX_SPAN;
+    let missing = |from| holdings.missing(block, from..holding.source_symbols);
+    MissingSymbols::of(missing(from)).or_else(|| MissingSymbols::of(missing(0)))
+}
+
+/// A clock in microseconds, which begins again every 71 minutes.
+fn micros(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000) as u32
+}
+
+#[cfg(test)]
+mod tests;

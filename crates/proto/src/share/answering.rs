@@ -1,0 +1,258 @@
+//! A block that a member answers for.
+
+use super::holdings::BlockHolding;
+use crate::random::SplitMix64;
+use crate::time::Instant;
+use fontana_fec::Esi;
+use fontana_wire::MissingSymbols;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// Most symbols that are read at a time.
+const BATCH: u32 = 512;
+/// Most bytes that are read at a time.
+const BATCH_BYTES: u32 = 512 << 10;
+/// Named symbols of a block after which a further map takes their place: two maps are added to each
+/// other.
+const MOST_NAMED: usize = 2 * MissingSymbols::MAX_SPAN as usize;
+/// Longest time for which an answer is put off for those of others. Anyone can send these.
+const LONGEST_PUT_OFF: Duration = Duration::from_secs(5);
+
+/// A request: when it has arrived, of which member, and that member's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) at: Instant,
+    pub(super) by: u32,
+    pub(super) clock_us: u32,
+}
+
+/// A symbol of the block that another member has sent.
+pub(super) struct Overheard {
+    pub(super) esi: Esi,
+    pub(super) has_block: bool,
+    /// The member has a lower number.
+    pub(super) has_precedence: bool,
+    /// When the member pauses, if no further symbol comes.
+    pub(super) pauses_at: Instant,
+}
+
+/// Symbols that were read together.
+#[derive(Debug)]
+struct Batch {
+    number: u32,
+    esis: Vec<Esi>,
+    /// The next one to send.
+    next: usize,
+}
+
+/// A symbol to send: its batch, and its place there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NextSymbol {
+    pub(super) esi: Esi,
+    pub(super) batch: u32,
+    pub(super) index: usize,
+}
+
+/// A block that others lack symbols of.
+#[derive(Debug)]
+pub(super) struct Answering {
+    /// Symbols that are still to be sent, by whichever member.
+    due: u32,
+    /// Those that were named, and that it has not heard since.
+    named: BTreeSet<u32>,
+    /// The request that is answered.
+    asked: Asked,
+    /// When it begins, or goes on: until then it leaves the block to others.
+    waits_until: Option<Instant>,
+    /// It has sent a symbol, and not left the rest to another member since.
+    has_begun: bool,
+    /// Until when it listens after its first symbol: others may have begun, too.
+    listens_until: Instant,
+    /// The symbols that were read, in the order in which they are sent.
+    batches: VecDeque<Batch>,
+    /// The batch that is being read, and since when.
+    reading: Option<(Batch, Instant)>,
+    next_batch: u32,
+    /// It has no more symbols of use.
+    is_exhausted: bool,
+    /// All of the block was there when symbols were last read, or else when it was asked for.
+    pub(super) has_block: bool,
+    /// When the last symbol was sent.
+    pub(super) sent_at: Instant,
+}
+
+/// What is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Wait(Instant),
+    /// Read more symbols.
+    Read,
+    /// Wait until they are read.
+    Reading,
+    /// Send a symbol, then or later.
+    Send(Instant),
+    /// Nothing is left to send.
+    End,
+}
+
+impl Answering {
+    pub(super) fn new(asked: Asked, starts_at: Instant, has_block: bool) -> Self {
+        Self {
+            due: 0,
+            named: BTreeSet::new(),
+            asked,
+            waits_until: Some(starts_at),
+            has_begun: false,
+            listens_until: asked.at,
+            batches: VecDeque::new(),
+            reading: None,
+            next_batch: 0,
+            is_exhausted: false,
+            has_block,
+            sent_at: asked.at,
+        }
+    }
+
+    /// Another request. Members with a part of the block answer one request at a time: of those
+    /// that cross each other, the one that lacks least.
+    pub(super) fn add(&mut self, asked: Asked, lacking: u32, missing: Option<&MissingSymbols>) {
+        if !self.has_block && self.due > 0 {
+            let is_less = (lacking, asked.by) < (self.due, self.asked.by);
+            if self.waits_until.is_none() || !is_less {
+                return;
+            }
+            self.due = 0;
+            self.named.clear();
+            self.asked = asked;
+        }
+        self.due = self.due.max(lacking);
+        if let Some(missing) = missing {
+            if self.named.len() >= MOST_NAMED {
+                self.named.clear();
+            }
+            self.named.extend(missing.symbols());
+            self.is_exhausted = false;
+        }
+    }
+
+    pub(super) fn step(&self) -> Step {
+        let left = self.batches.iter().map(|batch| batch.esis.len() - batch.next).sum::<usize>();
+        let last = self.batches.back().map_or(0, |batch| batch.esis.len());
+        // The next symbols are read while the last ones are sent.
+        let reads = !self.is_exhausted && 2 * left <= last && self.due as usize > left;
+        match self.waits_until {
+            _ if self.due == 0 && self.reading.is_none() => Step::End,
+            Some(until) => Step::Wait(until),
+            None if self.reading.is_none() && reads => Step::Read,
+            None if left > 0 => Step::Send(self.listens_until),
+            None if self.reading.is_some() => Step::Reading,
+            None => Step::End,
+        }
+    }
+
+    /// It need not wait any more.
+    pub(super) fn begin(&mut self) {
+        self.waits_until = None;
+    }
+
+    fn leave(&mut self, until: Instant) {
+        (self.waits_until, self.has_begun) = (Some(until), false);
+        self.batches.clear();
+    }
+
+    /// Another member has sent a symbol of the block. A member that has not begun leaves the rest
+    /// to that one until it pauses. Of several that have begun, the one with the lowest number goes
+    /// on.
+    pub(super) fn on_heard(&mut self, now: Instant, heard: &Overheard) {
+        let was_named = self.named.remove(&heard.esi.0);
+        // Fresh symbols are of use to all who ask; others, to those who have named them.
+        self.due = self.due.saturating_sub(u32::from(heard.has_block || was_named));
+        // A symbol of a member with all of the block is of use to more members.
+        if heard.has_block && !self.has_block {
+            self.due = 0;
+        }
+        let is_better = heard.has_block || !self.has_block;
+        let gives_way = is_better && (heard.has_precedence || !self.has_begun);
+        if gives_way && now < self.asked.at + LONGEST_PUT_OFF {
+            let until = self.waits_until.unwrap_or(heard.pauses_at).max(heard.pauses_at);
+            self.leave(until);
+        }
+    }
+
+    /// Number of symbols to read next.
+    pub(super) fn batch(&self, holding: &BlockHolding) -> u32 {
+        let by_bytes = BATCH_BYTES / u32::from(holding.symbol_size).max(1);
+        self.due.min(BATCH).min(by_bytes.max(1))
+    }
+
+    /// The symbols to read next of those that were named, in random order: members that answer at
+    /// the same time send different ones, and do not fall into step.
+    pub(super) fn named(&self, holding: &BlockHolding, random: &mut SplitMix64) -> Vec<Esi> {
+        let end = match holding.has_block {
+            true => holding.source_symbols,
+            false => holding.encoding_symbols,
+        };
+        let prepared: BTreeSet<Esi> =
+            self.batches.iter().flat_map(|batch| batch.esis.iter().copied()).collect();
+        let named = self.named.range(..end).copied().map(Esi);
+        let mut esis: Vec<Esi> = named.filter(|esi| !prepared.contains(esi)).collect();
+        for last in (1..esis.len()).rev() {
+            esis.swap(last, random.below(last as u32 + 1) as usize);
+        }
+        esis
+    }
+
+    /// These symbols are being read. Returns the number of the batch.
+    pub(super) fn read(&mut self, now: Instant, esis: Vec<Esi>, has_block: bool) -> u32 {
+        let number = self.next_batch;
+        self.next_batch = number.wrapping_add(1);
+        self.reading = Some((Batch { number, esis, next: 0 }, now));
+        self.has_block = has_block;
+        number
+    }
+
+    /// No symbol of use can be read.
+    pub(super) fn exhaust(&mut self) {
+        self.is_exhausted = true;
+    }
+
+    /// A batch was read, or cannot be. Returns the time that it took, if it is of use.
+    pub(super) fn on_read(&mut self, now: Instant, number: u32, is_read: bool) -> Option<Duration> {
+        let (batch, since) = self.reading.take_if(|(batch, _)| batch.number == number)?;
+        self.is_exhausted |= !is_read;
+        if !is_read || self.waits_until.is_some() {
+            return None;
+        }
+        self.batches.push_back(batch);
+        Some(now.saturating_since(since))
+    }
+
+    /// The next symbol that no other member has sent meanwhile. After the first one it listens for
+    /// `round_trip`.
+    pub(super) fn next_symbol(&mut self, now: Instant, round_trip: Duration) -> Option<NextSymbol> {
+        while let Some(batch) = self.batches.front_mut() {
+            let Some(&esi) = batch.esis.get(batch.next) else {
+                self.batches.pop_front();
+                continue;
+            };
+            let next = NextSymbol { esi, batch: batch.number, index: batch.next };
+            batch.next += 1;
+            let was_named = self.named.remove(&esi.0);
+            if was_named || self.has_block {
+                if !std::mem::replace(&mut self.has_begun, true) {
+                    self.listens_until = now + round_trip;
+                }
+                self.due = self.due.saturating_sub(1);
+                self.sent_at = now;
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// The member to answer to, its clock, and the time since it has asked.
+    pub(super) fn echo(&self, now: Instant) -> (u32, u32) {
+        let Asked { at, by, clock_us } = self.asked;
+        (by, clock_us.wrapping_add(now.saturating_since(at).as_micros() as u32))
+    }
+}

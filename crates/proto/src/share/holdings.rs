@@ -1,0 +1,61 @@
+//! What a member has of its blocks.
+
+use crate::endpoint::BlockId;
+use fontana_fec::Esi;
+use std::ops::Range;
+use std::time::Duration;
+
+/// What a member has, as its receiver knows it.
+pub trait Holdings {
+    /// The first blocks that lack symbols, at most so many, in ascending order, each with the
+    /// number of symbols that it lacks.
+    fn lacking(&self, most: usize) -> Vec<(BlockId, u32)>;
+
+    /// A block. `None` if it is not received.
+    fn block(&self, block: BlockId) -> Option<BlockHolding>;
+
+    /// The symbols of a range that it does not have, ascending.
+    fn missing(&self, block: BlockId, esis: Range<u32>) -> Vec<u32>;
+
+    /// From the first to after the last repair symbol that it has.
+    fn repair_span(&self, block: BlockId) -> Option<Range<u32>>;
+
+    /// Those of these symbols that it has received, in their order.
+    fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi>;
+}
+
+/// What a member has of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockHolding {
+    /// All of it, verified.
+    pub has_block: bool,
+    /// Its symbols are not known to be wrong.
+    pub is_sound: bool,
+    /// Symbols that it lacks; 0 if enough have arrived.
+    pub lacking: u32,
+    /// Source symbols of the block.
+    pub source_symbols: u32,
+    /// Encoding symbols of the block.
+    pub encoding_symbols: u32,
+    /// Bytes of a symbol.
+    pub symbol_size: u16,
+    /// Fresh symbols can be made of it ([`FreshStart`](fontana_wire::FreshStart)).
+    pub makes_fresh: bool,
+}
+
+/// How much longer a member waits that lacks a whole block than one that lacks nothing of it: a
+/// hundredth of that tells members apart.
+const ORDER: Duration = Duration::from_secs(2);
+
+impl BlockHolding {
+    /// Most symbols that one member can use.
+    pub(super) fn most_useful(&self) -> u32 {
+        self.source_symbols.saturating_add(8)
+    }
+
+    /// How much longer it waits before it asks for the block than one that lacks nothing.
+    pub(super) fn order(&self, lacking: u32) -> Duration {
+        let k = self.source_symbols.max(1);
+        ORDER.mul_f64(f64::from(lacking.min(k)) / f64::from(k))
+    }
+}

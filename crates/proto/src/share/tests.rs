@@ -1,0 +1,442 @@
+//! Members on a network, in virtual time, on ids alone.
+
+use super::*;
+use fontana_fec::Sbn;
+use fontana_wire::Toi;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::Range;
+
+const SYMBOL_SIZE: u16 = 1_400;
+/// Bytes of a symbol's packet, and most of a request's.
+const SYMBOL_BYTES: u64 = 1_436 + 28;
+
+/// A member's blocks: the ids that it has.
+#[derive(Clone, Default)]
+struct Blocks {
+    k: u32,
+    ids: Vec<BTreeSet<u32>>,
+    /// Blocks that are verified.
+    whole: BTreeSet<u32>,
+    /// The code has no fresh symbols.
+    repeats: bool,
+}
+
+fn block_id(sbn: usize) -> BlockId {
+    BlockId { toi: Toi(1), sbn: Sbn(sbn as u32) }
+}
+
+impl Blocks {
+    fn lacks(&self, sbn: u32) -> u32 {
+        let Some(ids) = self.ids.get(sbn as usize) else { return 0 };
+        let has_source =
+            ids.len() >= self.k as usize && ids.range(..self.k).count() == self.k as usize;
+        match has_source || self.whole.contains(&sbn) {
+            true => 0,
+            // RaptorQ: with two more than k a block is almost certainly recovered.
+            false => (self.k + 2).saturating_sub(ids.len() as u32),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.whole.len() == self.ids.len()
+    }
+}
+
+impl Holdings for Blocks {
+    fn lacking(&self, most: usize) -> Vec<(BlockId, u32)> {
+        let all = (0..self.ids.len()).map(|sbn| (block_id(sbn), self.lacks(sbn as u32)));
+        all.filter(|&(_, lacking)| lacking > 0).take(most).collect()
+    }
+
+    fn block(&self, block: BlockId) -> Option<BlockHolding> {
+        self.ids.get(block.sbn.0 as usize)?;
+        Some(BlockHolding {
+            has_block: self.whole.contains(&block.sbn.0),
+            is_sound: true,
+            lacking: self.lacks(block.sbn.0),
+            source_symbols: self.k,
+            encoding_symbols: 1 << 24,
+            symbol_size: SYMBOL_SIZE,
+            makes_fresh: !self.repeats,
+        })
+    }
+
+    fn missing(&self, block: BlockId, esis: Range<u32>) -> Vec<u32> {
+        let ids = &self.ids[block.sbn.0 as usize];
+        esis.filter(|esi| !ids.contains(esi)).collect()
+    }
+
+    fn repair_span(&self, block: BlockId) -> Option<Range<u32>> {
+        let mut repair = self.ids[block.sbn.0 as usize].range(self.k..);
+        let first = *repair.next()?;
+        Some(first..repair.next_back().map_or(first, |&last| last) + 1)
+    }
+
+    fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi> {
+        let ids = &self.ids[block.sbn.0 as usize];
+        esis.iter().copied().filter(|esi| ids.contains(&esi.0)).collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Poll,
+    Request { from: u32, block: BlockId, request: ShareRequest },
+    Answer { from: u32, answer: ShareAnswer },
+    Read { block: BlockId, batch: u32 },
+    Verified { sbn: u32 },
+}
+
+struct Scheduled {
+    at: Instant,
+    number: u64,
+    member: usize,
+    event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Scheduled {}
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// What a network has carried.
+#[derive(Debug, Default)]
+struct Carried {
+    symbols: Vec<u64>,
+    requests: u64,
+    request_bytes: u64,
+    finished: Duration,
+}
+
+impl Carried {
+    fn of(&self, sbn: usize) -> u64 {
+        self.symbols.get(sbn).copied().unwrap_or(0)
+    }
+}
+
+/// Members of one network: every message reaches all others after a while.
+struct Network {
+    members: Vec<(Sharer, Blocks)>,
+    delay: Duration,
+    /// Most that is added to the delay of a message: hosts are busy.
+    jitter: Duration,
+    /// Time to read or solve a block.
+    reads: Duration,
+    loss: f64,
+    random: SplitMix64,
+    queue: BinaryHeap<Scheduled>,
+    number: u64,
+    carried: Carried,
+}
+
+impl Network {
+    fn new(seed: u64, blocks: Vec<Blocks>) -> Self {
+        let config = |member: u32| ShareConfig {
+            seed: seed * 1_000 + u64::from(member),
+            member,
+            bytes_per_second: 2_500_000,
+            max_bytes: u64::MAX,
+        };
+        let members =
+            (1..).zip(blocks).map(|(member, blocks)| (Sharer::new(config(member)), blocks));
+        Self {
+            members: members.collect(),
+            delay: Duration::from_micros(200),
+            jitter: Duration::from_micros(100),
+            reads: Duration::from_millis(30),
+            loss: 0.0,
+            random: SplitMix64::new(seed, 99),
+            queue: BinaryHeap::new(),
+            number: 0,
+            carried: Carried::default(),
+        }
+    }
+
+    fn push(&mut self, at: Instant, member: usize, event: Event) {
+        self.number += 1;
+        self.queue.push(Scheduled { at, number: self.number, member, event });
+    }
+
+    fn multicast(&mut self, now: Instant, from: usize, event: &Event) {
+        for member in (0..self.members.len()).filter(|&member| member != from) {
+            let jitter = self.jitter.mul_f64(self.random.unit());
+            if self.random.unit() >= self.loss {
+                self.push(now + self.delay + jitter, member, event.clone());
+            }
+        }
+    }
+
+    fn run(mut self, until: Duration) -> (Carried, Vec<Blocks>) {
+        self.carried.symbols = vec![0; self.members[0].1.ids.len()];
+        for member in 0..self.members.len() {
+            self.push(Instant::ZERO, member, Event::Poll);
+        }
+        while let Some(Scheduled { at: now, member, event, .. }) = self.queue.pop() {
+            if now > Instant::ZERO + until || self.members.iter().all(|(_, it)| it.is_complete()) {
+                break;
+            }
+            self.handle(now, member, event);
+            self.poll(now, member);
+        }
+        (self.carried, self.members.into_iter().map(|(_, blocks)| blocks).collect())
+    }
+
+    fn handle(&mut self, now: Instant, member: usize, event: Event) {
+        let reads = self.reads;
+        let (sharer, blocks) = &mut self.members[member];
+        match event {
+            Event::Poll => {}
+            Event::Request { from, block, request } => {
+                sharer.on_request(now, from, block, &request, blocks);
+            }
+            Event::Answer { from, answer } => {
+                let ShareAnswer { block, esi, has_block, to, echo_us, .. } = answer;
+                let sbn = block.sbn.0;
+                let lacked = blocks.lacks(sbn) > 0;
+                let is_fresh = lacked && blocks.ids[sbn as usize].insert(esi.0);
+                let heard = HeardSymbol { block, esi, has_block, is_fresh, to, echo_us };
+                sharer.on_symbol(now, from, &heard);
+                if lacked && blocks.lacks(sbn) == 0 {
+                    self.push(now + reads, member, Event::Verified { sbn });
+                }
+            }
+            Event::Read { block, batch } => _ = sharer.on_read(now, block, batch, true),
+            Event::Verified { sbn } => {
+                blocks.whole.insert(sbn);
+                self.carried.finished = Duration::from_nanos(now.as_nanos());
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Instant, member: usize) {
+        while let Some(output) = {
+            let (sharer, blocks) = &mut self.members[member];
+            sharer.poll(now, blocks)
+        } {
+            let from = member as u32 + 1;
+            match output {
+                ShareOutput::Ask { block, request } => {
+                    self.carried.requests += 1;
+                    let named = request.missing.as_ref().map_or(0, |missing| {
+                        let (first, last) = (missing.symbols().next(), missing.symbols().last());
+                        4 + (last.unwrap() - first.unwrap()) / 8 + 1
+                    });
+                    self.carried.request_bytes += u64::from(40 + 28 + named);
+                    self.multicast(now, member, &Event::Request { from, block, request });
+                }
+                ShareOutput::Answer(answer) => {
+                    self.carried.symbols[answer.block.sbn.0 as usize] += 1;
+                    self.multicast(now, member, &Event::Answer { from, answer });
+                }
+                ShareOutput::Read { block, batch, .. } => {
+                    self.push(now + self.reads, member, Event::Read { block, batch });
+                }
+                ShareOutput::Release { .. } => {}
+            }
+        }
+        let next = self.members[member].0.poll_timeout().max(now + Duration::from_micros(50));
+        self.push(next, member, Event::Poll);
+    }
+}
+
+/// What a member has of `blocks` blocks after so much loss of their source symbols.
+fn received(random: &mut SplitMix64, k: u32, blocks: usize, loss: f64) -> Blocks {
+    let ids = (0..blocks).map(|_| (0..k).filter(|_| random.unit() >= loss).collect()).collect();
+    Blocks { k, ids, ..Blocks::default() }
+}
+
+fn complete(k: u32, blocks: usize) -> Blocks {
+    let ids = (0..blocks).map(|_| (0..k).collect()).collect();
+    Blocks { k, ids, whole: (0..blocks as u32).collect(), ..Blocks::default() }
+}
+
+/// The largest need of a member, of each block.
+fn largest_needs(members: &[Blocks]) -> Vec<u64> {
+    let blocks = members[0].ids.len() as u32;
+    let need = |sbn| members.iter().map(|member| u64::from(member.lacks(sbn))).max().unwrap();
+    (0..blocks).map(need).collect()
+}
+
+/// The first network: twenty members that have independent 90 % of the source symbols.
+#[test]
+fn twenty_members_without_a_complete_one_complete_each_other() {
+    for seed in 1..=3 {
+        let mut random = SplitMix64::new(seed, 0);
+        let members: Vec<_> = (0..20).map(|_| received(&mut random, 4_000, 2, 0.1)).collect();
+        let needs = largest_needs(&members);
+        let (carried, members) = Network::new(seed, members).run(Duration::from_secs(60));
+        assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
+        for (sbn, need) in needs.iter().enumerate() {
+            let ratio = carried.of(sbn) as f64 / *need as f64;
+            assert!((1.5..=2.3).contains(&ratio), "seed {seed}, block {sbn}: {ratio}, {carried:?}");
+        }
+        let bytes = carried.symbols.iter().sum::<u64>() * SYMBOL_BYTES;
+        assert!(carried.request_bytes * 50 <= bytes, "seed {seed}: {carried:?}");
+    }
+}
+
+#[test]
+fn one_complete_member_sends_each_block_about_once() {
+    for seed in 1..=3 {
+        let mut random = SplitMix64::new(seed, 0);
+        let mut members: Vec<_> = (0..19).map(|_| received(&mut random, 4_000, 2, 0.1)).collect();
+        let needs: u64 = largest_needs(&members).iter().sum();
+        members.push(complete(4_000, 2));
+        let (carried, members) = Network::new(seed, members).run(Duration::from_secs(60));
+        assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
+        let ratio = carried.symbols.iter().sum::<u64>() as f64 / needs as f64;
+        assert!(ratio <= 1.15, "seed {seed}: {ratio}");
+    }
+}
+
+/// Hosts that take long to read, and to handle a message: twenty processes on two cores.
+#[test]
+fn busy_members_send_little_more_than_others() {
+    for (seed, [jitter, reads]) in (1..).zip([[5, 100], [20, 200], [50, 200]]) {
+        let mut random = SplitMix64::new(seed, 0);
+        let members: Vec<_> = (0..20).map(|_| received(&mut random, 4_000, 2, 0.1)).collect();
+        let needs: u64 = largest_needs(&members).iter().sum();
+        let mut network = Network::new(seed, members);
+        network.jitter = Duration::from_millis(jitter);
+        network.reads = Duration::from_millis(reads);
+        let (carried, members) = network.run(Duration::from_secs(60));
+        assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
+        let ratio = carried.symbols.iter().sum::<u64>() as f64 / needs as f64;
+        assert!(ratio <= 2.3, "jitter {jitter} ms, reads {reads} ms: {ratio}, {carried:?}");
+    }
+}
+
+#[test]
+fn symbols_that_are_lost_are_asked_for_again() {
+    for seed in 1..=3 {
+        let mut random = SplitMix64::new(seed, 0);
+        let mut members: Vec<_> = (0..9).map(|_| received(&mut random, 1_000, 2, 0.1)).collect();
+        let needs: u64 = largest_needs(&members).iter().sum();
+        members.push(complete(1_000, 2));
+        let mut network = Network::new(seed, members);
+        network.loss = 0.05;
+        let (carried, members) = network.run(Duration::from_secs(60));
+        assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
+        let ratio = carried.symbols.iter().sum::<u64>() as f64 / needs as f64;
+        assert!(ratio <= 1.5, "seed {seed}: {ratio}, {carried:?}");
+    }
+}
+
+/// Late receivers of a session that sends repair symbols: none has a source symbol.
+#[test]
+fn repair_symbols_are_named_too() {
+    let mut random = SplitMix64::new(1, 0);
+    let member = |random: &mut SplitMix64| {
+        let ids = (1_000..2_100).filter(|_| random.unit() < 0.8).collect();
+        Blocks { k: 1_000, ids: vec![ids], ..Blocks::default() }
+    };
+    let members: Vec<_> = (0..3).map(|_| member(&mut random)).collect();
+    assert!(largest_needs(&members)[0] > 80);
+    let (carried, members) = Network::new(1, members).run(Duration::from_secs(60));
+    assert!(members.iter().all(Blocks::is_complete), "{carried:?}");
+}
+
+/// Of other codes a member with the block sends the symbols that are named.
+#[test]
+fn codes_without_fresh_symbols_are_repaired_by_named_ones() {
+    let mut random = SplitMix64::new(1, 0);
+    let mut members: Vec<_> = (0..4).map(|_| received(&mut random, 500, 2, 0.2)).collect();
+    members.push(complete(500, 2));
+    members.iter_mut().for_each(|member| member.repeats = true);
+    let (carried, members) = Network::new(1, members).run(Duration::from_secs(60));
+    assert!(members.iter().all(Blocks::is_complete), "{carried:?}");
+    assert!(carried.symbols.iter().all(|&count| count <= 500), "{carried:?}");
+}
+
+/// What no member has is asked for ever more rarely.
+#[test]
+fn requests_in_vain_become_rare() {
+    let ids = || vec![(0..90).collect()];
+    let member = || Blocks { k: 100, ids: ids(), ..Blocks::default() };
+    let members = vec![member(), member(), member()];
+    let (carried, _) = Network::new(1, members).run(Duration::from_secs(300));
+    assert!((6..=120).contains(&carried.requests), "{carried:?}");
+    assert_eq!(carried.of(0), 0);
+}
+
+/// A session that still brings symbols needs no help.
+#[test]
+fn nothing_is_asked_for_while_the_session_brings_symbols() {
+    let config = ShareConfig { seed: 1, member: 1, bytes_per_second: 1, max_bytes: 0 };
+    let mut sharer = Sharer::new(config);
+    let mut blocks = Blocks { k: 100, ids: vec![BTreeSet::new()], ..Blocks::default() };
+    let at = |tenth: u32| Instant::ZERO + Duration::from_millis(u64::from(tenth) * 100);
+    for tenth in 0..90 {
+        blocks.ids[0].insert(tenth);
+        assert_eq!(sharer.poll(at(tenth), &blocks), None, "after {tenth} tenths of a second");
+    }
+    let asks = (90..150).find(|&tenth| sharer.poll(at(tenth), &blocks).is_some());
+    assert!(asks.is_some_and(|tenth| (98..=103).contains(&tenth)), "{asks:?}");
+}
+
+/// A stranger claims to have every block, sends symbols that no member can use, and asks for all
+/// that there is: honest members complete, and send no more than they may.
+#[test]
+fn a_stranger_delays_members_and_makes_them_send_a_bounded_amount() {
+    let mut random = SplitMix64::new(1, 0);
+    let mut members: Vec<_> = (0..4).map(|_| received(&mut random, 1_000, 1, 0.1)).collect();
+    members.push(complete(1_000, 1));
+    let mut network = Network::new(1, members);
+    for (sharer, _) in &mut network.members {
+        sharer.config.max_bytes = 2 * 1_000 * u64::from(SYMBOL_SIZE);
+    }
+    let (block, to) = (block_id(0), 3);
+    for millisecond in 0..20_000 {
+        let at = Instant::ZERO + Duration::from_millis(millisecond);
+        // A source symbol that all have: of no use, but it looks like an answer.
+        let answer = ShareAnswer {
+            block,
+            esi: Esi(0),
+            batch: 0,
+            index: 0,
+            has_block: true,
+            to,
+            echo_us: u32::MAX,
+        };
+        for member in 0..5 {
+            network.push(at, member, Event::Answer { from: 0, answer });
+            if millisecond % 10 == 0 {
+                let request = ShareRequest {
+                    clock_us: 0,
+                    round_trip_us: u32::MAX,
+                    read_us: u32::MAX,
+                    lacking: u32::MAX,
+                    missing: None,
+                };
+                network.push(at, member, Event::Request { from: 0, block, request });
+            }
+        }
+    }
+    let (carried, members) = network.run(Duration::from_secs(60));
+    assert!(members.iter().all(Blocks::is_complete), "{carried:?}");
+    assert!(carried.of(0) <= 5 * 2 * 1_000, "{carried:?}");
+}
+
+/// The only member with the block has sent as much as it may.
+#[test]
+fn a_member_sends_at_most_what_it_may() {
+    let mut random = SplitMix64::new(1, 0);
+    let lacking = received(&mut random, 1_000, 1, 0.5);
+    let mut network = Network::new(1, vec![lacking, complete(1_000, 1)]);
+    network.members[1].0.config.max_bytes = 100 * u64::from(SYMBOL_SIZE);
+    let (carried, members) = network.run(Duration::from_secs(30));
+    assert_eq!(carried.of(0), 100);
+    assert!(!members[0].is_complete());
+}
