@@ -181,6 +181,12 @@ pub enum ReceiveEvent {
         /// The collector.
         to: SocketAddr,
     },
+    /// Everything is received. The receiver stays for others of its network, which may ask for it
+    /// ([`FontanaReception::sharing`](crate::FontanaReception::sharing)).
+    Sharing {
+        /// How long it stays after the last request.
+        stays: Duration,
+    },
     /// An FCAST session was found. All of its objects are received.
     CarouselFound {
         /// The session.

@@ -5,6 +5,7 @@ use crate::certificate::Certificate;
 use crate::layers::Layering;
 use crate::reporting::{ReportCollection, Reporting};
 use crate::seal::{GroupKey, GroupSeal};
+use crate::sharing::Sharing;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
 use fontana_wire::{ContentEncoding, FluteVersion, Hash, Manifest, PublicKey, SecretKey};
@@ -174,6 +175,9 @@ pub struct FontanaReception {
     /// Reports to the sender, if it asks in a roll call that the publisher has signed. `None`:
     /// sends nothing.
     pub reporting: Option<Box<Reporting>>,
+    /// Shares what it has with other receivers of its network, and asks them for what it lacks. Not
+    /// with a [`group_key`](Self::group_key). `None`: sends nothing.
+    pub sharing: Option<Sharing>,
 }
 
 impl Default for FontanaReception {
@@ -190,6 +194,7 @@ impl Default for FontanaReception {
             stream_window: ReceiverLimits::default().max_stream_window_bytes,
             group_key: None,
             reporting: None,
+            sharing: None,
         }
     }
 }

@@ -78,6 +78,7 @@ mod sender;
 mod serve;
 mod session;
 mod shared;
+mod sharing;
 mod stdin_copy;
 mod stream;
 mod system;
@@ -126,6 +127,7 @@ pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, Sessio
 pub use sender::{Sender, SenderBuilder};
 pub use serve::{ServeEvent, WebServer, WebServerBuilder};
 pub use session::Events;
+pub use sharing::{ShareReport, Sharing};
 pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;

@@ -10,12 +10,15 @@ mod object;
 mod options;
 mod outcome;
 mod placer;
+mod places;
 mod plan;
 mod reporting;
+mod resend;
 mod room;
 mod runner;
 mod saved;
 mod session;
+mod sharing;
 #[cfg(test)]
 mod simulation;
 mod staging_root;

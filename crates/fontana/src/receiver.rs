@@ -115,6 +115,7 @@ impl ReceiverBuilder {
         options.window = fontana.stream_window;
         options.group_key = fontana.group_key;
         options.reporting = fontana.reporting;
+        options.sharing = fontana.sharing;
         self
     }
 

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::reporting::Crowd;
+use crate::sharing::ShareReport;
 use crate::web::failure::MirrorFailure;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
 use fontana_wire::{Hash, ShelfNumber, Toi, WebAddress};
@@ -82,6 +83,8 @@ pub struct ReceiveReport {
     pub suspect: Option<SuspectBlock>,
     /// What came from each mirror.
     pub mirrors: Vec<MirrorReport>,
+    /// What was shared with other receivers; `None` if nothing was to be.
+    pub shared: Option<ShareReport>,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
 }

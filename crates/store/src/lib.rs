@@ -152,6 +152,7 @@ mod placement;
 mod reconcile;
 mod recover;
 mod remove;
+mod resend;
 mod scan;
 mod selection;
 mod solved;

@@ -27,6 +27,11 @@ impl RecoveryMemory {
         Self { budget, block: Vec::new(), scratch: Scratch::default() }
     }
 
+    /// The most bytes that it may be.
+    pub fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// Allocated bytes, from one block to the next. At most the budget.
     pub fn bytes(&self) -> usize {
         self.block.capacity() + self.scratch.bytes()
@@ -294,7 +299,7 @@ impl StagedObject {
 
     /// Reads some columns of a symbol. `read` fills a buffer with the object's bytes from an offset
     /// on.
-    fn symbol_reader(
+    pub(crate) fn symbol_reader(
         &self,
         sbn: Sbn,
         columns: Range<usize>,

@@ -8,7 +8,9 @@ use fontana_proto::ControlError;
 use fontana_store::{
     Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile, SourceFiles,
 };
-use fontana_wire::{Entry, FileEntry, Manifest, PlacedSegment, RelativePath, Segment, Toi};
+use fontana_wire::{
+    Entry, FileEntry, Manifest, ManifestObject, PlacedSegment, RelativePath, Segment, Toi,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +33,7 @@ impl Content {
         let others = others.into_iter().map(|entry| (entry.path().clone(), Named::Other(entry)));
         let names = files.into_iter().map(|(path, index)| (path, Named::File(index)));
         let found = match_entries(manifest, &sources, names.chain(others).collect(), rehash)?;
-        let objects = objects(manifest, &Arc::new(sources), &found)?;
+        let objects = objects(manifest.objects(), &Arc::new(sources), &found)?;
         check_hashes(manifest, &objects, &found, options.workers)?;
         Ok(Self::new(manifest.clone(), objects))
     }
@@ -46,17 +48,51 @@ impl Content {
     pub(crate) fn of_directory(manifest: &Manifest, directory: &Path) -> Result<Self, Error> {
         let (mut sources, mut found) = (SourceFiles::default(), Vec::new());
         for entry in manifest.files() {
-            let path = directory.join(OsStr::from_bytes(entry.path.as_bytes()));
-            let index = sources.add_found(path)?;
-            let file = match_file(entry, index, &sources, false)?;
-            if file.doubtful {
-                return Err(differs(&entry.path, "it was written to since it was received"));
-            }
-            found.push(file);
+            found.push(find_received(entry, directory, &mut sources)?);
         }
-        let objects = objects(manifest, &Arc::new(sources), &found)?;
+        let objects = objects(manifest.objects(), &Arc::new(sources), &found)?;
         Ok(Self::new(manifest.clone(), objects))
     }
+}
+
+impl Content {
+    /// As [`of_directory`](Self::of_directory), one object.
+    ///
+    /// # Errors
+    /// [`SetupError::Differs`] as there, of the files that the object has bytes of.
+    pub(crate) fn object_of_directory(
+        manifest: &Manifest,
+        directory: &Path,
+        toi: Toi,
+    ) -> Result<Arc<ObjectSource>, Error> {
+        let number = toi.0 as u32;
+        let (mut sources, mut found) = (SourceFiles::default(), Vec::new());
+        for entry in manifest.files().filter(|entry| objects_of(entry).contains(&number)) {
+            found.push(find_received(entry, directory, &mut sources)?);
+        }
+        let only = manifest.objects().iter().filter(|object| object.toi == number);
+        let objects = objects(only, &Arc::new(sources), &found)?;
+        let object = objects.into_iter().next();
+        object.map(|object| object.source).ok_or_else(|| {
+            let name = format!("object {number}");
+            SetupError::Differs { name, what: "the manifest has none".into() }.into()
+        })
+    }
+}
+
+/// Finds a file in a directory into which it was received.
+fn find_received<'a>(
+    entry: &'a FileEntry,
+    directory: &Path,
+    sources: &mut SourceFiles,
+) -> Result<Found<'a>, Error> {
+    let path = directory.join(OsStr::from_bytes(entry.path.as_bytes()));
+    let index = sources.add_found(path)?;
+    let file = match_file(entry, index, sources, false)?;
+    if file.doubtful {
+        return Err(differs(&entry.path, "it was written to since it was received"));
+    }
+    Ok(file)
 }
 
 /// What has a name in the file system.
@@ -145,9 +181,9 @@ fn check_holes(file: &FileEntry, index: FileIndex, sources: &SourceFiles) -> Res
     Ok(())
 }
 
-/// The objects of the manifest, in its order, from the files that were found.
-fn objects(
-    manifest: &Manifest,
+/// These objects of a manifest, in their order, from the files that were found.
+fn objects<'m>(
+    described: impl IntoIterator<Item = &'m ManifestObject>,
     sources: &Arc<SourceFiles>,
     found: &[Found<'_>],
 ) -> Result<Vec<ContentObject>, Error> {
@@ -161,7 +197,7 @@ fn objects(
         }
     }
     let mut objects = Vec::new();
-    for object in manifest.objects() {
+    for object in described {
         let mut parts = parts.remove(&object.toi).unwrap_or_default();
         parts.sort_by_key(|(offset, _)| *offset);
         let mut end = 0;

@@ -10,6 +10,7 @@ use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
 use super::reporting::{ReportStage, counts_of};
 use super::runner::ReceiveRunner;
+use super::sharing::ShareStage;
 use super::staging_root::StagingRoot;
 use super::target::{Target, TargetReport, TargetSetup};
 use super::threads::{Reports, Threads, WorkerShare, report_channels};
@@ -38,12 +39,14 @@ use fontana_proto::{
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
 use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex};
+use sharing::SharingThread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod events;
 mod mirrors;
+mod sharing;
 
 /// Time without a symbol of use after which a newer version supersedes the one being received. A
 /// sender repeats objects more often, unless it has much that is new to send.
@@ -105,6 +108,7 @@ pub(super) fn run(
     let manifest_limits = limits.manifest;
     let receiver = receiver(&options, &directory, limits);
     let reporting = ReportStage::new(&options)?;
+    let sharing = ShareStage::open(&options)?;
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -150,6 +154,7 @@ pub(super) fn run(
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
             reporting,
+            sharing: sharing.map(|(stage, messages)| SharingThread::new(stage, messages)),
             stays_on_base: false,
             final_progress: None,
             outcome: Results::default(),
@@ -235,6 +240,8 @@ struct DecidingThread<'a, 'b> {
     losing: Option<Losing>,
     /// Answers roll calls, if the user allows it.
     reporting: Option<ReportStage>,
+    /// Shares with other receivers, if the user allows it.
+    sharing: Option<SharingThread>,
     /// The endpoint has left channel 0, whose roll calls are still received.
     stays_on_base: bool,
     /// Set when the reception is over. Reports may be sent for some time after it.
@@ -313,6 +320,7 @@ impl DecidingThread<'_, '_> {
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
             self.drive_mirrors()?;
+            self.drive_sharing();
             let delivered = self.core.runner.delivery.reports();
             self.core.runner.flush(self.core.endpoint.session_packets());
             let elapsed = self.elapsed();
@@ -321,7 +329,8 @@ impl DecidingThread<'_, '_> {
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
             }
-            let relevant = self.core.endpoint.relevant_packets();
+            let shared = self.sharing.as_ref().map_or(0, SharingThread::symbols_used);
+            let relevant = self.core.endpoint.relevant_packets() + shared;
             // Packets of what is received already do not show that more will be announced.
             if relevant != last_relevant.0 && !self.core.endpoint.waits_for_announcements() {
                 last_relevant = (relevant, elapsed);
@@ -351,14 +360,17 @@ impl DecidingThread<'_, '_> {
                 (self.emit)(ReceiveEvent::Progress(progress));
                 self.final_progress = Some(progress);
                 self.report_end(over, stop, rx, options);
+                self.share_end(over, stop, reports)?;
                 return Ok(over);
             }
             let due = self.core.endpoint.poll_timeout();
             let report_due = self.reporting.as_ref().and_then(ReportStage::poll_timeout);
-            let next = due.into_iter().chain(report_due).min();
+            let share_due = self.sharing.as_ref().and_then(SharingThread::poll_timeout);
+            let next = due.into_iter().chain(report_due).chain(share_due).min();
             let patience =
                 next.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
             let mirrors = self.mirrors.as_ref().map_or_else(never, |own| own.reports().clone());
+            let messages = self.sharing.as_ref().map_or_else(never, SharingThread::messages);
             // Finished work first: it frees memory and decides when to stop listening.
             select_biased! {
                 recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
@@ -369,6 +381,7 @@ impl DecidingThread<'_, '_> {
                     self.core.endpoint.accept(session);
                 },
                 recv(mirrors) -> report => if let Ok(report) = report { self.on_mirror(report)? },
+                recv(messages) -> batch => if let Ok(batch) = batch { self.on_messages(&batch)? },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(batch)?,
                     Err(_) => {
@@ -543,6 +556,7 @@ impl DecidingThread<'_, '_> {
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
             WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
             WorkerReport::Chosen { block, chosen } => ReceiveDone::Chosen { block, chosen },
+            WorkerReport::Read(read) => return self.on_shared_read(read),
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.core.endpoint.handle_done(self.now(), done);
@@ -643,6 +657,7 @@ impl DecidingThread<'_, '_> {
         let progress = self.final_progress.take().unwrap_or_else(|| self.progress());
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
+        self.outcome.shared = self.sharing.as_ref().map(SharingThread::report);
         self.outcome.mirrors = self.mirrors.as_ref().map(Mirrors::report).unwrap_or_default();
         let suspect = self.core.endpoint.suspect_block();
         self.outcome.suspect =

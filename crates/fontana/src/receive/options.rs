@@ -6,6 +6,7 @@ use crate::memory;
 use crate::memory::{ReceiverMemory, UnlistedMemory};
 use crate::reporting::Reporting;
 use crate::seal::GroupKey;
+use crate::sharing::Sharing;
 use crate::versions::Versions;
 use crate::web::address::MirrorFile;
 use crate::web::credentials::MirrorHeader;
@@ -89,6 +90,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) group_key: Option<GroupKey>,
     /// Report to the sender, if it asks.
     pub(crate) reporting: Option<Box<Reporting>>,
+    /// Share with other receivers of this network.
+    pub(crate) sharing: Option<Sharing>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Web servers that have the files.
@@ -145,6 +148,7 @@ impl ReceiveOptions {
             window: ReceiverLimits::default().max_stream_window_bytes,
             group_key: None,
             reporting: None,
+            sharing: None,
             simulated_loss: None,
             mirrors: Vec::new(),
             mirror_files: Vec::new(),

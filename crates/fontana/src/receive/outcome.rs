@@ -6,6 +6,7 @@ use crate::outcome::Outcome;
 use crate::report::{
     AcceptedManifest, Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SuspectBlock,
 };
+use crate::sharing::ShareReport;
 use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub(super) struct Results {
     pub(super) suspect: Option<SuspectBlock>,
     /// [`ReceiveReport::mirrors`].
     pub(super) mirrors: Vec<MirrorReport>,
+    /// [`ReceiveReport::shared`].
+    pub(super) shared: Option<ShareReport>,
 }
 
 impl Results {
@@ -105,6 +108,7 @@ impl Results {
             table,
             suspect,
             mirrors,
+            shared,
             ..
         } = self;
         let mut failures: Vec<_> = failures.into_values().collect();
@@ -137,6 +141,7 @@ impl Results {
             table,
             suspect,
             mirrors,
+            shared,
             delivery,
         }
     }

@@ -5,6 +5,7 @@
 
 use super::hashing::HashedPrefixes;
 use super::object::OpenObject;
+use super::resend::SymbolRead;
 use super::worker::{BytesJob, Recovery, WorkerReport};
 use crate::error::Error;
 use crate::shared::Sender;
@@ -37,6 +38,8 @@ pub(super) enum BlockJob {
         object: Arc<OpenObject>,
         choice: Box<Choice>,
     },
+    /// After all symbols that were placed before.
+    Read(SymbolRead),
     Settle {
         object: Arc<OpenObject>,
         block: BlockId,
@@ -133,6 +136,7 @@ impl Placer {
             BlockJob::Choose { object, choice } => {
                 let _ = self.bytes_jobs.send(BytesJob::Choose { object, choice });
             }
+            BlockJob::Read(read) => _ = self.bytes_jobs.send(BytesJob::Read(read)),
             BlockJob::Settle { object, block, outcome } => {
                 let (toi, sbn) = (block.toi.0 as u32, block.sbn);
                 let note = match outcome {
@@ -245,6 +249,7 @@ impl BlockJob {
             Self::Recover(recovery) => recovery.block.toi,
             Self::Locate { search, .. } => search.block.toi,
             Self::Choose { choice, .. } => choice.block.toi,
+            Self::Read(read) => read.block.toi,
             Self::Settle { block, .. } => block.toi,
         })
     }

@@ -3,6 +3,7 @@
 use super::delivery::OrderedDelivery;
 use super::object::OpenObject;
 use super::placer::BlockJob;
+use super::resend::SymbolRead;
 use super::threads::Threads;
 use super::worker::{Attempt, Recovery};
 use fontana_net::ReceivedBatch;
@@ -85,6 +86,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
 impl ReceiveRunner {
     fn hand_to_placer(&mut self, job: BlockJob) {
         self.threads.hand_to_placer(job, self.session_packets);
+    }
+
+    /// Reads symbols for other receivers.
+    pub(super) fn read(&mut self, read: SymbolRead) {
+        self.hand_to_placer(BlockJob::Read(read));
     }
 
     /// Hands over what waits in the placer's list.

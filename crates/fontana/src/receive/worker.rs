@@ -4,14 +4,15 @@
 
 use super::hashing::HashedPrefix;
 use super::object::OpenObject;
+use super::places::places;
+use super::resend::{SymbolRead, SymbolsRead};
 use crate::error::Error;
 use crate::shared::Sender;
 use crossbeam_channel::Receiver;
 use fontana_fec::{Esi, IdDecoder, Location, Progress, Work};
-use fontana_proto::{BlockId, Choice, Recipe, Scope, Search, SymbolPlace};
+use fontana_proto::{BlockId, Choice, Recipe, Scope, Search};
 use fontana_store::{RecoveryMemory, RecoverySteps};
 use fontana_wire::Hash;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An attempt to solve a block.
@@ -34,6 +35,8 @@ pub(super) enum BytesJob {
         object: Arc<OpenObject>,
         choice: Box<Choice>,
     },
+    /// Read symbols, or compute them, for other receivers.
+    Read(SymbolRead),
 }
 
 /// A block that is to be recovered and hashed. All its symbols are placed.
@@ -60,11 +63,29 @@ impl Recovery {
 
 /// The outcome of a job or an attempt.
 pub(super) enum WorkerReport {
-    Solved { block: BlockId, decoder: Box<dyn IdDecoder>, progress: Progress },
-    Recovered { block: BlockId, hash: Hash },
-    Located { block: BlockId, location: Location },
-    Chosen { block: BlockId, chosen: Option<Vec<Esi>> },
-    Failed { scope: Scope, error: Error },
+    Solved {
+        block: BlockId,
+        decoder: Box<dyn IdDecoder>,
+        progress: Progress,
+    },
+    Recovered {
+        block: BlockId,
+        hash: Hash,
+    },
+    Located {
+        block: BlockId,
+        location: Location,
+    },
+    Chosen {
+        block: BlockId,
+        chosen: Option<Vec<Esi>>,
+    },
+    /// Symbols for other receivers.
+    Read(SymbolsRead),
+    Failed {
+        scope: Scope,
+        error: Error,
+    },
 }
 
 impl Attempt {
@@ -106,6 +127,7 @@ impl BytesJob {
             Self::Recover(recovery) => recovery.block,
             Self::Locate { search, .. } => search.block,
             Self::Choose { choice, .. } => choice.block,
+            Self::Read(read) => read.block,
         };
         let _block = tracing::debug_span!("block", toi = %block.toi, sbn = block.sbn.0).entered();
         let report = match self {
@@ -121,16 +143,16 @@ impl BytesJob {
                 tracing::debug!(?chosen, "chose among copies of symbols");
                 WorkerReport::Chosen { block, chosen }
             }),
+            Self::Read(read) => {
+                let symbols = read.read(memory.budget());
+                let note = |why: &Error| tracing::debug!(%why, "symbols are not shared");
+                let symbols = symbols.inspect_err(note).ok();
+                Ok(WorkerReport::Read(SymbolsRead { block, batch: read.batch, symbols }))
+            }
         };
         let failed = |error| WorkerReport::Failed { scope: Scope::Object(block.toi), error };
         report.unwrap_or_else(failed)
     }
-}
-
-/// The places of received symbols, of which `repair` are in the slots of the block, in order.
-fn places(repair: &[Esi]) -> impl Fn(Esi) -> SymbolPlace + use<> {
-    let slots: BTreeMap<Esi, u32> = repair.iter().copied().zip(0..).collect();
-    move |esi| slots.get(&esi).map_or(SymbolPlace::InPlace, |&s| SymbolPlace::RepairSlot(s))
 }
 
 fn locate(

@@ -3,12 +3,12 @@
 use crate::fixtures::{Random, descriptors_below, name, names_in, no_code, raptorq};
 use crate::fixtures::{staging, staging_with, whole_file};
 use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::{Esi, FecScheme, Sbn};
+use fontana_fec::{Esi, FecScheme, PlanCache, Sbn};
 use fontana_proto::{Category, SymbolPlace};
 use fontana_store::{
     Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock, NameError,
-    Note, RecoveryMemory, RecoverySteps, StagedObject, Staging, StagingError, StagingOptions,
-    TargetDirectory, Timestamp,
+    Note, ObjectEncoder, ObjectSource, RecoveryMemory, RecoverySteps, SolvedStore, SourceFiles,
+    StagedObject, Staging, StagingError, StagingOptions, TargetDirectory, Timestamp,
 };
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -574,4 +574,62 @@ fn a_file_of_wrong_length_is_corrected() {
         second.commit(&[index]).unwrap();
         assert_eq!(fs::read(dir.path().join("a")).unwrap(), committed);
     }
+}
+
+/// What a receiver reads for others is what the sender would send.
+#[test]
+fn symbols_for_other_receivers_are_those_of_the_sender() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = Random::new(1).bytes(40 * 64 - 7);
+    let layout = raptorq(bytes.len() as u64, 64, 2, 1);
+    let path = dir.path().join("sent");
+    fs::write(&path, &bytes).unwrap();
+    let mut files = SourceFiles::default();
+    files.add(&path).unwrap();
+    let extents = whole_file(bytes.len() as u64);
+    let source = ObjectSource::new(Arc::new(files), layout, extents.clone()).unwrap();
+    let plans = Arc::new(PlanCache::new(2));
+    let encoder = ObjectEncoder::new(Arc::new(source), Arc::clone(&plans), SolvedStore::new(0));
+    let sent = |sbn, esis: &[Esi]| {
+        let mut out = vec![0; esis.len() * 64];
+        encoder.encode(sbn, esis, usize::MAX, &mut out).unwrap();
+        out
+    };
+
+    let staging = staging(dir.path());
+    let file = add(&staging, "a", bytes.len() as u64).unwrap();
+    let object = StagedObject::new(staging.clone(), layout, extents, 9).unwrap();
+    // A part of the second block, the last symbol among them, and two repair symbols.
+    let (sbn, repair) = (Sbn(1), [Esi(77), Esi(25)]);
+    for esi in [Esi(3), Esi(19)] {
+        object.write_source(sbn, esi, &sent(sbn, &[esi])).unwrap();
+    }
+    object.write_repair_run(sbn, 4, &sent(sbn, &repair)).unwrap();
+    let place = |esi: Esi| match repair.iter().position(|&own| own == esi) {
+        Some(at) => SymbolPlace::RepairSlot(4 + at as u32),
+        None => SymbolPlace::InPlace,
+    };
+    let esis = [25, 19, 3, 77].map(Esi);
+    let mut read = vec![9; 4 * 64];
+    object.read_symbols(sbn, &esis, place, &mut read).unwrap();
+    assert_eq!(read, sent(sbn, &esis));
+
+    // All of it: new symbols, in one pass and in several.
+    object.write_at(0, &bytes).unwrap();
+    let plan = plans.source_plan(layout.oti().scheme, 20).unwrap();
+    let esis = [20, 900, (1 << 23) + 5].map(Esi);
+    for budget in [usize::MAX, 0] {
+        let mut computed = vec![9; 3 * 64];
+        object.compute_symbols(sbn, &esis, &plan, budget, &mut computed).unwrap();
+        assert_eq!(computed, sent(sbn, &esis), "{budget}");
+    }
+    let short = object.read_symbols(sbn, &esis, place, &mut [0; 64]);
+    assert!(matches!(short, Err(StagingError::Geometry(_))));
+    let other = plans.source_plan(layout.oti().scheme, 19).unwrap();
+    let refused = object.compute_symbols(sbn, &esis, &other, 0, &mut [0; 192]);
+    assert!(matches!(refused, Err(StagingError::Geometry(GeometryError::Plan { .. }))));
+    // Its files have their names: they are read from there.
+    staging.commit(&[file]).unwrap();
+    let gone = object.read_symbols(sbn, &[Esi(3)], |_| SymbolPlace::InPlace, &mut [0; 64]);
+    assert!(matches!(gone, Err(StagingError::Committed { .. })), "{gone:?}");
 }

@@ -30,6 +30,7 @@ impl DecidingThread<'_, '_> {
                 self.outcome.accepted = Some(verified);
                 self.core.runner.delivery.begin_file(&manifest);
                 self.begin_mirrors(&manifest);
+                self.begin_sharing(hash, &manifest);
                 (self.emit)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             ReceiverEvent::StreamOffered { session, index } => {
@@ -92,6 +93,7 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::ReceptionComplete => (self.emit)(ReceiveEvent::ReceptionComplete),
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
+                self.share_files(toi);
                 (self.emit)(ReceiveEvent::ObjectDone(report.clone()));
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);

@@ -413,6 +413,7 @@ impl<'w> ReceiverRun<'w> {
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
             WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
             WorkerReport::Chosen { block, chosen } => ReceiveDone::Chosen { block, chosen },
+            WorkerReport::Read(_) => unreachable!("these receivers share nothing"),
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         }
     }

@@ -1,0 +1,305 @@
+//! Receivers of one site that complete each other: the group that they send to, and what becomes of
+//! their messages. [`Sharer`] decides.
+
+use super::object::OpenObject;
+use super::options::ReceiveOptions;
+use super::resend::{CommittedObject, ReadFrom, SymbolRead, SymbolsRead};
+use crate::error::{Error, SetupError};
+use crate::sharing::{ShareReport, Sharing};
+use fontana_fec::{Esi, Padding, PlanCache};
+use fontana_net::{
+    ChannelAddress, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
+    ReceivedBatch, SendConfig, SendSocket,
+};
+use fontana_proto::pull::PulledRun;
+use fontana_proto::share::{HeardSymbol, ShareAnswer, ShareConfig, ShareOutput, Sharer};
+use fontana_proto::{BlockId, Instant, Receiver};
+use fontana_wire::{
+    Hash, Manifest, ShareBody, ShareContent, ShareMessage, ShareSymbol, SharedBlock, Toi,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of the kernel's receive buffer for messages: half a second of twenty members.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// Memory of messages that wait to be handled.
+const MESSAGES: ReceiveThreadConfig = ReceiveThreadConfig { batches: 4, batch_size: 128 << 10 };
+/// Plans that are kept: the blocks of an object have at most two lengths.
+const PLANS: usize = 2;
+/// Symbols that a receiver sends at most, for each symbol of its content.
+const MOST_COPIES: u64 = 2;
+
+/// A receiver that shares.
+pub(super) struct ShareStage {
+    sharing: Sharing,
+    sending: SendSocket,
+    directory: PathBuf,
+    /// Present when content is accepted.
+    shared: Option<Shared>,
+    /// The group cannot carry the symbols, or the host cannot send them.
+    is_off: bool,
+}
+
+/// The content that is shared.
+struct Shared {
+    id: ShareContent,
+    member: u32,
+    sharer: Sharer,
+    manifest: Arc<Manifest>,
+    plans: Arc<PlanCache>,
+    /// Symbols that were read, and are to be sent.
+    prepared: BTreeMap<BlockId, BTreeMap<u32, Prepared>>,
+    /// Objects whose files have their names.
+    committed: BTreeMap<Toi, Arc<CommittedObject>>,
+    named: BTreeSet<Toi>,
+    packet: Vec<u8>,
+}
+
+struct Prepared {
+    bytes: Vec<u8>,
+    symbol_size: usize,
+}
+
+impl ShareStage {
+    /// Joins the group of the receivers of this site. `None` if the options do not say so.
+    ///
+    /// # Errors
+    /// [`Error`] if there is no interface, or no socket.
+    pub(super) fn open(options: &ReceiveOptions) -> Result<Option<(Self, ReceiveThread)>, Error> {
+        let Some(sharing) = options.sharing else { return Ok(None) };
+        // Members would send in the clear what the group's key is to hide.
+        if options.group_key.is_some() {
+            return Err(SetupError::SharedGroupKey.into());
+        }
+        let interface = options.addressing.interface()?;
+        let group = sharing.group_beside(options.addressing.address().ip());
+        let mut config = ReceiveConfig::multicast(group.ip(), group.port(), &interface);
+        config.receive_buffer = RECEIVE_BUFFER;
+        let socket = ReceiveSocket::open(&config)?;
+        // The hop limit is 1: no router passes messages on.
+        let sending = SendConfig::new(&interface, vec![ChannelAddress::Multicast(group)]);
+        let sending = SendSocket::new(&sending)?;
+        let receiving = ReceiveThread::spawn(vec![socket], MESSAGES)
+            .map_err(Error::system("start the receive thread"))?;
+        let directory = options.directory.clone();
+        let stage = Self { sharing, sending, directory, shared: None, is_off: false };
+        Ok(Some((stage, receiving)))
+    }
+
+    /// Content was accepted. `seed`: random.
+    pub(super) fn begin(&mut self, seed: u64, hash: Hash, manifest: &Arc<Manifest>) {
+        let member = (seed >> 32) as u32;
+        let config = ShareConfig {
+            seed,
+            member,
+            bytes_per_second: self.sharing.rate.as_bytes_per_second(),
+            max_bytes: manifest.transfer_length().saturating_mul(MOST_COPIES),
+        };
+        let sizes = manifest.objects().iter().map(|object| usize::from(object.oti.symbol_size));
+        let largest = ShareMessage::SYMBOL_HEADER + sizes.max().unwrap_or(0);
+        if let Err(why) = self.sending.check_size(largest) {
+            tracing::warn!(%why, "symbols are too large to be shared");
+            self.is_off = true;
+        }
+        self.shared = Some(Shared {
+            id: hash.into(),
+            member,
+            sharer: Sharer::new(config),
+            manifest: Arc::clone(manifest),
+            plans: Arc::new(PlanCache::new(PLANS)),
+            prepared: BTreeMap::new(),
+            committed: BTreeMap::new(),
+            named: BTreeSet::new(),
+            packet: Vec::new(),
+        });
+    }
+
+    /// The files of an object have their names.
+    pub(super) fn on_committed(&mut self, toi: Toi) {
+        if let Some(shared) = &mut self.shared {
+            shared.named.insert(toi);
+        }
+    }
+
+    /// Handles messages. The driver then polls with their slab.
+    pub(super) fn on_batch(
+        &mut self,
+        now: Instant,
+        batch: &ReceivedBatch,
+        receiver: &mut Receiver,
+    ) {
+        let Some(shared) = self.shared.as_mut().filter(|_| !self.is_off) else { return };
+        let batch = batch.as_datagrams();
+        for (datagram, payload) in batch.iter() {
+            let from = datagram.from;
+            let Ok(message) = ShareMessage::parse(payload) else { continue };
+            let is_own = message.member == shared.member || message.content != shared.id;
+            if is_own || receiver.distrusts(from) {
+                continue;
+            }
+            let block = shared_block(message.block);
+            match message.body {
+                ShareBody::Request(request) => {
+                    shared.sharer.on_request(now, message.member, block, &request, receiver);
+                }
+                ShareBody::Symbol(symbol) => {
+                    // It is the rest of the datagram.
+                    let end = datagram.payload.end;
+                    let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
+                    let run = PulledRun { block, first: Esi(symbol.esi), bytes };
+                    let pulled = receiver.handle_shared(now, from, &run, batch.slab);
+                    let ShareSymbol { has_block, to, echo_us, esi, .. } = symbol;
+                    let (esi, is_fresh) = (Esi(esi), pulled.fresh_count() > 0);
+                    let heard = HeardSymbol { block, esi, has_block, is_fresh, to, echo_us };
+                    shared.sharer.on_symbol(now, message.member, &heard);
+                }
+            }
+        }
+    }
+
+    /// Symbols were read, or could not be.
+    pub(super) fn on_read(&mut self, now: Instant, read: SymbolsRead) {
+        let Some(shared) = &mut self.shared else { return };
+        let SymbolsRead { block, batch, symbols } = read;
+        let is_needed = shared.sharer.on_read(now, block, batch, symbols.is_some());
+        if let Some(bytes) = symbols.filter(|_| is_needed)
+            && let Some(object) = shared.manifest.object(block.toi.0 as u32)
+        {
+            let symbol_size = usize::from(object.oti.symbol_size);
+            let batches = shared.prepared.entry(block).or_default();
+            batches.insert(batch, Prepared { bytes, symbol_size });
+        }
+    }
+
+    /// Sends what is due. Returns the symbols to read.
+    pub(super) fn drive(
+        &mut self,
+        now: Instant,
+        receiver: &Receiver,
+        objects: &BTreeMap<Toi, Arc<OpenObject>>,
+    ) -> Vec<SymbolRead> {
+        let mut reads = Vec::new();
+        let Some(shared) = self.shared.as_mut().filter(|_| !self.is_off) else { return reads };
+        while let Some(output) = shared.sharer.poll(now, receiver) {
+            match output {
+                ShareOutput::Ask { block, request } => {
+                    let body = ShareBody::Request(request);
+                    self.is_off |= !shared.send(&mut self.sending, block, body);
+                }
+                ShareOutput::Read { block, batch, esis, has_block } => {
+                    let from = shared.source(block, has_block, receiver, objects, &self.directory);
+                    match from {
+                        Some(from) => reads.push(SymbolRead { block, batch, esis, from }),
+                        None => _ = shared.sharer.on_read(now, block, batch, false),
+                    }
+                }
+                ShareOutput::Answer(answer) => {
+                    self.is_off |= !shared.answer(&mut self.sending, &answer);
+                }
+                ShareOutput::Release { block } => _ = shared.prepared.remove(&block),
+            }
+        }
+        reads
+    }
+
+    /// When to drive next; `None` if there is nothing to share.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let shared = self.shared.as_ref().filter(|_| !self.is_off)?;
+        Some(shared.sharer.poll_timeout())
+    }
+
+    /// Until when a complete receiver waits for requests. `None`: it cannot answer.
+    pub(super) fn serves_until(&self) -> Option<Instant> {
+        let shared = self.shared.as_ref().filter(|_| !self.is_off)?;
+        let may_answer = !shared.sharer.is_spent();
+        may_answer.then(|| shared.sharer.asked_at() + self.sharing.stays)
+    }
+
+    /// How long it waits for others.
+    pub(super) fn stays(&self) -> Duration {
+        self.sharing.stays
+    }
+
+    /// What it has done.
+    pub(super) fn report(&self) -> ShareReport {
+        self.shared.as_ref().map(|shared| shared.sharer.stats()).unwrap_or_default()
+    }
+}
+
+impl Shared {
+    /// False if the host cannot send at all.
+    fn send(&mut self, to: &mut SendSocket, block: BlockId, body: ShareBody<'_>) -> bool {
+        let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
+        let message = ShareMessage { content: self.id, member: self.member, block, body };
+        self.packet.clear();
+        message.emit(&mut self.packet);
+        let length = self.packet.len();
+        let sent = to.send_batch(0, &self.packet, length);
+        let note = |why: &_| tracing::warn!(%why, "sharing ends");
+        sent.inspect_err(note).is_ok()
+    }
+
+    fn answer(&mut self, to: &mut SendSocket, answer: &ShareAnswer) -> bool {
+        let &ShareAnswer { block, esi, batch, index, has_block, to: member, echo_us } = answer;
+        let Some(batches) = self.prepared.get_mut(&block) else { return true };
+        *batches = batches.split_off(&batch);
+        let Some(prepared) = batches.remove(&batch) else { return true };
+        let start = index * prepared.symbol_size;
+        let symbol = prepared.bytes.get(start..start + prepared.symbol_size).unwrap_or_default();
+        let bytes = symbol.get(..self.length(block, esi, symbol.len())).unwrap_or(symbol);
+        let body =
+            ShareBody::Symbol(ShareSymbol { has_block, to: member, echo_us, esi: esi.0, bytes });
+        let is_sent = self.send(to, block, body);
+        self.prepared.entry(block).or_default().insert(batch, prepared);
+        is_sent
+    }
+
+    /// Bytes of a symbol: the last source symbol of some codes is sent without its padding.
+    fn length(&self, block: BlockId, esi: Esi, size: usize) -> usize {
+        let object = self.manifest.object(block.toi.0 as u32);
+        let layout = object.and_then(|object| object.oti.layout().ok());
+        let Some(layout) =
+            layout.filter(|it| it.oti().scheme.profile().padding == Padding::Omitted)
+        else {
+            return size;
+        };
+        let is_last_block = block.sbn.0 + 1 == layout.block_count();
+        let is_last = is_last_block && layout.source_symbols(block.sbn) == Some(esi.0 + 1);
+        let rest = (layout.oti().transfer_length % size.max(1) as u64) as usize;
+        if is_last && rest > 0 { rest } else { size }
+    }
+
+    /// Where symbols of a block are read from.
+    fn source(
+        &mut self,
+        block: BlockId,
+        has_block: bool,
+        receiver: &Receiver,
+        objects: &BTreeMap<Toi, Arc<OpenObject>>,
+        directory: &Path,
+    ) -> Option<ReadFrom> {
+        if self.named.contains(&block.toi) {
+            let new = || {
+                Arc::new(CommittedObject {
+                    manifest: Arc::clone(&self.manifest),
+                    directory: directory.to_owned(),
+                    plans: Arc::clone(&self.plans),
+                    encoder: Default::default(),
+                })
+            };
+            let object = self.committed.entry(block.toi).or_insert_with(new);
+            return Some(ReadFrom::Files(Arc::clone(object)));
+        }
+        let object = Arc::clone(objects.get(&block.toi)?);
+        Some(match has_block {
+            true => ReadFrom::Whole { object, plans: Arc::clone(&self.plans) },
+            false => ReadFrom::Part { object, repair: receiver.repair_in_slots(block) },
+        })
+    }
+}
+
+fn shared_block(SharedBlock { toi, sbn }: SharedBlock) -> BlockId {
+    BlockId { toi: Toi::from(toi), sbn: fontana_fec::Sbn(sbn) }
+}
