@@ -23,7 +23,7 @@ use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, MirroredContent,
     Outcome, Profile, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver,
-    ReceiverBuilder, Reporting, SessionKey, SimulatedLoss, Versions,
+    ReceiverBuilder, Reporting, SessionKey, Sharing, SimulatedLoss, Versions,
 };
 use mirrors::Mirrors;
 use std::collections::BTreeSet;
@@ -317,6 +317,13 @@ fn format(
         fontana.group_key = Some(key_file::read(path, key_file::KEYGEN_GROUP)?);
     }
     fontana.reporting = feedback.map(|socket| reporting(arguments, ticket, socket)).transpose()?;
+    fontana.sharing = arguments.share.then(|| {
+        let mut sharing = Sharing::default();
+        sharing.group = arguments.share_group;
+        sharing.rate = Rate::bits_per_second(arguments.share_rate);
+        sharing.stays = arguments.share_for;
+        sharing
+    });
     fontana.ignore_expiry = arguments.ignore_expiry;
     fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
     if arguments.watch {
@@ -419,6 +426,13 @@ impl Watch<'_> {
         }
         self.audit_version(summary);
         mirrors::show_report(summary, self.console);
+        if let Some(shared) = &summary.shared {
+            self.console.event(&Line::shared(shared));
+            let (used, sent) =
+                (Count(shared.symbols_used, "symbol"), Count(shared.symbols_sent, "symbol"));
+            let others = Count(shared.members.into(), "other receiver");
+            self.console.note(format_args!("{used} came from {others}; {sent} sent to them"));
+        }
         let outcome = summary.outcome.worst(self.run_hook(summary)).worst(self.end_audit());
         let mut line = Line::summary(summary);
         line.set_verdict(outcome);

@@ -19,10 +19,10 @@ use std::time::Duration;
 /// Receive files from a multicast group
 ///
 /// With a ticket: receive the session that it names. Without: list the sessions on the group and
-/// ask. A receiver sends nothing, with three exceptions: requests to mirrors, if it is given
-/// mirrors; what it serves when it is complete (--then-serve); and reports, if its user allows them
-/// (--report) and a roll call that the ticket's key has signed asks for them. A file gets its name
-/// when every byte of it is verified.
+/// ask. A receiver sends nothing, with four exceptions: requests to mirrors, if it is given
+/// mirrors; what it serves when it is complete (--then-serve); what it shares with receivers of its
+/// network (--share); and reports, if its user allows them (--report) and a roll call that the
+/// ticket's key has signed asks for them. A file gets its name when every byte of it is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
@@ -84,6 +84,26 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "ADDR:PORT",
           conflicts_with_all = ["one_way", "answers", "watch", "list", "flute", "fcast", "to", "only"])]
     pub(crate) then_serve: Option<SocketAddr>,
+    /// Complete other receivers of this network, and be completed by them
+    ///
+    /// Receivers with --share send each other symbols of what the session no longer brings, also
+    /// when the sender is gone: requests and symbols go to one group, and no router passes them on.
+    /// What arrives is verified as everything is. Anyone in this network can read it, so that it
+    /// cannot be used with --group-key. See docs/sharing.md.
+    #[arg(long, group = "shares",
+          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "group_key"])]
+    pub(crate) share: bool,
+    /// With --share: send at most this many bits per second: 20M
+    #[arg(long, value_name = "RATE", requires = "share", default_value = "20M", value_parser = parse_rate)]
+    pub(crate) share_rate: u64,
+    /// With --share: when complete, stay until no other receiver has asked for this long
+    #[arg(long, value_name = "TIME", requires = "share", default_value = "10", value_parser = parse_duration)]
+    pub(crate) share_for: Duration,
+    /// With --share: the group of the receivers of this network
+    ///
+    /// The default is 239.255.77.250:7702, or [ff12::7702]:7702 beside a session over IPv6.
+    #[arg(long, value_name = "GROUP:PORT", requires = "share")]
+    pub(crate) share_group: Option<SocketAddr>,
     /// Listen on this group if there is no ticket
     #[arg(
         long,

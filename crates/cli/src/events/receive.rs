@@ -5,7 +5,8 @@ use crate::exit;
 use crate::failure::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, ShelfNumber, StreamIndex, Toi};
 use fontana::{
-    MirrorKind, MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, SessionKey, Verified,
+    MirrorKind, MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, SessionKey,
+    ShareReport, Verified,
 };
 use serde::Serialize;
 
@@ -89,6 +90,18 @@ pub(crate) enum ReceiveEvent {
     },
     RollCall {
         collector: String,
+    },
+    Sharing {
+        seconds: f64,
+    },
+    Shared {
+        members: u32,
+        requests_sent: u64,
+        symbols_sent: u64,
+        bytes_sent: u64,
+        requests_heard: u64,
+        symbols_heard: u64,
+        symbols_used: u64,
     },
     CarouselFound {
         source: String,
@@ -358,6 +371,18 @@ impl ReceiveEvent {
             shelf: shelf.map(ShelfNumber::get),
             fresh: report.kind == MirrorKind::Fresh,
             dropped: report.dropped.as_ref().map(ToString::to_string),
+        }
+    }
+
+    pub(crate) fn shared(report: &ShareReport) -> Self {
+        Self::Shared {
+            members: report.members,
+            requests_sent: report.requests_sent,
+            symbols_sent: report.symbols_sent,
+            bytes_sent: report.bytes_sent,
+            requests_heard: report.requests_heard,
+            symbols_heard: report.symbols_heard,
+            symbols_used: report.symbols_used,
         }
     }
 

@@ -62,7 +62,10 @@ impl<'a> Sandbox<'a> {
         let feedback = arguments.may_report().then(|| open_feedback(arguments)).transpose()?;
         let network = match &feedback {
             _ if arguments.one_way => Network::ReceiveOnly,
-            Some(socket) if !arguments.no_sandbox => limit_to(socket, arguments.sandbox)?,
+            // A receiver that shares sends from two sockets.
+            Some(socket) if !arguments.no_sandbox && !arguments.share => {
+                limit_to(socket, arguments.sandbox)?
+            }
             _ => Network::Open,
         };
         let to = arguments.to.as_deref().filter(|path| *path != Path::new("-"));

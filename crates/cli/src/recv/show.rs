@@ -24,6 +24,7 @@ impl Watch<'_> {
             | ReceiveEvent::StreamAccepted { .. } => self.show_session(event),
             ReceiveEvent::Silence { .. }
             | ReceiveEvent::Reporting { .. }
+            | ReceiveEvent::Sharing { .. }
             | ReceiveEvent::Level { .. }
             | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
             ReceiveEvent::MirrorWrong { mirror, toi, block } => {
@@ -125,6 +126,13 @@ impl Watch<'_> {
             ReceiveEvent::Reporting { to } => {
                 console.event(&Line::RollCall { collector: to.to_string() });
                 console.note(format_args!("the sender asks for reports: they go to {to}"));
+            }
+            ReceiveEvent::Sharing { stays } => {
+                let seconds = events::seconds(*stays);
+                console.event(&Line::Sharing { seconds });
+                console.say(format_args!(
+                    "everything is received; it stays until no other receiver has asked for {seconds} s"
+                ));
             }
             ReceiveEvent::Level { channels, received_bytes_per_second } => {
                 console.event(&Line::Level {

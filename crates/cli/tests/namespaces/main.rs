@@ -19,6 +19,7 @@ mod relay;
 mod repair;
 mod reports;
 mod resume;
+mod sharing;
 mod transfers;
 mod trees;
 mod web;

@@ -167,6 +167,28 @@ END"
         ));
     }
 
+    /// Counts the packets of an IPv4 group that come to a host: those that no router passes on, and
+    /// all others.
+    pub fn count_hops(&self, host: usize, group: &str) {
+        let host = self.host(host);
+        sh(&format!(
+            "ip netns exec {host} nft -f - <<END
+table inet hops {{
+  chain came {{
+    type filter hook prerouting priority -300;
+    ip daddr {group} ip ttl 1 counter
+    ip daddr {group} ip ttl > 1 counter
+  }}
+}}
+END"
+        ));
+    }
+
+    /// What was counted since.
+    pub fn hops(&self, host: usize) -> (u64, u64) {
+        self.counters(host, "hops came")
+    }
+
     /// What was counted since, in packets for each group.
     pub fn groups(&self, host: usize) -> Vec<u64> {
         self.all_counters(host, "groups came")

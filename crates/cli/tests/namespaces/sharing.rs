@@ -1,0 +1,156 @@
+//! Receivers of one site that complete each other when the sender is gone.
+
+use crate::scene::{Reception, Scene, same_file};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What receivers with `--share` have done, after a session that has sent every source symbol once.
+struct Site {
+    scene: Scene,
+    file: PathBuf,
+    name: &'static str,
+    options: String,
+}
+
+impl Site {
+    fn new(receivers: usize, bytes: u64, options: &str) -> Option<Self> {
+        let scene = Scene::alone(receivers + 1)?;
+        let (name, options) = ("image.raw", options.to_owned());
+        let file = scene.noise(name, bytes);
+        Some(Self { scene, file, name, options })
+    }
+
+    fn receive(&self, host: usize, ticket: &str, options: &str) -> Reception {
+        let options = format!("{options} --share --timeout 200 --memory 64M -i eth0");
+        let mut reception = self.scene.receive(host, ticket, &options);
+        reception.receiver.wait_for("sandbox", PATIENCE);
+        reception
+    }
+
+    fn ticket(&self) -> String {
+        self.scene.send(0, &format!("{} --dry-run", self.options), &self.file).ticket
+    }
+
+    /// Sends, and ends.
+    fn send(&self) {
+        std::thread::sleep(Duration::from_millis(500));
+        let mut sender = self.scene.send(0, &self.options, &self.file).sender;
+        let (code, said) = sender.finish(PATIENCE);
+        assert_eq!(code, Some(0), "{said}");
+    }
+
+    /// Waits for a receiver that completes. Returns its event `shared`.
+    fn complete(&self, host: usize, mut reception: Reception) -> Value {
+        reception.complete();
+        let received = self.scene.received(host).join(self.name);
+        assert!(same_file(&self.file, &received), "receiver {host}");
+        let shared = reception.receiver.last("shared").cloned().unwrap();
+        println!("receiver {host}: {shared}");
+        shared
+    }
+}
+
+fn sum(reports: &[Value], field: &str) -> u64 {
+    reports.iter().map(|report| report[field].as_u64().unwrap()).sum()
+}
+
+/// Receivers that each lose a tenth of the source symbols, the first `complete` ones nothing.
+/// `most`: symbols that they send each other, over the largest need of one of them.
+fn check(receivers: usize, complete: usize, bytes: u64, options: &str, most: f64) {
+    let Some(site) = Site::new(receivers, bytes, options) else { return };
+    let ticket = site.ticket();
+    site.scene.bench.count_hops(receivers, "239.255.77.250");
+    let receptions: Vec<_> = (1..=receivers)
+        .map(|host| {
+            let loss = format!("--simulate-loss 10% --seed {host}");
+            (host, site.receive(host, &ticket, if host > complete { &loss } else { "" }))
+        })
+        .collect();
+    site.send();
+    let reports: Vec<_> =
+        receptions.into_iter().map(|(host, reception)| site.complete(host, reception)).collect();
+    // Each counts what it used, which is what it lacked.
+    let need = reports.iter().map(|report| report["symbols_used"].as_u64().unwrap()).max().unwrap();
+    let sent = sum(&reports, "symbols_sent");
+    let ratio = sent as f64 / need as f64;
+    println!("{sent} symbols sent for a largest need of {need}: {ratio:.3}");
+    assert!(ratio <= most, "{ratio}: {reports:?}");
+    // A request has at most 1 348 bytes, and a symbol about as many.
+    let requests = sum(&reports, "requests_sent");
+    println!("{requests} requests");
+    let (one_hop, more) = site.scene.bench.hops(receivers);
+    assert!(one_hop > 0 && more == 0, "{one_hop} packets of one hop, {more} of more");
+}
+
+#[test]
+fn receivers_complete_each_other_when_the_sender_is_gone() {
+    check(5, 0, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 2.6);
+}
+
+#[test]
+fn a_complete_receiver_completes_the_others() {
+    check(5, 1, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 1.5);
+}
+
+/// Run by `.ci/long share`.
+#[test]
+#[ignore = "twenty receivers of 64 MiB"]
+fn twenty_receivers_complete_each_other() {
+    check(20, 0, 64 << 20, "--rate 100M --push 0 --block-symbols 10000", 2.3);
+}
+
+/// Run by `.ci/long share`.
+#[test]
+#[ignore = "twenty receivers of 64 MiB"]
+fn a_complete_receiver_completes_nineteen_others() {
+    check(20, 1, 64 << 20, "--rate 100M --push 0 --block-symbols 10000", 1.15);
+}
+
+/// Files of a tree get their names one after the other. Symbols of those that have are read from
+/// there.
+#[test]
+fn files_that_have_their_names_are_shared() {
+    let Some(site) = Site::new(2, 1, "--rate 10M --push 0 --block-symbols 64") else { return };
+    let tree = site.scene.path("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..6_u64 {
+        let path = tree.join(format!("file {number}"));
+        fontana_testing::noise_file(&path, 200_000 + number, number).unwrap();
+    }
+    let site = Site { file: tree.clone(), ..site };
+    let ticket = site.ticket();
+    let whole = site.receive(1, &ticket, "");
+    let lossy = site.receive(2, &ticket, "--simulate-loss 30%");
+    site.send();
+    for (host, mut reception) in [(1, whole), (2, lossy)] {
+        reception.complete();
+        let shared = reception.receiver.last("shared").cloned().unwrap();
+        println!("receiver {host}: {shared}");
+        let used = shared["symbols_used"].as_u64().unwrap();
+        assert!(if host == 1 { used == 0 } else { used > 100 }, "{shared}");
+        for number in 0..6 {
+            let name = format!("file {number}");
+            let received = site.scene.received(host).join("tree").join(&name);
+            assert!(same_file(&tree.join(&name), &received), "receiver {host}: {name}");
+        }
+    }
+}
+
+/// What all of them lack, no one can send: each ends, with the number of what is missing.
+#[test]
+fn receivers_that_lack_the_same_end_without_it() {
+    let Some(site) = Site::new(2, 400_000, "--rate 20M --push 0 --fec none") else { return };
+    let ticket = site.ticket();
+    let receptions: Vec<_> = (1..=2)
+        .map(|host| site.receive(host, &ticket, "--simulate-loss 20% --seed 7 --silence 8"))
+        .collect();
+    site.send();
+    for mut reception in receptions {
+        reception.finish(3);
+        let shared = reception.receiver.last("shared").cloned().unwrap();
+        assert_eq!(shared["symbols_used"], 0, "{shared}");
+    }
+}
