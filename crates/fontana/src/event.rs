@@ -187,6 +187,11 @@ pub enum ReceiveEvent {
         /// How long it stays after the last request.
         stays: Duration,
     },
+    /// Nothing is shared with other receivers from here on. The reception goes on.
+    SharingFailed {
+        /// The reason.
+        error: Arc<Error>,
+    },
     /// An FCAST session was found. All of its objects are received.
     CarouselFound {
         /// The session.

@@ -108,6 +108,15 @@ impl MissingSymbols {
         offsets.filter_map(|offset| self.first.checked_add(offset))
     }
 
+    /// Removes a symbol. False if it was not in the map. What is left may be nothing.
+    pub fn remove(&mut self, esi: u32) -> bool {
+        let Some(at) = esi.checked_sub(self.first) else { return false };
+        let Some(byte) = self.bits.get_mut((at / 8) as usize) else { return false };
+        let was_there = *byte & bit(at % 8) != 0;
+        *byte &= !bit(at % 8);
+        was_there
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Result<Self, ShareError>> {
         let first = reader.u32()?;
         let bits = reader.take(reader.rest().len())?.to_vec();

@@ -90,7 +90,7 @@ pub(crate) struct ReceiveArguments {
     /// when the sender is gone: requests and symbols go to one group, and no router passes them on.
     /// What arrives is verified as everything is. Anyone in this network can read it, so that it
     /// cannot be used with --group-key. See docs/sharing.md.
-    #[arg(long, group = "shares",
+    #[arg(long,
           conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "group_key"])]
     pub(crate) share: bool,
     /// With --share: send at most this many bits per second: 20M

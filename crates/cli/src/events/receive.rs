@@ -94,6 +94,9 @@ pub(crate) enum ReceiveEvent {
     Sharing {
         seconds: f64,
     },
+    SharingFailed {
+        reason: String,
+    },
     Shared {
         members: u32,
         requests_sent: u64,

@@ -25,6 +25,7 @@ impl Watch<'_> {
             ReceiveEvent::Silence { .. }
             | ReceiveEvent::Reporting { .. }
             | ReceiveEvent::Sharing { .. }
+            | ReceiveEvent::SharingFailed { .. }
             | ReceiveEvent::Level { .. }
             | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
             ReceiveEvent::MirrorWrong { mirror, toi, block } => {
@@ -133,6 +134,13 @@ impl Watch<'_> {
                 console.say(format_args!(
                     "everything is received; it stays until no other receiver has asked for {seconds} s"
                 ));
+            }
+            ReceiveEvent::SharingFailed { error } => {
+                let failure = Failure::from(&**error);
+                let reason = failure.message.clone();
+                console.event(&Line::SharingFailed { reason });
+                let message = format!("nothing is shared: {}", failure.message);
+                console.warning(&message, &failure.hint);
             }
             ReceiveEvent::Level { channels, received_bytes_per_second } => {
                 console.event(&Line::Level {

@@ -9,7 +9,7 @@ use crate::sharing::{ShareReport, Sharing};
 use fontana_fec::{Esi, Padding, PlanCache};
 use fontana_net::{
     ChannelAddress, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
-    ReceivedBatch, SendConfig, SendSocket,
+    ReceivedBatch, SendConfig, SendError, SendSocket,
 };
 use fontana_proto::pull::PulledRun;
 use fontana_proto::share::{HeardSymbol, ShareAnswer, ShareConfig, ShareOutput, Sharer};
@@ -38,8 +38,10 @@ pub(super) struct ShareStage {
     directory: PathBuf,
     /// Present when content is accepted.
     shared: Option<Shared>,
-    /// The group cannot carry the symbols, or the host cannot send them.
+    /// The host cannot send, or the network cannot carry the symbols.
     is_off: bool,
+    /// The reason, until it is reported.
+    failure: Option<Error>,
 }
 
 /// The content that is shared.
@@ -84,7 +86,8 @@ impl ShareStage {
         let receiving = ReceiveThread::spawn(vec![socket], MESSAGES)
             .map_err(Error::system("start the receive thread"))?;
         let directory = options.directory.clone();
-        let stage = Self { sharing, sending, directory, shared: None, is_off: false };
+        let stage =
+            Self { sharing, sending, directory, shared: None, is_off: false, failure: None };
         Ok(Some((stage, receiving)))
     }
 
@@ -99,10 +102,7 @@ impl ShareStage {
         };
         let sizes = manifest.objects().iter().map(|object| usize::from(object.oti.symbol_size));
         let largest = ShareMessage::SYMBOL_HEADER + sizes.max().unwrap_or(0);
-        if let Err(why) = self.sending.check_size(largest) {
-            tracing::warn!(%why, "symbols are too large to be shared");
-            self.is_off = true;
-        }
+        self.note(self.sending.check_size(largest));
         self.shared = Some(Shared {
             id: hash.into(),
             member,
@@ -182,11 +182,14 @@ impl ShareStage {
     ) -> Vec<SymbolRead> {
         let mut reads = Vec::new();
         let Some(shared) = self.shared.as_mut().filter(|_| !self.is_off) else { return reads };
-        while let Some(output) = shared.sharer.poll(now, receiver) {
+        let mut sent = Ok(());
+        while sent.is_ok()
+            && let Some(output) = shared.sharer.poll(now, receiver)
+        {
             match output {
                 ShareOutput::Ask { block, request } => {
                     let body = ShareBody::Request(request);
-                    self.is_off |= !shared.send(&mut self.sending, block, body);
+                    sent = shared.send(&mut self.sending, block, body);
                 }
                 ShareOutput::Read { block, batch, esis, has_block } => {
                     let from = shared.source(block, has_block, receiver, objects, &self.directory);
@@ -196,12 +199,24 @@ impl ShareStage {
                     }
                 }
                 ShareOutput::Answer(answer) => {
-                    self.is_off |= !shared.answer(&mut self.sending, &answer);
+                    sent = shared.answer(&mut self.sending, &answer);
                 }
                 ShareOutput::Release { block } => _ = shared.prepared.remove(&block),
             }
         }
+        self.note(sent);
         reads
+    }
+
+    fn note(&mut self, result: Result<(), SendError>) {
+        if let Err(error) = result {
+            (self.is_off, self.failure) = (true, Some(error.into()));
+        }
+    }
+
+    /// Why nothing is shared any more, once.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
     }
 
     /// When to drive next; `None` if there is nothing to share.
@@ -229,31 +244,33 @@ impl ShareStage {
 }
 
 impl Shared {
-    /// False if the host cannot send at all.
-    fn send(&mut self, to: &mut SendSocket, block: BlockId, body: ShareBody<'_>) -> bool {
+    fn send(
+        &mut self,
+        to: &mut SendSocket,
+        block: BlockId,
+        body: ShareBody<'_>,
+    ) -> Result<(), SendError> {
         let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
         let message = ShareMessage { content: self.id, member: self.member, block, body };
         self.packet.clear();
         message.emit(&mut self.packet);
         let length = self.packet.len();
-        let sent = to.send_batch(0, &self.packet, length);
-        let note = |why: &_| tracing::warn!(%why, "sharing ends");
-        sent.inspect_err(note).is_ok()
+        to.send_batch(0, &self.packet, length).map(|_| ())
     }
 
-    fn answer(&mut self, to: &mut SendSocket, answer: &ShareAnswer) -> bool {
+    fn answer(&mut self, to: &mut SendSocket, answer: &ShareAnswer) -> Result<(), SendError> {
         let &ShareAnswer { block, esi, batch, index, has_block, to: member, echo_us } = answer;
-        let Some(batches) = self.prepared.get_mut(&block) else { return true };
+        let Some(batches) = self.prepared.get_mut(&block) else { return Ok(()) };
         *batches = batches.split_off(&batch);
-        let Some(prepared) = batches.remove(&batch) else { return true };
+        let Some(prepared) = batches.remove(&batch) else { return Ok(()) };
         let start = index * prepared.symbol_size;
         let symbol = prepared.bytes.get(start..start + prepared.symbol_size).unwrap_or_default();
         let bytes = symbol.get(..self.length(block, esi, symbol.len())).unwrap_or(symbol);
         let body =
             ShareBody::Symbol(ShareSymbol { has_block, to: member, echo_us, esi: esi.0, bytes });
-        let is_sent = self.send(to, block, body);
+        let sent = self.send(to, block, body);
         self.prepared.entry(block).or_default().insert(batch, prepared);
-        is_sent
+        sent
     }
 
     /// Bytes of a symbol: the last source symbol of some codes is sent without its padding.

@@ -68,6 +68,26 @@ impl Receiver {
         pulled
     }
 
+    /// Takes symbols that a source has sent outside of a session.
+    pub(super) fn take_from(
+        &mut self,
+        now: Instant,
+        source: SourceId,
+        run: &PulledRun,
+        slab: &[u8],
+    ) -> Pulled {
+        let pulled = self.reception.take_pulled(source, run, slab);
+        let fresh = pulled.fresh_count();
+        if fresh > 0 {
+            self.silence.end(now);
+            self.reception.on_fresh(now, fresh);
+        }
+        if self.reception.may_complete() {
+            self.reception.update_phase(&self.channels);
+        }
+        pulled
+    }
+
     /// The first run of source symbols from `from` on that a block lacks. `None` if the block needs
     /// no more, is not received, lacks only symbols before `from`, or finds no memory for its
     /// decoder now.

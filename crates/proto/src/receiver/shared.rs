@@ -1,7 +1,6 @@
 //! What a receiver has for others of its site, and what it takes from them ([`crate::share`]).
 
 use super::Receiver;
-use super::sources::SourceId;
 use crate::endpoint::BlockId;
 use crate::pull::{Pulled, PulledRun};
 use crate::share::{BlockHolding, Holdings};
@@ -33,26 +32,6 @@ impl Receiver {
     /// The repair symbols of a block that were placed, in the order of their slots.
     pub fn repair_in_slots(&self, block: BlockId) -> Vec<Esi> {
         self.reception.transfer.repair_in_slots(block)
-    }
-
-    /// Takes symbols that a source has sent outside of a session.
-    pub(super) fn take_from(
-        &mut self,
-        now: Instant,
-        source: SourceId,
-        run: &PulledRun,
-        slab: &[u8],
-    ) -> Pulled {
-        let pulled = self.reception.take_pulled(source, run, slab);
-        let fresh = pulled.fresh_count();
-        if fresh > 0 {
-            self.silence.end(now);
-            self.reception.on_fresh(now, fresh);
-        }
-        if self.reception.may_complete() {
-            self.reception.update_phase(&self.channels);
-        }
-        pulled
     }
 }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 const BATCH: u32 = 512;
 /// Most bytes that are read at a time.
 const BATCH_BYTES: u32 = 512 << 10;
-/// Named symbols of a block after which a further map takes their place: two maps are added to each
-/// other.
-const MOST_NAMED: usize = 2 * MissingSymbols::MAX_SPAN as usize;
+/// Maps of named symbols of a block that are kept. They stay as they came: to take them apart would
+/// cost more than to send them.
+const MOST_MAPS: usize = 2;
 /// Longest time for which an answer is put off for those of others. Anyone can send these.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(5);
 
@@ -58,8 +58,8 @@ pub(super) struct NextSymbol {
 pub(super) struct Answering {
     /// Symbols that are still to be sent, by whichever member.
     due: u32,
-    /// Those that were named, and that it has not heard since.
-    named: BTreeSet<u32>,
+    /// Those that were named, and that it has not heard since, as they were named.
+    named: VecDeque<MissingSymbols>,
     /// The request that is answered.
     asked: Asked,
     /// When it begins, or goes on: until then it leaves the block to others.
@@ -99,7 +99,7 @@ impl Answering {
     pub(super) fn new(asked: Asked, starts_at: Instant, has_block: bool) -> Self {
         Self {
             due: 0,
-            named: BTreeSet::new(),
+            named: VecDeque::new(),
             asked,
             waits_until: Some(starts_at),
             has_begun: false,
@@ -127,10 +127,8 @@ impl Answering {
         }
         self.due = self.due.max(lacking);
         if let Some(missing) = missing {
-            if self.named.len() >= MOST_NAMED {
-                self.named.clear();
-            }
-            self.named.extend(missing.symbols());
+            self.named.truncate(MOST_MAPS - 1);
+            self.named.push_front(missing.clone());
             self.is_exhausted = false;
         }
     }
@@ -150,6 +148,14 @@ impl Answering {
         }
     }
 
+    fn remove_named(&mut self, esi: Esi) -> bool {
+        let mut was_named = false;
+        for map in &mut self.named {
+            was_named |= map.remove(esi.0);
+        }
+        was_named
+    }
+
     /// It need not wait any more.
     pub(super) fn begin(&mut self) {
         self.waits_until = None;
@@ -164,7 +170,7 @@ impl Answering {
     /// to that one until it pauses. Of several that have begun, the one with the lowest number goes
     /// on.
     pub(super) fn on_heard(&mut self, now: Instant, heard: &Overheard) {
-        let was_named = self.named.remove(&heard.esi.0);
+        let was_named = self.remove_named(heard.esi);
         // Fresh symbols are of use to all who ask; others, to those who have named them.
         self.due = self.due.saturating_sub(u32::from(heard.has_block || was_named));
         // A symbol of a member with all of the block is of use to more members.
@@ -194,8 +200,10 @@ impl Answering {
         };
         let prepared: BTreeSet<Esi> =
             self.batches.iter().flat_map(|batch| batch.esis.iter().copied()).collect();
-        let named = self.named.range(..end).copied().map(Esi);
-        let mut esis: Vec<Esi> = named.filter(|esi| !prepared.contains(esi)).collect();
+        let named: BTreeSet<Esi> =
+            self.named.iter().flat_map(|map| map.symbols().map(Esi)).collect();
+        let is_left = |esi: &Esi| esi.0 < end && !prepared.contains(esi);
+        let mut esis: Vec<Esi> = named.into_iter().filter(is_left).collect();
         for last in (1..esis.len()).rev() {
             esis.swap(last, random.below(last as u32 + 1) as usize);
         }
@@ -237,15 +245,15 @@ impl Answering {
             };
             let next = NextSymbol { esi, batch: batch.number, index: batch.next };
             batch.next += 1;
-            let was_named = self.named.remove(&esi.0);
-            if was_named || self.has_block {
-                if !std::mem::replace(&mut self.has_begun, true) {
-                    self.listens_until = now + round_trip;
-                }
-                self.due = self.due.saturating_sub(1);
-                self.sent_at = now;
-                return Some(next);
+            if !self.remove_named(esi) && !self.has_block {
+                continue;
             }
+            if !std::mem::replace(&mut self.has_begun, true) {
+                self.listens_until = now + round_trip;
+            }
+            self.due = self.due.saturating_sub(1);
+            self.sent_at = now;
+            return Some(next);
         }
         None
     }

@@ -269,7 +269,7 @@ fn largest_needs(members: &[Blocks]) -> Vec<u64> {
     (0..blocks).map(need).collect()
 }
 
-/// The first network: twenty members that have independent 90 % of the source symbols.
+/// Twenty members, each with another 90 % of the source symbols.
 #[test]
 fn twenty_members_without_a_complete_one_complete_each_other() {
     for seed in 1..=3 {

@@ -52,7 +52,7 @@ fn packet_behind_a_good_first_word() {
 fn message_of_a_receiver_that_shares() {
     let messages: Vec<_> = share::messages().iter().map(share::emitted).collect();
     bolero::check!().with_type::<(u8, u16, u16, Vec<u8>)>().for_each(|(which, at, cut, patch)| {
-        let good = messages.get(usize::from(*which)).unwrap_or(patch);
+        let good = messages.get(usize::from(*which) % 5).unwrap_or(patch);
         let datagram = patched(good, *at, *cut, patch);
         let Ok(message) = ShareMessage::parse(&datagram) else { return };
         assert_eq!(share::emitted(&message), datagram, "one form for each message");

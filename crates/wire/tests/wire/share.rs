@@ -64,6 +64,10 @@ fn maps_hold_the_symbols_within_their_span() {
     let map = MissingSymbols::of([8, 9, 8 + MissingSymbols::MAX_SPAN, 50_000]).unwrap();
     assert_eq!(map.symbols().collect::<Vec<_>>(), [8, 9]);
     assert_eq!(MissingSymbols::of([]), None);
+    let mut map = MissingSymbols::of([8, 9, 30]).unwrap();
+    let removed = [7, 8, 8, 10, 30, 31, 90_000].map(|esi| map.remove(esi));
+    assert_eq!(removed, [false, true, false, false, true, false, false]);
+    assert_eq!(map.symbols().collect::<Vec<_>>(), [9]);
 }
 
 #[test]

@@ -86,6 +86,9 @@ impl DecidingThread<'_, '_> {
         for read in sharing.stage.drive(now, &self.core.endpoint, &runner.objects) {
             runner.read(read);
         }
+        if let Some(error) = sharing.stage.take_failure() {
+            (self.emit)(ReceiveEvent::SharingFailed { error: Arc::new(error) });
+        }
     }
 
     /// Stays for others, after everything is received.
