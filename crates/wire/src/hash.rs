@@ -8,6 +8,8 @@ const OBJECT_CONTEXT: &str = "fontana 2026-11 object v1";
 const TREE_CONTEXT: &str = "fontana 2026-11 tree v1";
 const MANIFEST_CONTEXT: &str = "fontana 2026-11 manifest v1";
 const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
+/// Context of [`whole_stream_hash`].
+const WHOLE_STREAM_CONTEXT: &str = "fontana 2026-11 whole stream v1";
 /// Context of [`shelf_index_hash`].
 const SHELF_INDEX_CONTEXT: &str = "fontana 2026-11 shelf index v1";
 /// Context of [`fresh_index_hash`].
@@ -24,6 +26,7 @@ const FRESH_INDEX_CONTEXT: &str = "fontana 2026-11 fresh index v1";
 /// tree     = H("fontana 2026-11 tree v1",     (u32 TOI ‖ object) for every object, by TOI)
 /// manifest = H("fontana 2026-11 manifest v1", the manifest's bytes)
 /// index    = H("fontana 2026-11 stream index v1", the stream index's bytes)
+/// stream   = H("fontana 2026-11 whole stream v1", the sender's instance id)
 /// ```
 ///
 /// Integers are big-endian. A block excludes the padding of the object's last symbol.
@@ -155,6 +158,11 @@ pub fn manifest_hash(manifest: &[u8]) -> Hash {
 /// Hash of a stream index's bytes. Session heads pin it.
 pub fn stream_index_hash(index: &[u8]) -> Hash {
     hash_in(STREAM_INDEX_CONTEXT, index)
+}
+
+/// Hash of a sender's instance id, which stands for the whole of its stream.
+pub(crate) fn whole_stream_hash(instance: &[u8; 16]) -> Hash {
+    hash_in(WHOLE_STREAM_CONTEXT, instance)
 }
 
 /// Hash at the end of the index of a shelf, of the bytes before it.

@@ -17,13 +17,14 @@
 //!     90      4  seconds since its start
 //!     94      1  bytes of its label
 //!     95      l  label
-//!   95+l     32  hash of the manifest, if it is complete
+//!   95+l     32  hash of the manifest, if it is complete; of a stream, the hash that stands for it
 //! ```
 
 use crate::bytes::Reader;
 use crate::feedback::echo::RollCallEcho;
 use crate::feedback::error::FeedbackError;
-use crate::hash::Hash;
+use crate::hash::{Hash, whole_stream_hash};
+use crate::head::InstanceId;
 use crate::receiver_id::{ReceiverId, ReceiverLabel};
 
 /// Bytes of a label and of a manifest hash, both absent, and of all other fields.
@@ -37,7 +38,7 @@ pub enum ReceiverState {
     /// Everything that this manifest describes, or the selected part of it, is on disk and
     /// verified.
     Complete {
-        /// Hash of the manifest.
+        /// Hash of the manifest; of a stream [`whole_stream`](Self::whole_stream).
         manifest: Hash,
     },
     /// It has ended otherwise.
@@ -48,6 +49,12 @@ pub enum ReceiverState {
 }
 
 impl ReceiverState {
+    /// What a receiver that has all of a stream reports in place of a manifest's hash: it names the
+    /// run of the sender. Each fragment was verified by the index, which is signed.
+    pub fn whole_stream(instance: InstanceId) -> Hash {
+        whole_stream_hash(&instance.0)
+    }
+
     /// True if the receiver will not change its state.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Receiving)

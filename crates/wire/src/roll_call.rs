@@ -22,13 +22,15 @@
 //!     96      2  number of fingerprints
 //!     98     4n  fingerprints
 //!  98+4n      1  repair round: 0 = none, 1 = receivers may request, 2 = enough have;
-//!                and 4 = receivers may report their rate
+//!                and 4 = receivers may report their rate;
+//!                and 8 = only of the objects up to one may be requested
 //!             4  its number                             }
 //!             4  its window, microseconds               } if there is one
 //!             4  number of receivers that it is for     }
 //!             1  number of blocks                       }
 //!           12m  blocks in ascending order: TOI, SBN,   }
 //!                symbols that are being sent            }
+//!             4  TOI of the last object of which symbols may be requested, if not of all
 //!             4  number of the rate round               }
 //!             4  round since which the rate is the same } if receivers may
 //!             4  its window, milliseconds               } report their rate
@@ -60,6 +62,7 @@ const REPAIR_BYTES: usize = 13;
 const OPEN: u8 = 1;
 const CLOSED: u8 = 2;
 const RATE: u8 = 4;
+const UP_TO: u8 = 8;
 /// Offset of the TOI in a header with a CCI, a TSI and a TOI of 32 bits, which Fontana sends.
 const TOI_AT: usize = 12;
 
@@ -120,11 +123,16 @@ pub struct RepairCall {
     /// The blocks that were requested in this round, in ascending order, and the symbols that are
     /// sent for them: a receiver that lacks no more does not ask.
     pub pending: Vec<BlockNeed>,
+    /// The last object (its TOI) of which receivers may request symbols: of a stream, what follows
+    /// is being sent. `None`: of all.
+    pub last: Option<u32>,
 }
 
 impl RepairCall {
     /// Most blocks of [`pending`](Self::pending).
     pub const MAX_PENDING: usize = RepairRequest::MAX_BLOCKS;
+    /// Bytes of [`last`](Self::last).
+    pub const LAST_SIZE: usize = 4;
 
     /// True if what is sent covers this need.
     pub fn covers(&self, need: &BlockNeed) -> bool {
@@ -254,7 +262,9 @@ impl RollCall {
             Some(RepairCall { is_closed: false, .. }) => OPEN,
             Some(RepairCall { is_closed: true, .. }) => CLOSED,
         };
-        out.push(repair | if self.rate.is_some() { RATE } else { 0 });
+        let last = self.repair.as_ref().and_then(|repair| repair.last);
+        let rate = if self.rate.is_some() { RATE } else { 0 };
+        out.push(repair | rate | if last.is_some() { UP_TO } else { 0 });
         if let Some(repair) = &self.repair {
             out.extend(repair.round.to_be_bytes());
             out.extend(repair.window_us.to_be_bytes());
@@ -264,6 +274,7 @@ impl RollCall {
                 pending.get(..RepairCall::MAX_PENDING).unwrap_or(pending),
                 &mut out,
             );
+            out.extend(last.into_iter().flat_map(u32::to_be_bytes));
         }
         if let Some(RateCall { round, since, window_ms, divisor }) = self.rate {
             for field in [round, since, window_ms, divisor] {
@@ -357,14 +368,16 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<RollCall, RollCallErro
         kind => return Some(Err(RollCallError::List(kind))),
     };
     let kinds = reader.u8()?;
-    let repair = match kinds & !RATE {
-        0 => None,
+    let is_limited = kinds & UP_TO != 0;
+    let repair = match kinds & !(RATE | UP_TO) {
+        0 if !is_limited => None,
         kind @ (OPEN | CLOSED) => {
             let (round, window_us, receivers) = (reader.u32()?, reader.u32()?, reader.u32()?);
             match BlockNeed::read_list(RepairCall::MAX_PENDING, reader)? {
                 Ok(pending) => {
                     let is_closed = kind == CLOSED;
-                    Some(RepairCall { round, window_us, receivers, is_closed, pending })
+                    let last = if is_limited { Some(reader.u32()?) } else { None };
+                    Some(RepairCall { round, window_us, receivers, is_closed, pending, last })
                 }
                 Err(_) => return Some(Err(RollCallError::Repair)),
             }

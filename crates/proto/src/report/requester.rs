@@ -46,7 +46,7 @@ impl RepairRequester {
         };
         let last = self.round.take().filter(|round| round.instance == call.instance);
         let mut round = last.filter(|round| round.number == repair.round).unwrap_or_else(|| {
-            let lacking = lacking(RepairRequest::MAX_BLOCKS);
+            let lacking = up_to(repair.last, lacking(RepairRequest::MAX_BLOCKS));
             let window = Duration::from_micros(repair.window_us.into());
             let wait = truncated_backoff(window, repair.receivers, &mut self.random);
             let due = (!lacking.is_nothing()).then_some(now + wait);
@@ -72,6 +72,16 @@ impl RepairRequester {
         round.due = None;
         Some((round.number, round.lacking.clone()))
     }
+}
+
+/// What is lacking of the objects up to this one. Of later ones more is being sent.
+fn up_to(last: Option<u32>, mut lacking: Lacking) -> Lacking {
+    if let Some(last) = last {
+        lacking.blocks.retain(|need| need.toi <= last);
+        lacking.maps.retain(|map| map.toi <= last);
+        lacking.may_lack_more = false;
+    }
+    lacking
 }
 
 /// Stream of the random generator for waits, different from that of reports.

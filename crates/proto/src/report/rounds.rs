@@ -372,6 +372,7 @@ impl RepairRounds {
             receivers,
             is_closed: round.requests >= ENOUGH && receivers > AT_ONCE,
             pending: pending.take(self.config.pending_capacity).collect(),
+            last: None,
         })
     }
 

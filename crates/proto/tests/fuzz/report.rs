@@ -49,6 +49,7 @@ fn roll_call(script: &mut Script<'_>, receiver: ReceiverId) -> RollCall {
             receivers: script.magnitude() as u32,
             is_closed: script.once_in(4),
             pending: blocks(script),
+            last: script.once_in(2).then(|| script.below(3).into()),
         }),
         rate: script.once_in(2).then(|| RateCall {
             round: script.below(4).into(),

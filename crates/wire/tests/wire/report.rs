@@ -77,6 +77,7 @@ pub(crate) fn repair_call() -> RollCall {
             receivers: 12,
             is_closed: false,
             pending,
+            last: None,
         }),
         ..roll_call()
     }
@@ -153,7 +154,9 @@ fn a_roll_call_is_read_back_and_any_changed_bit_is_noticed() {
     let mut closed = repair_call();
     closed.repair.iter_mut().for_each(|repair| repair.is_closed = true);
     let alone = RollCall { repair: None, ..rate_call() };
-    for call in [roll_call(), v6, repair_call(), closed, rate_call(), alone] {
+    let mut limited = rate_call();
+    limited.repair.iter_mut().for_each(|repair| repair.last = Some(7));
+    for call in [roll_call(), v6, repair_call(), closed, rate_call(), alone, limited] {
         let bytes = call.emit(&publisher());
         let parsed = UnverifiedRollCall::parse(&bytes).unwrap();
         assert_eq!(parsed.claimed(), &call);
@@ -355,6 +358,21 @@ fn a_rate_round_without_a_length_or_a_divisor_is_refused() {
     let sizes =
         [None, Some(good)].map(|rate| RollCall { rate, ..roll_call() }.emit(&publisher()).len());
     assert_eq!(sizes[1] - sizes[0], RateCall::SIZE);
+}
+
+/// Only a repair round has a last object.
+#[test]
+fn a_last_object_without_a_repair_round_is_refused() {
+    let mut call = repair_call();
+    let plain = call.emit(&publisher());
+    call.repair.iter_mut().for_each(|repair| repair.last = Some(7));
+    let limited = call.emit(&publisher());
+    assert_eq!(limited.len() - plain.len(), RepairCall::LAST_SIZE);
+    let at = 98 + 4 * 2;
+    assert_eq!((plain[at], limited[at]), (1, 9));
+    let mut without = roll_call().emit(&publisher());
+    without[at] = 8;
+    assert_eq!(UnverifiedRollCall::parse(&without), Err(RollCallError::Repair));
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn roll_call_of_any_fields() {
                 receivers,
                 is_closed: kind % 3 == 2,
                 pending,
+                last: (kind & 32 != 0).then_some(head_count),
             });
             let call = RollCall {
                 collector: SocketAddr::new(address, port),
@@ -132,7 +133,9 @@ fn roll_call_of_any_fields() {
             let is_valid =
                 window_ms > 0 && call.tsi <= Tsi::MAX && pending.is_none_or(are_in_order);
             let bytes = call.emit(&key);
-            let capacity = RollCall::capacity(bytes.len() as u16, pending.map(<[_]>::len));
+            let has_last = call.repair.as_ref().is_some_and(|repair| repair.last.is_some());
+            let size = bytes.len() - if has_last { RepairCall::LAST_SIZE } else { 0 };
+            let capacity = RollCall::capacity(size as u16, pending.map(<[_]>::len));
             assert_eq!(capacity, Some(fingerprints.len().min(300)));
             match UnverifiedRollCall::parse(&bytes) {
                 Ok(parsed) => {
