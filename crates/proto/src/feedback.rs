@@ -30,9 +30,14 @@
 mod backoff;
 mod counting;
 mod redundancy;
+mod round;
 mod suppression;
 
 pub use backoff::truncated_backoff;
 pub use counting::{MOST_GROWTH, WeightCount, answers, status_weight};
 pub use redundancy::RedundancyEstimate;
+pub(crate) use round::{
+    AT_ONCE, ENOUGH, LEAST_INTERVAL, LEAST_WINDOW, LONGEST_MUTE, LONGEST_ROUND_TRIP, SLACK,
+    believed_loss, request_window, silent_rounds,
+};
 pub use suppression::RequestTimes;

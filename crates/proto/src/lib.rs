@@ -126,8 +126,8 @@ pub use run::{Driver, Effect, Finished, JobRunner, Ticket, memory};
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{
     Announcement, AnnouncementIntervals, ChannelStats, ControlError, ControlObject, DigestSigner,
-    HeadExpiry, SendMode, SendObject, Sender, SenderConfig, SenderStats, StreamSender,
-    StreamSenderConfig, control_oti, repair_symbols,
+    HeadExpiry, SendMode, SendObject, Sender, SenderConfig, SenderStats, StreamRedundancy,
+    StreamSender, StreamSenderConfig, StreamStart, control_oti, repair_symbols,
 };
 pub use sequence::{ChannelLoss, Losses, SequenceTracker};
 pub use time::Instant;

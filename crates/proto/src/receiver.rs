@@ -22,7 +22,7 @@ use crate::time::Instant;
 use catalog::Discovery;
 use channels::{Channels, Precedence};
 use fontana_fec::{EncodingId, PlanCache};
-use fontana_wire::{Hash, Header, Manifest, Packet, Payload, Toi};
+use fontana_wire::{Hash, Header, InstanceId, Manifest, Packet, Payload, Toi};
 use reception::{Arrival, Reception, Surroundings};
 use sessions::{Announced, SessionIndex, SessionState, Sessions, Standing};
 use std::sync::Arc;
@@ -170,6 +170,11 @@ impl Receiver {
     /// `k`: source symbols of everything that was accepted.
     pub fn source_symbols(&self) -> u64 {
         self.reception.transfer.source_symbols()
+    }
+
+    /// The run of the sender of the accepted stream; `None` if none was accepted.
+    pub fn stream_instance(&self) -> Option<InstanceId> {
+        self.reception.stream_instance()
     }
 
     /// Symbols that are still missing, as far as is known.

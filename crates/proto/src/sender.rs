@@ -34,7 +34,9 @@ mod stream;
 
 pub use control::{Announcement, AnnouncementIntervals, ControlError, ControlObject, control_oti};
 pub use digests::DigestSigner;
-pub use stream::{HeadExpiry, StreamSender, StreamSenderConfig, repair_symbols};
+pub use stream::{
+    HeadExpiry, StreamRedundancy, StreamSender, StreamSenderConfig, StreamStart, repair_symbols,
+};
 
 /// An object to send.
 #[derive(Clone, Copy, Debug)]

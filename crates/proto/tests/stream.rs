@@ -6,11 +6,16 @@ mod world;
 
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
+use fontana_proto::report::{AnswerContent, Reporter};
 use fontana_proto::{
     BatchId, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig, ReceiverEvent, SendJob,
-    SenderEvent, StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
+    SenderEvent, SplitMix64, StreamBreak, StreamRedundancy, StreamSender, StreamSenderConfig,
+    StreamStart, Verified, repair_symbols,
 };
-use fontana_wire::{InstanceId, Packet, RelativePath, SecretKey, Toi, Tsi, UnverifiedHead};
+use fontana_wire::{
+    InstanceId, Packet, ReceiverId, ReceiverLabel, RelativePath, RepairRequest, RollCall,
+    RollCallList, SecretKey, Toi, Tsi, UnverifiedHead,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,6 +38,7 @@ struct Stream {
     plans: PlanCache,
     most_batches: usize,
     finished_at: Option<Instant>,
+    redundancy: StreamRedundancy,
 }
 
 /// 61 fragments a second.
@@ -68,17 +74,18 @@ impl Stream {
             symbol_size: T,
             control_symbol_size: 1300,
             max_symbols: K,
-            repair_permille: 100,
+            redundancy: StreamRedundancy::Fixed { permille: 100 },
             rate_bytes_per_second,
             packet_overhead: 28,
             peak_window: Pacer::PEAK_WINDOW,
-            announce,
+            start: StreamStart::After(announce),
             seed: 5,
         }
     }
 
     fn with_config(bytes: Vec<u8>, config: StreamSenderConfig) -> Self {
         Self {
+            redundancy: config.redundancy,
             sender: StreamSender::new(config).unwrap(),
             bytes,
             taken: 0,
@@ -102,6 +109,13 @@ impl Stream {
         }
     }
 
+    /// The stream with repair that receivers request.
+    fn repaired(bytes: Vec<u8>) -> Self {
+        let redundancy = StreamRedundancy::Reported { permille: 100 };
+        let config = Self::config(1, &key(1), Duration::ZERO, RATE / 3);
+        Self::with_config(bytes, StreamSenderConfig { redundancy, ..config })
+    }
+
     fn push(&mut self, part: &[u8]) {
         let number = self.sender.push_fragment(part.len() as u32, hash(part)).unwrap();
         let symbols: Vec<Vec<u8>> = part
@@ -120,7 +134,7 @@ impl Stream {
             Ok::<(), ()>(())
         };
         let block = plan.execute(T.into(), load, Scratch::default()).unwrap();
-        let repair = (k..k + repair_symbols(k, 100)).map(|esi| {
+        let repair = (k..k + self.redundancy.prepared(k)).map(|esi| {
             let mut symbol = vec![0; T.into()];
             block.write_symbol(Esi(esi), &mut symbol);
             symbol
@@ -700,4 +714,147 @@ fn a_datagram_for_another_session_is_foreign() {
     let channel = fontana_proto::ChannelId(0);
     receiver.hear_on(Instant::ZERO, source(1), channel, &datagram);
     assert_eq!(receiver.endpoint.stats().foreign, 1);
+}
+
+/// Receivers that report: a roll call every 100 ms, and what they answer to it.
+struct Reporters {
+    reporters: Vec<Reporter>,
+    serial: u64,
+    loss: f64,
+    random: SplitMix64,
+}
+
+impl Reporters {
+    fn new(count: u8, loss: f64) -> Self {
+        let reporter = |number| {
+            let id = ReceiverId([number; 16]);
+            Reporter::new(id, ReceiverLabel::default(), 4, number.into())
+        };
+        let reporters = (1..=count).map(reporter).collect();
+        Self { reporters, serial: 0, loss, random: SplitMix64::new(9, 0) }
+    }
+
+    fn each(&mut self, now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]) {
+        let sender = &mut stream.sender;
+        sender.set_followed(true);
+        let is_due = (now.as_nanos() / 1_000_000).is_multiple_of(100) || sender.wants_call(now);
+        let call = is_due.then(|| {
+            self.serial += 1;
+            RollCall {
+                instance: InstanceId([1; 16]),
+                tsi: TSI,
+                serial: self.serial,
+                issued_unix_ms: 0,
+                collector: "10.0.0.1:4000".parse().unwrap(),
+                round: 1,
+                position: 0,
+                window_ms: 1000,
+                head_count: 3,
+                known: 0,
+                salt: self.serial,
+                list: RollCallList::Known(Vec::new()),
+                repair: sender.repair_call(now, 3, Duration::from_millis(1)),
+                rate: None,
+            }
+        });
+        for (reporter, receiver) in self.reporters.iter_mut().zip(receivers) {
+            if let Some(call) = call.as_ref().filter(|_| self.random.unit() >= self.loss) {
+                reporter.handle_roll_call(now, call, |most| receiver.endpoint.lacking(most));
+            }
+            while let Some(due) = reporter.poll(now) {
+                let AnswerContent::Request { round, lacking, mute_us } = due.content else {
+                    continue;
+                };
+                let request = RepairRequest {
+                    receiver: ReceiverId([1; 16]),
+                    round,
+                    echo: due.echo,
+                    loss_ppm: (self.loss * 1e6) as u32,
+                    mute_us,
+                    may_lack_more: lacking.may_lack_more,
+                    blocks: lacking.blocks,
+                    maps: lacking.maps,
+                };
+                if self.random.unit() >= self.loss {
+                    stream.sender.handle_request(now, &request);
+                }
+            }
+        }
+    }
+}
+
+/// Real receivers request what they lack of fragments, and get it before these leave the index.
+#[test]
+fn what_receivers_request_of_a_stream_is_repaired() {
+    for loss in [0.0, 0.01, 0.1] {
+        let bytes = noise(60 * FRAGMENT + 77, 3);
+        let mut stream = Stream::repaired(bytes.clone());
+        let mut receivers: Vec<_> = (0..3).map(|seed| receiver(loss, seed)).collect();
+        let mut reporters = Reporters::new(3, loss);
+        run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
+            reporters.each(now, stream, receivers);
+            stream.feed();
+        });
+        receivers.iter().for_each(|receiver| assert_whole(receiver, &bytes));
+        assert!(stream.batches.is_empty(), "everything was released");
+        let stats = stream.sender.stats();
+        let most = if loss == 0.0 { 0 } else { (4.0 * loss * 6_002.0) as u64 + 60 };
+        assert!(stats.repair_symbols <= most, "{loss}: {stats:?}");
+    }
+}
+
+/// A burst removes more of a fragment than the fixed share repairs.
+#[test]
+fn a_burst_that_removes_half_of_a_fragment_is_repaired_on_request() {
+    let bytes = noise(60 * FRAGMENT, 3);
+    for is_repaired in [true, false] {
+        let mut stream = match is_repaired {
+            true => Stream::repaired(bytes.clone()),
+            false => Stream::new(bytes.clone(), 1, Duration::ZERO),
+        };
+        let mut receivers = [receiver(0.0, 1)];
+        let mut reporters = Reporters::new(1, 0.0);
+        let mut count = 0;
+        // Of every 1500 packets, 60 in a row are lost.
+        let path = |_: Instant, datagrams: Vec<Vec<u8>>| {
+            let survives = |_: &Vec<u8>| {
+                count += 1;
+                count % 1500 >= 60
+            };
+            datagrams.into_iter().filter(survives).collect()
+        };
+        run(&mut stream, &mut receivers, path, |now, stream, receivers| {
+            reporters.each(now, stream, receivers);
+            stream.feed();
+        });
+        match is_repaired {
+            true => assert_whole(&receivers[0], &bytes),
+            false => assert!(broken(&receivers[0]).is_some()),
+        }
+    }
+}
+
+/// A stream that waits accepts no fragment, and announces itself.
+#[test]
+fn a_stream_that_waits_for_receivers_begins_when_it_is_told() {
+    let bytes = noise(5 * FRAGMENT, 3);
+    let config = Stream::config(1, &key(1), Duration::ZERO, RATE);
+    let start = StreamStart::WhenBegun;
+    let mut stream = Stream::with_config(bytes.clone(), StreamSenderConfig { start, ..config });
+    let mut late = receiver(0.01, 1);
+    late.joins_at = Instant::ZERO + Duration::from_secs(20);
+    let mut receivers = [late];
+    let begins = Instant::ZERO + Duration::from_secs(21);
+    run(&mut stream, &mut receivers, straight, |now, stream, _| {
+        if now < begins {
+            assert!(!stream.sender.wants_fragment() && stream.sender.stats().source_symbols == 0);
+        } else {
+            stream.sender.begin(now);
+        }
+        if stream.sender.wants_fragment() || stream.taken > 0 {
+            stream.feed();
+        }
+    });
+    assert!(stream.sender.stats().control_packets > 800, "{:?}", stream.sender.stats());
+    assert_whole(&receivers[0], &bytes);
 }

@@ -24,7 +24,8 @@ use fontana_net::clock::wake_promptly;
 use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, HeadExpiry, Instant,
-    JobRunner, Pacer, SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
+    JobRunner, Pacer, SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender,
+    StreamSenderConfig, StreamStart,
 };
 use fontana_wire::{ChannelGroups, RelativePath, SecretKey, Ticket, Tsi};
 use std::convert::Infallible;
@@ -147,12 +148,12 @@ impl PreparedStream {
             symbol_size,
             control_symbol_size: symbol_size - FTI_BYTES,
             max_symbols,
-            repair_permille: options.repair_permille,
+            redundancy: StreamRedundancy::Fixed { permille: options.repair_permille },
             rate_bytes_per_second: options.rate.as_bytes_per_second()
                 / options.addressing.copies().max(1) as u64,
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
-            announce: options.announce,
+            start: StreamStart::After(options.announce),
             expiry: options.expires_after.map(|lifetime| HeadExpiry {
                 lifetime: lifetime.max(FontanaFormat::LEAST_LIFETIME),
                 started_at_unix_seconds: since.as_secs(),

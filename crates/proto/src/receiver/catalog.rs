@@ -11,7 +11,7 @@ use crate::event::{ReceiverOutput, Verified};
 use crate::job::Committed;
 use fcast::FcastCatalog;
 use flute::FluteCatalog;
-use fontana_wire::{Packet, Payload, Toi};
+use fontana_wire::{InstanceId, Packet, Payload, Toi};
 use manifest::ManifestCatalog;
 use std::collections::VecDeque;
 use stream::StreamCatalog;
@@ -126,6 +126,19 @@ impl Catalog {
                 *self = Self::Stream(stream);
                 Some(content)
             }
+        }
+    }
+
+    /// Whether a stream was accepted.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
+    /// The run of the sender of the accepted stream.
+    pub(super) fn stream_instance(&self) -> Option<InstanceId> {
+        match self {
+            Self::Stream(catalog) => Some(catalog.instance()),
+            Self::Manifest(_) | Self::Flute(_) | Self::Fcast(_) => None,
         }
     }
 

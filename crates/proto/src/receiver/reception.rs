@@ -15,14 +15,14 @@ use super::newer::NewerVersion;
 use super::sessions::{Announced, ContentId, SessionState, Sessions, Standing};
 use super::sources::SourceId;
 use super::suspicion::IDLE;
-use super::transfer::Transfer;
+use super::transfer::{Surplus, Transfer};
 use super::unverified::UnverifiedSymbols;
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::ReceiveJob;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
-use fontana_wire::{Packet, Payload, Toi};
+use fontana_wire::{InstanceId, Packet, Payload, Toi};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -114,6 +114,16 @@ impl Reception {
 
     pub(super) fn has_accepted(&self) -> bool {
         self.accepted.is_some()
+    }
+
+    /// The symbols of a block that count as lacking.
+    pub(super) fn surplus(&self) -> Surplus {
+        if self.catalog.is_stream() { Surplus::None } else { Surplus::Sure }
+    }
+
+    /// The run of the sender of the accepted stream.
+    pub(super) fn stream_instance(&self) -> Option<InstanceId> {
+        self.catalog.stream_instance()
     }
 
     /// Whether packets are still needed.

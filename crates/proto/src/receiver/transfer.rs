@@ -29,6 +29,7 @@ mod taken;
 mod waiting;
 mod working;
 
+pub(super) use lacking::Surplus;
 pub use object::ObjectProgress;
 pub use slots::repair_slots;
 pub(super) use taken::Taken;

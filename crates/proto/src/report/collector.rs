@@ -243,6 +243,11 @@ impl ReportCollector {
         !self.receivers.is_empty() && self.outstanding() == 0
     }
 
+    /// Whether receivers have reported lately, and no final state. Looks at every receiver.
+    pub fn is_followed(&self) -> bool {
+        self.outstanding() > 0
+    }
+
     /// Number of receivers: those that have reported, or more by the estimate of the last round. In
     /// the first round, the number that is assumed.
     pub fn head_count(&self) -> u32 {

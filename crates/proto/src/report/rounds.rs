@@ -16,32 +16,19 @@
 //! with the certainty that losses permit.
 
 use crate::endpoint::BlockId;
+use crate::feedback::{
+    AT_ONCE, ENOUGH, LEAST_INTERVAL, LONGEST_MUTE, LONGEST_ROUND_TRIP, SLACK, believed_loss,
+    request_window, silent_rounds,
+};
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{BlockNeed, ReceiverId, RepairCall, RepairRequest, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Shortest window.
-const LEAST_WINDOW: Duration = Duration::from_millis(5);
-/// Receivers that may request at once: their requests need not be suppressed.
-const AT_ONCE: u32 = 20;
-/// Requests after which a round is closed.
-const ENOUGH: u32 = 10;
-/// Length of a window in which requests are suppressed, in times that suppression takes: K of RFC
-/// 5740 for source-specific multicast, where requests are sent by unicast.
-const WINDOW_ROUND_TRIPS: u32 = 6;
-/// Time from a request to the roll call that suppresses others: the shortest interval of roll
-/// calls.
-const LEAST_INTERVAL: Duration = Duration::from_millis(20);
-const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
-/// Time that receivers and sender need beside the round trip.
-const SLACK: Duration = Duration::from_millis(2);
 /// Interval of rounds while receivers are waited for that may not send, or do not know yet what
 /// they lack.
 const WAITING_INTERVAL: Duration = Duration::from_millis(50);
-/// Longest time that a receiver is waited for because it may not send.
-const LONGEST_MUTE: Duration = Duration::from_secs(1);
 /// Interval of rounds while nothing is lacking: that of roll calls.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Probability that a receiver lacks something after all silent rounds, and has not been heard.
@@ -51,8 +38,6 @@ const SILENT_ROUNDS: std::ops::RangeInclusive<u32> = 2..=20;
 /// further ones, which losses require, have an interval in which it may send one.
 const QUICK_ROUNDS: u32 = 3;
 const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
-/// Largest loss that a receiver is believed.
-const MAX_LOSS: f64 = 0.5;
 /// Part of what a receiver has caused in a round that it may cause in addition later.
 const MORE_PER_ROUND: f64 = 0.25;
 /// Part of the rate for all receivers together that nothing authenticates.
@@ -170,7 +155,7 @@ impl RepairRounds {
 
     /// A receiver loses this part of the packets.
     pub fn note_loss(&mut self, loss_ppm: u32) {
-        self.largest_loss = self.largest_loss.max(loss_of(loss_ppm));
+        self.largest_loss = self.largest_loss.max(believed_loss(loss_ppm));
     }
 
     /// Whether the content is older than what is repaired: nothing more is sent.
@@ -217,7 +202,7 @@ impl RepairRounds {
         (round.requests, round.has_news) = (round.requests.saturating_add(1), true);
         // A request that comes late does not wait for the next round.
         round.next_at = round.next_at.map(|next_at| next_at.min(now + WAITING_INTERVAL));
-        let loss = loss_of(request.loss_ppm);
+        let loss = believed_loss(request.loss_ppm);
         self.largest_loss = self.largest_loss.max(loss);
         self.share.0 = share_now(&self.config, self.share, now);
         self.share.1 = now;
@@ -300,7 +285,7 @@ impl RepairRounds {
             self.silent_rounds = if is_silent { self.silent_rounds.saturating_add(1) } else { 0 };
             let interval = if !round.given.is_empty() || !round.named.is_empty() {
                 Duration::ZERO
-            } else if self.silent_rounds >= silent_rounds(self.largest_loss) {
+            } else if self.silent_rounds >= needed_rounds(self.largest_loss) {
                 IDLE_INTERVAL
             } else if is_silent && self.silent_rounds < QUICK_ROUNDS {
                 LEAST_INTERVAL
@@ -333,7 +318,7 @@ impl RepairRounds {
 
     /// Whether nothing has been lacking for so many rounds that the session may end.
     pub fn is_silent(&self) -> bool {
-        self.silent_rounds >= silent_rounds(self.largest_loss)
+        self.silent_rounds >= needed_rounds(self.largest_loss)
     }
 
     /// Whether a roll call should be issued soon: a round begins, or has news.
@@ -354,7 +339,7 @@ impl RepairRounds {
         round_trip: Duration,
     ) -> Option<RepairCall> {
         let round_trip = round_trip.min(LONGEST_ROUND_TRIP);
-        let window = window(receivers, round_trip);
+        let window = request_window(receivers, round_trip);
         let round = self.round.as_mut()?;
         if round.called_at.is_none() {
             round.called_at = Some(now);
@@ -384,10 +369,6 @@ impl RepairRounds {
     }
 }
 
-fn loss_of(ppm: u32) -> f64 {
-    (f64::from(ppm) / 1e6).min(MAX_LOSS)
-}
-
 /// Symbols that unauthenticated receivers may cause now.
 fn share_now(config: &RepairConfig, (share, since): (f64, Instant), now: Instant) -> f64 {
     let rate = config.symbols_per_second * UNAUTHENTICATED_SHARE;
@@ -395,21 +376,7 @@ fn share_now(config: &RepairConfig, (share, since): (f64, Instant), now: Instant
     (share + rate * now.saturating_since(since).as_secs_f64()).min(most)
 }
 
-/// The window of a round. A few receivers may all request at once.
-fn window(receivers: u32, round_trip: Duration) -> Duration {
-    match receivers {
-        0..=AT_ONCE => LEAST_WINDOW,
-        _ => WINDOW_ROUND_TRIPS * (round_trip + LEAST_INTERVAL),
-    }
-}
-
-/// Silent rounds after which a receiver that lacks something has been heard, if this part of the
-/// packets is lost in both directions.
-fn silent_rounds(loss: f64) -> u32 {
-    let unheard = 1.0 - (1.0 - loss) * (1.0 - loss);
-    let (mut rounds, mut probability) = (0, 1.0);
-    while probability > UNHEARD && rounds < *SILENT_ROUNDS.end() {
-        (rounds, probability) = (rounds + 1, probability * unheard);
-    }
-    rounds.max(*SILENT_ROUNDS.start())
+/// Silent rounds after which nothing is lacking.
+fn needed_rounds(loss: f64) -> u32 {
+    silent_rounds(loss, UNHEARD, SILENT_ROUNDS)
 }

@@ -9,8 +9,11 @@
 //!
 //! The sender accepts no fragment without room: [`StreamSender::wants_fragment`] limits a fast
 //! producer.
+//!
+//! With [`StreamRedundancy::Reported`], a fragment has as many repair symbols as receivers request
+//! (`repair`), and is listed until none lacks any.
 
-use super::control::{Announcement, AnnouncementIntervals, ControlCarousel};
+use super::control::{Announcement, AnnouncementIntervals, ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
 use crate::channel::ChannelId;
@@ -23,11 +26,27 @@ use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{
     CongestionControl, ContentKind, Fragment, Hash, HeadRecords, InstanceId, RelativePath,
-    SecretKey, SessionSeal, StreamIndex, StreamState, Toi, Tsi,
+    RepairCall, RepairRequest, SecretKey, SessionSeal, StreamIndex, StreamState, Toi, Tsi,
 };
+use redundancy::MAX_ON_AIR;
+use repair::{Added, StreamRepair};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::time::Duration;
+
+mod redundancy;
+mod repair;
+
+pub use redundancy::{StreamRedundancy, repair_symbols};
+
+/// When a stream begins. Head and index are sent before, so that receivers can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamStart {
+    /// So long after the first packet.
+    After(Duration),
+    /// When [`StreamSender::begin`] is called. No fragment is accepted before.
+    WhenBegun,
+}
 
 /// Configuration of a sender of a stream.
 #[derive(Debug)]
@@ -49,16 +68,16 @@ pub struct StreamSenderConfig {
     pub control_symbol_size: u16,
     /// Most source symbols of a fragment.
     pub max_symbols: u32,
-    /// Repair symbols per thousand source symbols; [`repair_symbols`] adds some.
-    pub repair_permille: u32,
+    /// How many repair symbols fragments have.
+    pub redundancy: StreamRedundancy,
     /// Limit on the bytes on the wire, IP and UDP headers included.
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram.
     pub packet_overhead: u32,
     /// As [`SenderConfig::peak_window`](super::SenderConfig::peak_window).
     pub peak_window: Duration,
-    /// Time during which only head and index are sent, so that receivers can be started.
-    pub announce: Duration,
+    /// When the first fragment is sent.
+    pub start: StreamStart,
     /// Expiry of the heads; `None`: they do not expire.
     pub expiry: Option<HeadExpiry>,
     /// As [`SenderConfig::seal`](super::SenderConfig::seal).
@@ -77,20 +96,6 @@ pub struct HeadExpiry {
     pub started_at_unix_seconds: u64,
 }
 
-/// Repair symbols of a fragment of `source_symbols` at a repair share of `permille`, p:
-/// `p k + 3 sqrt(k) + 4`, rounded up. A loss of p / (1 + p) removes p k on average, with a standard
-/// deviation below a third of sqrt(k): this covers nine deviations, and 4 symbols cover the
-/// shortest fragments, which may lose everything (`docs/tuning.md`).
-pub fn repair_symbols(source_symbols: u32, permille: u32) -> u32 {
-    let share = (u64::from(source_symbols) * u64::from(permille)).div_ceil(1000);
-    let spare = 3 * u64::from(source_symbols.isqrt() + 1) + 4;
-    // The ESIs of RaptorQ have 24 bits (RFC 6330, section 3.2).
-    let most = (1 << 24) - u64::from(source_symbols);
-    (share + spare).min(most) as u32
-}
-
-/// Most fragments that are sent at a time: half of what an index can list.
-const MAX_ON_AIR: usize = 32;
 /// Most fragments with unsent source symbols: one being sent, and one that follows without a gap.
 const MAX_UNSENT: usize = 2;
 /// Shortest time over which repair symbols are spread: longer than a momentary interruption of a
@@ -123,6 +128,10 @@ pub struct StreamSender {
     /// Number of the next fragment, and the bytes before it.
     next: u32,
     length: u64,
+    /// With [`StreamRedundancy::Reported`].
+    repair: Option<StreamRepair>,
+    /// A control object that is sent once, as the next packet.
+    announcement: Option<ControlCarousel>,
     /// Time between control packets.
     control_period: Duration,
     spread: Duration,
@@ -143,16 +152,23 @@ struct OnAir {
     number: u32,
     fragment: Fragment,
     source_symbols: u32,
+    /// Repair symbols to be sent, of those that the driver has.
     repair_symbols: u32,
+    prepared_symbols: u32,
+    /// Time over which they are spread.
+    spread: Duration,
     /// Number of sent symbols: first the source symbols, then the repair symbols.
     sent: u32,
     /// Time of the last source symbol.
     source_over: Instant,
-    /// Time of the last symbol.
+    /// Time of the last symbol that is to be sent.
     over: Option<Instant>,
 }
 
 impl StreamSender {
+    /// Most fragments that a repair round names as being repaired.
+    pub const PENDING_CAPACITY: usize = repair::MAX_PENDING;
+
     /// A sender that has sent nothing.
     ///
     /// # Errors
@@ -181,6 +197,8 @@ impl StreamSender {
             on_air: VecDeque::new(),
             next: 0,
             length: 0,
+            repair: config.redundancy.is_reported().then(StreamRepair::new),
+            announcement: None,
             control_period,
             spread,
             control_due: Instant::ZERO,
@@ -209,14 +227,79 @@ impl StreamSender {
     /// True if there is room for another fragment.
     pub fn wants_fragment(&self) -> bool {
         let unsent = self.on_air.iter().filter(|fragment| !fragment.source_is_over()).count();
-        self.state == StreamState::Open && unsent < MAX_UNSENT && self.on_air.len() < MAX_ON_AIR
+        let has_room =
+            unsent < MAX_UNSENT && self.on_air.len() < self.config.redundancy.max_on_air();
+        self.state == StreamState::Open && !self.is_held() && has_room
+    }
+
+    /// Begins a stream that waits for that ([`StreamStart::WhenBegun`]).
+    pub fn begin(&mut self, now: Instant) {
+        self.begins.get_or_insert(now);
+        self.wake = Instant::ZERO;
+    }
+
+    /// Waits for [`begin`](Self::begin).
+    fn is_held(&self) -> bool {
+        self.config.start == StreamStart::WhenBegun && self.begins.is_none()
+    }
+
+    /// Sends a control object of one symbol once, as the next packet, even after the end. It
+    /// replaces one that was not sent yet.
+    pub fn announce(&mut self, object: ControlObject) {
+        // One symbol has no order and no rhythm.
+        let mut random = SplitMix64::new(0, 0);
+        self.announcement = Some(ControlCarousel::new(object, 1, 1, &mut random));
+        self.wake = Instant::ZERO;
+    }
+
+    /// Whether receivers report now. Without [`StreamRedundancy::Reported`] it has no effect, as
+    /// the following calls.
+    pub fn set_followed(&mut self, is_followed: bool) {
+        self.repair.iter_mut().for_each(|repair| repair.set_followed(is_followed));
+        self.wake = Instant::ZERO;
+    }
+
+    /// A receiver loses this part of the packets.
+    pub fn note_loss(&mut self, loss_ppm: u32) {
+        self.repair.iter_mut().for_each(|repair| repair.note_loss(loss_ppm));
+    }
+
+    /// Handles a request of what was [called](Self::repair_call) for, and sends it, as far as the
+    /// driver has symbols.
+    pub fn handle_request(&mut self, now: Instant, request: &RepairRequest) {
+        let Some(repair) = &mut self.repair else { return };
+        for Added { number, symbols } in repair.handle_request(now, request) {
+            let fragment = self.on_air.iter_mut().find(|fragment| fragment.number == number);
+            let all = fragment.map_or(0, |fragment| fragment.add(symbols));
+            if all == 0 {
+                repair.handle_exhausted(number);
+            }
+        }
+        self.wake = Instant::ZERO;
+    }
+
+    /// Whether a roll call with a [repair round](Self::repair_call) should be issued soon.
+    pub fn wants_call(&self, now: Instant) -> bool {
+        self.repair.as_ref().is_some_and(|repair| repair.wants_call(now))
+    }
+
+    /// The repair round for a roll call that is issued now, for so many receivers. `None` if there
+    /// is none.
+    pub fn repair_call(
+        &mut self,
+        now: Instant,
+        receivers: u32,
+        round_trip: Duration,
+    ) -> Option<RepairCall> {
+        self.wake = Instant::ZERO;
+        self.repair.as_mut()?.call(now, receivers, round_trip)
     }
 
     /// Adds the next fragment: `length` bytes with hash `hash` ([`BlockHasher`] over all of them).
-    /// Its source symbols are batch `2 n` and its repair symbols, [`repair_symbols`] of them from
-    /// ESI k on, batch `2 n + 1`, where n is its number, from 0. The driver keeps them until they
-    /// are released. `None`, without effect, if the fragment is empty or too long, or the stream
-    /// has ended.
+    /// Its source symbols are batch `2 n` and its repair symbols,
+    /// [`prepared`](StreamRedundancy::prepared) of them from ESI k on, batch `2 n + 1`, where n is
+    /// its number, from 0. The driver keeps them until they are released. `None`, without effect,
+    /// if the fragment is empty or too long, or the stream has ended.
     ///
     /// [`BlockHasher`]: fontana_wire::BlockHasher
     pub fn push_fragment(&mut self, length: u32, hash: Hash) -> Option<u32> {
@@ -226,12 +309,19 @@ impl StreamSender {
         {
             return None;
         }
-        let number = self.next;
+        let (number, redundancy) = (self.next, self.config.redundancy);
+        let prepared_symbols = redundancy.prepared(source_symbols);
+        let planned = self.repair.as_ref().and_then(|repair| repair.planned(source_symbols));
+        let fixed = || repair_symbols(source_symbols, redundancy.permille());
+        self.repair.iter_mut().for_each(|repair| repair.add(number, source_symbols));
         self.on_air.push_back(OnAir {
             number,
             fragment: Fragment { length, hash },
             source_symbols,
-            repair_symbols: repair_symbols(source_symbols, self.config.repair_permille),
+            repair_symbols: planned.unwrap_or_else(fixed).min(prepared_symbols),
+            prepared_symbols,
+            // What is requested is sent at once: bursts are repaired by requests.
+            spread: if planned.is_some() { Duration::ZERO } else { self.spread },
             sent: 0,
             source_over: Instant::ZERO,
             over: None,
@@ -325,9 +415,18 @@ impl StreamSender {
     /// Removes fragments that are over.
     fn settle(&mut self, now: Instant) {
         let before = self.on_air.len();
-        while self.on_air.front().is_some_and(|fragment| fragment.is_gone(now)) {
+        while let Some(fragment) = self.on_air.front().filter(|fragment| fragment.is_gone(now)) {
+            if let Some(repair) = &self.repair {
+                if !repair.is_settled(now, fragment.number) {
+                    break;
+                }
+                let batch = BatchId(2 * u64::from(fragment.number) + 1);
+                self.outputs.push_back(SenderOutput::Job(SendJob::Release { batch }));
+            }
             self.on_air.pop_front();
         }
+        let first = self.on_air.front().map_or(self.next, |fragment| fragment.number);
+        self.repair.iter_mut().for_each(|repair| repair.forget_before(first));
         let ending = self.state != StreamState::Open && self.on_air.is_empty();
         if self.on_air.len() < before || (ending && self.ends.is_none()) {
             self.publish();
@@ -354,7 +453,7 @@ impl StreamSender {
     /// The fragment that is due: one with a repair symbol due, or the first one with a source
     /// symbol.
     fn data_turn(&self, now: Instant) -> Option<usize> {
-        let due = |fragment: &OnAir| fragment.repair_due(self.spread).is_some_and(|due| due <= now);
+        let due = |fragment: &OnAir| fragment.repair_due().is_some_and(|due| due <= now);
         self.on_air
             .iter()
             .position(due)
@@ -398,8 +497,11 @@ impl StreamSender {
                 let all = k + fragment.repair_symbols;
                 if fragment.sent == all {
                     fragment.over = Some(now);
+                    let number = fragment.number;
+                    self.repair.iter_mut().for_each(|repair| repair.handle_sent(now, number));
                 }
-                if fragment.sent == k || fragment.sent == all {
+                // Repair symbols that may be requested are released with the fragment.
+                if fragment.sent == k || (fragment.sent == all && self.repair.is_none()) {
                     self.outputs.push_back(SenderOutput::Job(SendJob::Release { batch }));
                 }
                 Some(output)
@@ -427,13 +529,35 @@ impl StreamSender {
         }
     }
 
+    /// Sends the control object that is sent once.
+    fn announcement_packet(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SenderOutput> {
+        let carousel = self.announcement.as_mut()?;
+        let slot = self.outlet.next_slot(now);
+        match slot.and_then(|slot| self.outlet.control(now, slot, carousel, out)) {
+            Ok(output) => {
+                self.announcement = None;
+                Some(output)
+            }
+            Err(wake) => {
+                self.wake = wake;
+                None
+            }
+        }
+    }
+
     /// The next time at which something is due.
-    fn next_turn(&self) -> Instant {
+    fn next_turn(&self, now: Instant) -> Instant {
         let waiting = self.on_air.iter().any(|fragment| !fragment.source_is_over());
-        let repairs = self.on_air.iter().filter_map(|fragment| fragment.repair_due(self.spread));
-        let gone = self.on_air.front().and_then(|fragment| fragment.over).map(|over| over + GRACE);
+        let repairs = self.on_air.iter().filter_map(OnAir::repair_due);
+        let first = self.on_air.front();
+        let gone = first.and_then(|fragment| fragment.over).map(|over| over + GRACE);
+        // A fragment that is not settled after that waits for a round, or is given up.
+        let given_up = || first.and_then(|it| self.repair.as_ref()?.given_up_at(it.number));
+        let gone = gone.filter(|&at| at > now).or_else(given_up);
+        let round = self.repair.as_ref().and_then(StreamRepair::poll_timeout);
         repairs
             .chain(gone)
+            .chain(round)
             .chain(self.begins.filter(|_| waiting))
             .chain(self.ends)
             .fold(self.control_due, Instant::min)
@@ -447,10 +571,20 @@ impl OnAir {
 
     /// When the next repair symbol is due; `None` before the last source symbol, and after the last
     /// repair symbol.
-    fn repair_due(&self, spread: Duration) -> Option<Instant> {
+    fn repair_due(&self) -> Option<Instant> {
         let sent = self.sent.checked_sub(self.source_symbols)?;
         (sent < self.repair_symbols)
-            .then(|| self.source_over + part(spread, sent + 1, self.repair_symbols))
+            .then(|| self.source_over + part(self.spread, sent + 1, self.repair_symbols))
+    }
+
+    /// Adds so many repair symbols, which are sent at once. Returns how many there are.
+    fn add(&mut self, symbols: u32) -> u32 {
+        let added = symbols.min(self.prepared_symbols - self.repair_symbols);
+        self.repair_symbols += added;
+        if added > 0 {
+            (self.over, self.spread) = (None, Duration::ZERO);
+        }
+        added
     }
 
     fn is_gone(&self, now: Instant) -> bool {
@@ -482,13 +616,22 @@ impl Endpoint for StreamSender {
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }
-        self.begins.get_or_insert(now + self.config.announce);
-        if self.finished || now < self.wake {
+        if let StreamStart::After(time) = self.config.start {
+            self.begins.get_or_insert(now + time);
+        }
+        if now < self.wake {
             return None;
         }
+        if self.announcement.is_some() {
+            return self.announcement_packet(now, header);
+        }
+        if self.finished {
+            return None;
+        }
+        self.repair.iter_mut().for_each(|repair| repair.handle_timeout(now));
         self.renew(now);
         self.settle(now);
-        if self.finished {
+        if !self.outputs.is_empty() {
             return self.outputs.pop_front();
         }
         if let Some(turn) = self.control_turn(now) {
@@ -498,11 +641,11 @@ impl Endpoint for StreamSender {
             return self.data_packet(now, turn, header);
         }
         self.outlet.rest();
-        self.wake = self.next_turn();
+        self.wake = self.next_turn(now);
         None
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (!self.finished).then_some(self.wake)
+        (!self.finished || self.announcement.is_some()).then_some(self.wake)
     }
 }

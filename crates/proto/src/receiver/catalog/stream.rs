@@ -222,6 +222,11 @@ impl StreamCatalog {
         findings
     }
 
+    /// The run of the sender.
+    pub(super) fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
     /// Whether nothing follows the fragments that were opened.
     pub(super) fn has_ended(&self) -> bool {
         self.state == StreamState::Ended

@@ -7,9 +7,18 @@ use crate::lacking::Lacking;
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{BlockNeed, RepairRequest, SymbolMap};
 
+/// The symbols of a block that count as lacking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::receiver) enum Surplus {
+    /// Those with which it is almost certainly recovered.
+    Sure,
+    /// Those without which it cannot be recovered, as far as is known.
+    None,
+}
+
 impl Transfer {
     /// The first `most` blocks that lack symbols.
-    pub(in crate::receiver) fn lacking(&self, most: usize) -> Lacking {
+    pub(in crate::receiver) fn lacking(&self, most: usize, surplus: Surplus) -> Lacking {
         let mut lacking = Lacking::default();
         for (toi, object) in &self.objects {
             lacking.may_lack_more |= object.state == ObjectState::Opening;
@@ -22,7 +31,10 @@ impl Transfer {
                 continue;
             }
             for (sbn, block) in (0..).zip(&object.blocks) {
-                let symbols = block.symbols_lacking();
+                let symbols = match surplus {
+                    Surplus::Sure => block.symbols_lacking(),
+                    Surplus::None => block.symbols_wanted(),
+                };
                 let need = BlockNeed { toi, sbn, symbols };
                 if block.has_enough() {
                     continue;
