@@ -144,6 +144,10 @@ const HINTS: &[(ErrorKind, &str)] = &[
         "ask the sender to send it in another way; if it asks for too much: --memory, --max-size",
     ),
     (ErrorKind::MissingSlices, "receive longer, or ask the sender for all slices"),
+    (
+        ErrorKind::ReceiversAbsent,
+        "check that they run with --report and reach this host, or wait longer: --deadline",
+    ),
     (ErrorKind::NotOneFile, "receive into a directory"),
     (ErrorKind::TooSmall, "use a larger device; nothing was written beyond its end"),
     (

@@ -390,6 +390,18 @@ pub enum TransferError {
         /// The reason.
         reason: StreamBreak,
     },
+    /// A stream has waited for receivers, and not begun.
+    #[error(
+        "the stream waited for {awaited} receiver{}, and {known} {} reported: nothing was sent",
+        if *awaited == 1 { "" } else { "s" },
+        if *known == 1 { "has" } else { "have" }
+    )]
+    ReceiversAbsent {
+        /// Receivers that it waited for.
+        awaited: u32,
+        /// Receivers that have reported.
+        known: u32,
+    },
     /// The content for a pipe or device is not one file.
     #[error("the session has {files} files, and only one can go to a pipe or device")]
     NotOneFile {

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::rate::Rate;
-use crate::reporting::Crowd;
+use crate::reporting::{AwaitedReceivers, Crowd};
 use crate::seal::RejectedPackets;
 use crate::web::failure::MirrorFailure;
 use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
@@ -41,6 +41,9 @@ pub enum SendEvent {
     },
     /// A receiver has reported for the first time, or a new state.
     Report(Box<ReceiverStatus>),
+    /// The receivers that a stream waits for: at first, and whenever more have reported. It begins
+    /// when [all](AwaitedReceivers::is_over) have.
+    Awaited(AwaitedReceivers),
     /// The rate has changed, because receivers have reported how much arrives.
     RateChanged {
         /// The rate from now on, of each copy.

@@ -99,8 +99,8 @@ pub use fontana_net as net;
 pub use fontana_proto::report as reports;
 pub use fontana_proto::{
     Acceptance, DecodePolicy, Fcast, ObjectOrder, Offer, Profile, ReceiverStats, Rejection,
-    SendMode, SenderStats, SessionKey, StreamBreak, SymbolOrganization, TableStatus, TableWarning,
-    TransmissionSchedule, Verified,
+    SendMode, SenderStats, SessionKey, StreamBreak, StreamRedundancy, SymbolOrganization,
+    TableStatus, TableWarning, TransmissionSchedule, Verified,
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;
@@ -121,7 +121,7 @@ pub use report::{
     AcceptedManifest, Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession,
     SendReport, ServeProgress, ServeReport, SuspectBlock,
 };
-pub use reporting::{Crowd, RateFollowing, ReportCollection, Reporting};
+pub use reporting::{AwaitedReceivers, Crowd, RateFollowing, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};

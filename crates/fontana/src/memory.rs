@@ -1,6 +1,8 @@
 //! The division of a memory budget. It is the same for every file size: content that exceeds the
 //! memory takes more time, not more memory.
 
+use fontana_proto::StreamRedundancy;
+
 /// Smallest budget of a session: the fixed parts do not fit into less.
 pub const MIN_MEMORY: usize = 32 << 20;
 
@@ -66,9 +68,14 @@ impl ServerMemory {
 
 /// Largest number of bytes of a stream's fragment. The budget holds eight fragments: the data that
 /// is read ahead, a fragment that is cut, one that is encoded (twice: as bytes and as intermediate
-/// symbols), one that waits, two that are sent, and the repair symbols of those before them.
-pub(crate) fn fragment_bytes(memory: usize) -> usize {
-    usable(memory.max(MIN_MEMORY)) / 9
+/// symbols), one that waits, two that are sent, and the repair symbols of those before them. With
+/// repair that receivers request, these are 30 % of at most 48 fragments, and are as long as 15.
+pub(crate) fn fragment_bytes(memory: usize, redundancy: StreamRedundancy) -> usize {
+    let fragments = match redundancy {
+        StreamRedundancy::Fixed { .. } => 9,
+        StreamRedundancy::Reported { .. } => 23,
+    };
+    usable(memory.max(MIN_MEMORY)) / fragments
 }
 
 /// A receiver's shares.

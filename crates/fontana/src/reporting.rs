@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a sender collects reports. Its session must be signed, have no end of its own
-/// ([`SendMode::OnDemand`](crate::SendMode)), and be sent from a known address.
+/// How a sender collects reports. Its session must be signed, be sent from a known address, and
+/// have no end of its own ([`SendMode::OnDemand`](crate::SendMode)) or be a stream.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReportCollection {
@@ -22,9 +22,11 @@ pub struct ReportCollection {
     pub expected: Expected,
     /// Reports that all receivers together send per second, at most: 1 to 200.
     pub budget_per_second: u32,
-    /// End when all expected receivers are complete.
+    /// End when all expected receivers are complete. After the end of a stream, receivers that
+    /// still report are otherwise waited for during a few seconds.
     pub until_complete: bool,
-    /// End after this time in any case. `None`: never.
+    /// End after this time in any case. `None`: never. Of a stream: begin, or give up, within this
+    /// time, and wait for reports no longer than this after its end.
     pub deadline: Option<Duration>,
     /// Largest age of what is sent again: end so long after the source symbols were sent, whatever
     /// receivers lack then. Needs [`SendMode::RepairOnDemand`](crate::SendMode). `None`: any.
@@ -126,6 +128,25 @@ impl Reporting {
             max_per_second: Reporter::DEFAULT_MAX_PER_SECOND,
             exit_code,
         }
+    }
+}
+
+/// The receivers that a stream waits for before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AwaitedReceivers {
+    /// How many it waits for.
+    pub receivers: u32,
+    /// How many have reported, and not failed. Only reports that are authentic, or trusted, count.
+    pub known: u32,
+    /// Expected names that have not reported.
+    pub missing: Vec<ReceiverLabel>,
+}
+
+impl AwaitedReceivers {
+    /// Whether all of them have reported: the stream begins.
+    pub fn is_over(&self) -> bool {
+        self.known >= self.receivers
     }
 }
 

@@ -2,6 +2,7 @@
 //! [`StreamSender`](crate::stream::StreamSender).
 
 mod ahead;
+mod call;
 mod carousel;
 mod checks;
 mod control;
@@ -9,6 +10,7 @@ mod digests;
 mod driver;
 mod egress;
 mod emitted;
+mod following;
 mod number;
 mod options;
 mod order;

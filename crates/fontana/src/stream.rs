@@ -16,9 +16,11 @@ use crate::error::Error;
 use crate::event::SendEvent;
 use crate::rate::Rate;
 use crate::report::SendReport;
+use crate::reporting::ReportCollection;
 use crate::seal::GroupSeal;
 use crate::send::{PreparedStream, StreamOptions};
 use crate::session::{Events, Running};
+use fontana_proto::StreamRedundancy;
 use fontana_wire::{SecretKey, Ticket, Tsi};
 use std::io::Read;
 use std::net::SocketAddr;
@@ -85,8 +87,28 @@ impl StreamSenderBuilder {
     }
 
     /// Sets the repair symbols per thousand source symbols. No symbol is sent twice.
-    pub fn repair_permille(mut self, permille: u32) -> Self {
-        self.options.repair_permille = permille;
+    pub fn repair_permille(self, permille: u32) -> Self {
+        self.redundancy(StreamRedundancy::Fixed { permille })
+    }
+
+    /// Sets how many repair symbols fragments have. [`StreamRedundancy::Reported`] needs
+    /// [`reports`](Self::reports).
+    pub fn redundancy(mut self, redundancy: StreamRedundancy) -> Self {
+        self.options.redundancy = redundancy;
+        self
+    }
+
+    /// Collects reports of the receivers.
+    pub fn reports(mut self, reports: Option<ReportCollection>) -> Self {
+        self.options.reports = reports;
+        self
+    }
+
+    /// Begins when so many receivers have [reported](Self::reports), instead of after a
+    /// [time](Self::announce); 0: none are waited for. Before, nothing is read but what fills the
+    /// buffers. [`ReportCollection::deadline`] ends the wait.
+    pub fn wait_for_receivers(mut self, receivers: u32) -> Self {
+        self.options.waits_for = receivers;
         self
     }
 
@@ -177,8 +199,9 @@ pub struct StreamSender {
 impl StreamSender {
     /// The options for a stream of this name, which has one component.
     pub fn builder(name: impl Into<Vec<u8>>) -> StreamSenderBuilder {
-        let repair_permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
-        let options = StreamOptions { repair_permille, ..StreamOptions::new(name) };
+        let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
+        let redundancy = StreamRedundancy::Fixed { permille };
+        let options = StreamOptions { redundancy, ..StreamOptions::new(name) };
         let token = CancellationToken::new();
         StreamSenderBuilder { options, token }
     }

@@ -3,10 +3,12 @@
 
 use fontana::{
     Addressing, ErrorKind, FontanaReception, Outcome, PreparedStream, Rate, ReceiveFormat,
-    Receiver, ReceiverBuilder, SimulatedLoss, StreamSender, Verified, wire::Ticket,
+    Receiver, ReceiverBuilder, ReportCollection, SendEvent, SimulatedLoss, StreamRedundancy,
+    StreamSender, StreamSenderBuilder, Verified, wire::Ticket,
 };
 use std::io::{self, Cursor, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -223,4 +225,65 @@ fn receivers_are_told_that_a_sender_was_stopped() {
     let summary = receiving.join().unwrap();
     assert_eq!(summary.outcome, Outcome::Incomplete, "{summary:?}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+/// Counts what is read of it. It has no end.
+struct Counted(Arc<AtomicUsize>);
+
+impl Read for Counted {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.fetch_add(out.len(), Ordering::Relaxed);
+        Ok(out.len())
+    }
+}
+
+#[test]
+fn a_stream_that_waits_for_receivers_reads_no_more_than_its_buffers_hold() {
+    let addressing = addressing(41);
+    let mut reports = ReportCollection::default();
+    reports.trust_unauthenticated = true;
+    reports.deadline = Some(Duration::from_millis(1500));
+    let session = StreamSender::builder("dump")
+        .addressing(addressing)
+        .block_symbols(K)
+        .symbol_size(Some(1024))
+        .reports(Some(reports))
+        .wait_for_receivers(1)
+        .prepare()
+        .unwrap();
+    let read = Arc::new(AtomicUsize::new(0));
+    let sending = session.start(Counted(Arc::clone(&read))).unwrap();
+    let awaited: Vec<_> = sending
+        .events()
+        .filter_map(|event| match event {
+            SendEvent::Awaited(awaited) => Some((awaited.receivers, awaited.known)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(awaited, [(1, 0)]);
+    let report = sending.join().unwrap();
+    assert_eq!(report.outcome, Outcome::ReceiversIncomplete);
+    assert_eq!(report.failures[0].kind(), ErrorKind::ReceiversAbsent);
+    assert_eq!(report.stats.source_symbols, 0);
+    // One fragment that is cut, one that waits, and six chunks around their queue.
+    let most = 2 * FRAGMENT + 6 * (64 << 10);
+    let read = read.load(Ordering::Relaxed);
+    assert!((FRAGMENT..=most).contains(&read), "{read} bytes of at most {most}");
+}
+
+#[test]
+fn a_stream_needs_reports_to_wait_for_receivers_or_to_follow_them() {
+    let refused = |builder: StreamSenderBuilder| {
+        let error = builder.addressing(addressing(42)).prepare().map(|_| ()).unwrap_err();
+        error.to_string()
+    };
+    let builder = || StreamSender::builder("dump");
+    let message = refused(builder().wait_for_receivers(1));
+    assert!(message.contains("before receivers can be counted"), "{message}");
+    let reported = StreamRedundancy::Reported { permille: 100 };
+    let message = refused(builder().redundancy(reported));
+    assert!(message.contains("with which receivers request"), "{message}");
+    let message =
+        refused(builder().reports(Some(ReportCollection::default())).wait_for_receivers(1));
+    assert!(message.contains("a group key"), "{message}");
 }

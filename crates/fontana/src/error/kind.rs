@@ -152,6 +152,8 @@ pub enum ErrorKind {
     Unsupported,
     /// Slices of a file are missing.
     MissingSlices,
+    /// A stream waited for receivers that did not come.
+    ReceiversAbsent,
     /// A pipe or device takes one file, and the session has another number.
     NotOneFile,
     /// The device is too small.
@@ -245,6 +247,7 @@ impl ErrorKind {
         Self::Content,
         Self::Unsupported,
         Self::MissingSlices,
+        Self::ReceiversAbsent,
         Self::NotOneFile,
         Self::TooSmall,
         Self::StreamLate,
@@ -337,6 +340,7 @@ impl ErrorKind {
             | Self::StreamLost
             | Self::StreamBehind
             | Self::StreamBySender => Outcome::Incomplete,
+            Self::ReceiversAbsent => Outcome::ReceiversIncomplete,
             Self::Panic => Outcome::InternalError,
         }
     }
@@ -413,6 +417,7 @@ impl TransferError {
             Self::Content { .. } => ErrorKind::Content,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::MissingSlices { .. } => ErrorKind::MissingSlices,
+            Self::ReceiversAbsent { .. } => ErrorKind::ReceiversAbsent,
             Self::NotOneFile { .. } => ErrorKind::NotOneFile,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
             Self::StreamBroken { reason, .. } => match reason {

@@ -516,10 +516,10 @@ impl DecidingThread<'_, '_> {
         let (elapsed, outcome) = (self.elapsed(), self.outcome.outcome(over));
         let Some(reporting) = &mut self.reporting else { return };
         let exit_code = options.reporting.as_ref().map_or(0, |it| (it.exit_code)(outcome));
-        let state = match (&self.outcome.manifest, outcome) {
-            (Some(manifest), Outcome::Complete) => {
-                ReceiverState::Complete { manifest: manifest.hash }
-            }
+        let manifest = self.outcome.manifest.map(|manifest| manifest.hash);
+        let stream = || self.core.endpoint.stream_instance().map(ReceiverState::whole_stream);
+        let state = match manifest.or_else(stream) {
+            Some(manifest) if outcome == Outcome::Complete => ReceiverState::Complete { manifest },
             _ => ReceiverState::Failed { exit_code },
         };
         reporting.set_final(state, elapsed);

@@ -66,10 +66,12 @@ impl Results {
         self.broken.filter(|(_, reason)| *reason != StreamBreak::Failed)
     }
 
-    /// The outcome of a reception that ends now, but for streams.
+    /// The outcome of a reception that ends now.
     pub(super) fn outcome(&self, over: Over) -> Outcome {
-        let start = self.start(over, false);
-        self.failures.values().fold(start, |outcome, error| outcome.worst(error.outcome()))
+        let broken = self.broken().map(|(missing, reason)| broken_off(0, missing, reason));
+        let start = self.start(over, broken.is_some());
+        let failures = self.failures.values().map(|error| error.outcome());
+        failures.chain(broken.map(|error| error.outcome())).fold(start, Outcome::worst)
     }
 
     /// The outcome before the failures are considered. `broke_off`: a stream did.
@@ -114,9 +116,7 @@ impl Results {
         let mut failures: Vec<_> = failures.into_values().collect();
         let delivered = delivery.map_or(0, |delivery| delivery.bytes);
         failures.extend(
-            broken
-                .map(|(missing, reason)| TransferError::StreamBroken { delivered, missing, reason })
-                .map(|error| Arc::new(error.into())),
+            broken.map(|(missing, reason)| Arc::new(broken_off(delivered, missing, reason))),
         );
         let outcome = failures.iter().fold(start, |outcome, error| outcome.worst(error.outcome()));
         let ended = match over {
@@ -145,6 +145,11 @@ impl Results {
             delivery,
         }
     }
+}
+
+/// A stream has broken off.
+fn broken_off(delivered: u64, missing: u64, reason: StreamBreak) -> Error {
+    TransferError::StreamBroken { delivered, missing, reason }.into()
 }
 
 /// The outcome when the time is up and nothing was accepted.

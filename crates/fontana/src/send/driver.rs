@@ -251,6 +251,8 @@ impl PacingThread {
                 emit(SendEvent::Crowd(crowd));
             }
             Update::Over => self.ended = true,
+            // Of another kind of session.
+            Update::Stream(_) => {}
         }
     }
 

@@ -1,10 +1,12 @@
 //! The thread of a sender that collects the reports of receivers, and issues the roll calls that
 //! ask for them.
 
+use super::call::CallSigner;
+use super::following::StreamStage;
 use super::options::SendOptions;
 use super::rate::RateStage;
 use super::repair::{RepairStage, SentRequests};
-use super::update::Update;
+use super::update::{StreamUpdate, Update};
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::geometry::FTI_BYTES;
@@ -16,10 +18,10 @@ use fontana_net::{Clock, CollectorSocket};
 use fontana_proto::report::{
     CollectorConfig, Expected, RateConfig, ReceiverStatus, RepairConfig, ReportCollector,
 };
-use fontana_proto::{ControlObject, Instant, SendMode, control_oti};
+use fontana_proto::{Instant, SendMode, StreamSender};
 use fontana_wire::{
-    Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, RateCall, RollCall, SealId,
-    SecretKey, Ticket, Toi,
+    Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, RateCall, RepairCall, RollCall,
+    SealId, SecretKey, Ticket, Tsi,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -50,16 +52,31 @@ pub(super) struct Demands {
     pub(super) rate: Option<RateConfig>,
 }
 
+/// The session whose receivers report.
+pub(super) struct ReportedSession {
+    pub(super) instance: InstanceId,
+    pub(super) tsi: Tsi,
+    /// What complete receivers have.
+    pub(super) manifest: Hash,
+    /// The address that packets are sent from.
+    pub(super) local: IpAddr,
+    /// Bytes of a symbol of content.
+    pub(super) symbol_size: u16,
+    pub(super) signer: SecretKey,
+    pub(super) group_key: Option<GroupKey>,
+}
+
 /// What is needed to collect reports.
 pub(super) struct ReportThread {
     socket: CollectorSocket,
     config: CollectorConfig,
     options: ReportCollection,
-    signer: SecretKey,
+    signer: CallSigner,
     group_key: Option<GroupKey>,
-    symbol_size: u16,
     repair: Option<(RepairConfig, SentRequests)>,
     rate: Option<RateConfig>,
+    /// Of a stream.
+    stream: Option<StreamStage>,
 }
 
 /// What has been collected.
@@ -67,6 +84,7 @@ struct Collected {
     collector: ReportCollector,
     repair: Option<RepairStage>,
     rate: Option<RateStage>,
+    stream: Option<StreamStage>,
     id: SealId,
     /// Since when all expected receivers are complete, or nothing is left to repair.
     done_since: Option<Instant>,
@@ -85,7 +103,7 @@ impl ReportThread {
         manifest: Option<Hash>,
         local: IpAddr,
         symbol_size: u16,
-        Demands { repair, rate }: Demands,
+        demands: Demands,
     ) -> Result<Option<Self>, Error> {
         let Some(format) = options.format.fontana() else { return Ok(None) };
         let Some(reports) = &format.reports else { return Ok(None) };
@@ -97,30 +115,57 @@ impl ReportThread {
         if matches!(options.mode, SendMode::Push { .. }) {
             return Err(needs("a session without an end of its own").into());
         }
+        if reports.max_age.is_some() && demands.repair.is_none() {
+            return Err(needs("repair on demand, to have a largest age of what is repaired").into());
+        }
+        let session = ReportedSession {
+            instance,
+            tsi: ticket.tsi,
+            manifest: manifest.unwrap_or(Hash([0; Hash::SIZE])),
+            local,
+            symbol_size,
+            signer,
+            group_key: format.group_seal.as_ref().map(|seal| seal.key.clone()),
+        };
+        Self::open(reports, session, demands, None).map(Some)
+    }
+
+    /// Opens the socket for a session, or a stream.
+    pub(super) fn open(
+        reports: &ReportCollection,
+        session: ReportedSession,
+        Demands { repair, rate }: Demands,
+        stream: Option<StreamStage>,
+    ) -> Result<Self, Error> {
+        let needs = |needs| SetupError::Reports { needs };
+        let ReportedSession { instance, tsi, manifest, local, symbol_size, signer, group_key } =
+            session;
         if !(1..=ReportCollection::MAX_BUDGET).contains(&reports.budget_per_second) {
             let (what, actual) = ("the reports per second", reports.budget_per_second.into());
             return Err(SetupError::Range { what, actual, allowed: "1 to 200" }.into());
         }
-        if reports.max_age.is_some() && repair.is_none() {
-            return Err(needs("repair on demand, to have a largest age of what is repaired").into());
-        }
-        let group_key = format.group_seal.as_ref().map(|seal| seal.key.clone());
         let is_authenticated = group_key.is_some() || reports.is_signed();
-        if reports.expected != Expected::Anyone
+        let waits_for = stream.as_ref().map_or(0, |stream| stream.waits_for);
+        if (reports.expected != Expected::Anyone || waits_for > 0)
             && !is_authenticated
             && !reports.trust_unauthenticated
         {
             return Err(needs("a group key, or a key of each expected receiver").into());
         }
         let symbol_size = symbol_size - FTI_BYTES;
-        let pending = repair.as_ref().map(|repair| repair.pending_capacity);
+        let repairs_stream = stream.as_ref().is_some_and(|stream| stream.repairs);
+        let pending = match &repair {
+            Some(repair) => Some(repair.pending_capacity),
+            None => repairs_stream.then_some(StreamSender::PENDING_CAPACITY),
+        };
         let rate_bytes = rate.as_ref().map_or(0, |_| RateCall::SIZE as u16);
-        let room = symbol_size.saturating_sub(rate_bytes);
+        let last_bytes = if repairs_stream { RepairCall::LAST_SIZE as u16 } else { 0 };
+        let room = symbol_size.saturating_sub(rate_bytes + last_bytes);
         let list_capacity = RollCall::capacity(room, pending).unwrap_or(0);
         if list_capacity < LEAST_CAPACITY {
             let (what, actual) = ("the symbol size", u64::from(symbol_size + FTI_BYTES));
-            let allowed = "at least 232 for a session with reports, 824 to repair on demand, 840 \
-                           for a rate that follows the receivers";
+            let allowed = "at least 232 for a session with reports, 824 to repair on demand, 828 \
+                           for a stream that does, 840 for a rate that follows the receivers";
             return Err(SetupError::Range { what, actual, allowed }.into());
         }
         let address = reports.address.unwrap_or(SocketAddr::new(local, 0));
@@ -135,8 +180,8 @@ impl ReportThread {
         let acknowledged = u32::try_from(list_capacity).unwrap_or(u32::MAX);
         let config = CollectorConfig {
             instance,
-            tsi: ticket.tsi,
-            manifest: manifest.unwrap_or(Hash([0; Hash::SIZE])),
+            tsi,
+            manifest,
             collector,
             expected: reports.expected.clone(),
             budget_per_second: reports.budget_per_second.min(acknowledged),
@@ -144,14 +189,25 @@ impl ReportThread {
             max_receivers: MAX_RECEIVERS,
             seed: system::random_u64()?,
         };
-        let options = reports.clone();
-        let repair = repair.map(|config| (config, SentRequests::default()));
-        Ok(Some(Self { socket, config, options, signer, group_key, symbol_size, repair, rate }))
+        Ok(Self {
+            socket,
+            config,
+            options: reports.clone(),
+            signer: CallSigner { key: signer, symbol_size },
+            group_key,
+            repair: repair.map(|config| (config, SentRequests::default())),
+            rate,
+            stream,
+        })
     }
 
     /// True if a group key or signatures authenticate the reports.
     fn is_authenticated(&self) -> bool {
         self.group_key.is_some() || self.options.is_signed()
+    }
+
+    pub(super) fn signer(&self) -> &CallSigner {
+        &self.signer
     }
 
     /// The rate at first, in bytes per second, if it follows the receivers.
@@ -165,12 +221,13 @@ impl ReportThread {
     }
 
     /// Collects reports until `stop` is cancelled, or the pacing thread takes no more updates.
-    pub(super) fn run(self, updates: &Sender<Update>, stop: &CancellationToken) {
+    pub(super) fn run(mut self, updates: &Sender<Update>, stop: &CancellationToken) {
         let clock = Clock::start();
         let mut collected = Collected {
             collector: ReportCollector::new(self.config.clone(), Instant::ZERO),
             repair: self.repair.clone().map(|(config, sent)| RepairStage::new(config, sent)),
             rate: self.rate.clone().map(|config| RateStage::new(config, &self.options)),
+            stream: self.stream.take(),
             id: SealId::from(self.config.instance),
             done_since: None,
             next_crowd: Instant::ZERO,
@@ -215,26 +272,36 @@ impl ReportThread {
         now: Instant,
         updates: &Sender<Update>,
     ) -> Result<bool, SendError<Update>> {
-        let Collected { collector, repair, rate, .. } = collected;
+        let Collected { collector, repair, rate, stream, .. } = collected;
+        if let Some(stream) = stream
+            && stream.poll(now, collector, |status| self.counts(status), updates)?
+        {
+            collector.want_call();
+        }
         if let Some(rate) = rate
             && rate.poll(now, updates)?
         {
             collector.want_call();
         }
-        if let Some(repair) = repair {
-            if repair.poll(now, updates)? {
-                collector.want_call();
-            }
-            // The last receivers say at once that they are complete.
-            let is_ending = repair.silent_since().is_some_and(|at| now < at + FAREWELL);
-            if is_ending && now >= collected.next_round && !collector.has_only_final() {
-                collected.next_round = now + LAST_ROUNDS;
-                collector.want_round();
-            }
-            // And are told at once that they are known.
-            if is_ending && collector.is_listing() {
-                collector.want_call();
-            }
+        if let Some(repair) = repair
+            && repair.poll(now, updates)?
+        {
+            collector.want_call();
+        }
+        let all_since = match (&*repair, &*stream) {
+            (Some(repair), _) => repair.silent_since(),
+            (None, Some(stream)) => stream.sent_since(),
+            (None, None) => None,
+        };
+        // The last receivers say at once that they are complete.
+        let is_ending = all_since.is_some_and(|at| now < at + FAREWELL);
+        if is_ending && now >= collected.next_round && !collector.has_only_final() {
+            collected.next_round = now + LAST_ROUNDS;
+            collector.want_round();
+        }
+        // And are told at once that they are known.
+        if is_ending && collector.is_listing() {
+            collector.want_call();
         }
         if let Some(mut call) = collector.poll_roll_call(now, system::unix_ms()) {
             let (receivers, round_trip) = (collector.head_count(), collector.round_trip());
@@ -242,7 +309,11 @@ impl ReportThread {
                 repair.as_mut().and_then(|repair| repair.rounds.call(now, receivers, round_trip));
             let trip = collector.long_round_trip();
             call.rate = rate.as_mut().map(|rate| rate.control.call(now, trip));
-            if let Some(object) = self.control_object(&call) {
+            if stream.as_ref().is_some_and(|stream| stream.repairs) {
+                let call = Box::new(call);
+                let update = StreamUpdate::Call { call, receivers, round_trip };
+                updates.send(Update::Stream(update))?;
+            } else if let Some(object) = self.signer.object(&call) {
                 updates.send(Update::RollCall(Box::new(object)))?;
             }
         }
@@ -254,20 +325,8 @@ impl ReportThread {
             };
             collected.done_since = if is_done { collected.done_since.or(Some(now)) } else { None };
         }
+        let is_over = self.is_over(collected, now, all_since);
         let collector = &collected.collector;
-        let silent_since = collected.repair.as_ref().and_then(RepairStage::silent_since);
-        let may_end = self.options.until_complete || silent_since.is_some();
-        let is_told =
-            collected.done_since.is_some_and(|at| !collector.is_listing() || now >= at + FAREWELL);
-        // Receivers that say nothing more are not waited for, unless they are expected.
-        let is_left = self.options.expected == Expected::Anyone
-            && silent_since.is_some_and(|at| now >= at + FAREWELL);
-        let elapsed = Duration::from_nanos(now.as_nanos());
-        let is_too_old = collected.repair.as_ref().is_some_and(|it| it.rounds.is_too_old(now));
-        let is_over = (may_end && is_told)
-            || is_left
-            || is_too_old
-            || self.options.deadline.is_some_and(|deadline| elapsed >= deadline);
         if is_over || now >= collected.next_crowd {
             collected.next_crowd = now + CROWD_EVERY;
             updates.send(Update::Crowd(Arc::new(self.crowd(collector))))?;
@@ -275,10 +334,44 @@ impl ReportThread {
         Ok(is_over)
     }
 
+    /// Whether the session ends. `all_since`: since when everything has been sent, and nothing is
+    /// lacking.
+    fn is_over(&self, collected: &Collected, now: Instant, all_since: Option<Instant>) -> bool {
+        let is_told = collected
+            .done_since
+            .is_some_and(|at| !collected.collector.is_listing() || now >= at + FAREWELL);
+        let until_complete = self.options.until_complete;
+        let since = |at: Instant, time| now >= at + time;
+        if let Some(stream) = &collected.stream {
+            let deadline = |at| self.options.deadline.is_some_and(|deadline| since(at, deadline));
+            return match all_since {
+                // In between, the stream has the time that it takes.
+                None => stream.is_waiting() && deadline(Instant::ZERO),
+                Some(at) if until_complete => is_told || deadline(at),
+                Some(at) => is_told || since(at, FAREWELL),
+            };
+        }
+        let may_end = until_complete || all_since.is_some();
+        // Receivers that say nothing more are not waited for, unless they are expected.
+        let is_left = self.options.expected == Expected::Anyone
+            && all_since.is_some_and(|at| since(at, FAREWELL));
+        let is_too_old = collected.repair.as_ref().is_some_and(|it| it.rounds.is_too_old(now));
+        (may_end && is_told)
+            || is_left
+            || is_too_old
+            || self.options.deadline.is_some_and(|deadline| since(Instant::ZERO, deadline))
+    }
+
+    /// Whether a report counts for the beginning of a stream: any host could have sent it
+    /// otherwise.
+    fn counts(&self, status: &ReceiverStatus) -> bool {
+        self.group_key.is_some() || status.is_signed || self.options.trust_unauthenticated
+    }
+
     /// Reads a datagram. Returns the state of a receiver if it is new.
     fn take(
         &self,
-        Collected { collector, repair, rate, id, .. }: &mut Collected,
+        Collected { collector, repair, rate, stream, id, .. }: &mut Collected,
         now: Instant,
         datagram: &[u8],
         updates: &Sender<Update>,
@@ -299,6 +392,10 @@ impl ReportThread {
                 let Ok(status) = collector.handle_report(now, &opened) else { return Ok(None) };
                 collector.measure(now, &opened.feedback);
                 repair.iter_mut().for_each(|repair| repair.rounds.note_loss(report.loss_ppm));
+                if stream.as_ref().is_some_and(|stream| stream.repairs) {
+                    let update = StreamUpdate::Loss { ppm: report.loss_ppm };
+                    updates.send(Update::Stream(update))?;
+                }
                 if let (Some(rate), Some(status)) = (rate, &status) {
                     rate.note_state(status);
                 }
@@ -319,6 +416,13 @@ impl ReportThread {
                 } else {
                     collector.ignore();
                 }
+                Ok(None)
+            }
+            // What a fragment may have bounds what receivers can cause that lie.
+            Feedback::Request(request) if stream.as_ref().is_some_and(|it| it.repairs) => {
+                collector.measure(now, &opened.feedback);
+                let update = StreamUpdate::Request(Box::new(request.clone()));
+                updates.send(Update::Stream(update))?;
                 Ok(None)
             }
             Feedback::Request(request) => {
@@ -358,12 +462,6 @@ impl ReportThread {
             is_authenticated: self.is_authenticated(),
         }
     }
-
-    fn control_object(&self, call: &RollCall) -> Option<ControlObject> {
-        let bytes = call.emit(&self.signer);
-        let oti = control_oti(bytes.len(), self.symbol_size);
-        ControlObject::new(Toi::ROLL_CALL, oti, &bytes, None, 1).ok()
-    }
 }
 
 impl Collected {
@@ -372,6 +470,7 @@ impl Collected {
         let until_call = self.collector.poll_timeout().saturating_since(now).min(LONGEST_WAIT);
         let repair = self.repair.as_ref().map(|repair| repair.patience(now));
         let rate = self.rate.as_ref().and_then(|rate| rate.patience(now));
-        repair.into_iter().chain(rate).fold(until_call, Duration::min)
+        let stream = self.stream.as_ref().and_then(StreamStage::patience);
+        repair.into_iter().chain(rate).chain(stream).fold(until_call, Duration::min)
     }
 }

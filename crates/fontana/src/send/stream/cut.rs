@@ -10,7 +10,7 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Lent, PlanCache, Scratch};
 use fontana_net::Bell;
 use fontana_net::thread::{catch, spawn};
-use fontana_proto::repair_symbols;
+use fontana_proto::StreamRedundancy;
 use fontana_wire::{BlockHasher, Hash};
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Cutter {
     pub(super) symbol_size: u16,
     pub(super) max_symbols: u32,
-    pub(super) repair_permille: u32,
+    pub(super) redundancy: StreamRedundancy,
 }
 
 /// A fragment that is ready to be sent.
@@ -142,7 +142,7 @@ impl Cutter {
         let plan = plans.source_plan(scheme, k).map_err(failed)?;
         let symbol = |esi: Esi| source.get(esi.0 as usize * size..).unwrap_or_default();
         let Ok(block) = plan.execute(size, Lent(symbol), Scratch::default());
-        let mut repair = vec![0; repair_symbols(k, self.repair_permille) as usize * size];
+        let mut repair = vec![0; self.redundancy.prepared(k) as usize * size];
         for (esi, symbol) in (k..).map(Esi).zip(repair.chunks_exact_mut(size)) {
             block.write_symbol(esi, symbol);
         }
