@@ -12,7 +12,10 @@ pub(crate) use lab::{
 };
 pub(crate) use receive::{MirrorArgument, NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
-pub(crate) use send::{CongestionScheme, ExpectArgument, Fec, FeedbackScheme, SendArguments};
+pub(crate) use send::{
+    CongestionScheme, ExpectArgument, Fec, FeedbackScheme, RepairArgument, SendArguments,
+    WaitArgument,
+};
 pub(crate) use serve::ServeArguments;
 
 use crate::log::{self, LogFilter};
@@ -439,7 +442,8 @@ mod tests {
         assert_eq!(send.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(send.content_version, fontana::FontanaFormat::default().version);
         assert_eq!(Profile::from(send.profile), Profile::default());
-        assert_eq!(send.repair, fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE);
+        let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
+        assert_eq!(send.repair, RepairArgument::Permille(permille));
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };

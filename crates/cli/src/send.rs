@@ -50,10 +50,6 @@ pub(crate) fn run(
     // The copy is deleted when it is dropped.
     let (files, name, _copy) = match standard_input::of(arguments)? {
         Input::Files => (arguments.files.clone(), name, None),
-        Input::Stream if plan.format.reports.is_some() => {
-            let message = "--reports with a stream: only receivers of files report";
-            return Err(Failure::new(Outcome::Usage, message, "read it to its end first: --spool"));
-        }
         Input::Stream => return stream::run(arguments, plan, name, console, stop),
         Input::Copy(directory) => {
             let copy = standard_input::copy(directory, console)?;
@@ -152,7 +148,9 @@ impl Plan {
             return Err(Failure::new(Outcome::Usage, message, hint));
         }
         format.reports = reports::collection(arguments)?;
-        if format.reports.is_some() && format.signer.is_none() {
+        // A stream without a key gets one.
+        let has_key = format.signer.is_some() || standard_input::is_stream(arguments);
+        if format.reports.is_some() && !has_key {
             let message = "--reports without a key: receivers obey only a publisher that they know";
             return Err(Failure::new(Outcome::Usage, message, "sign the session: --sign KEYFILE"));
         }

@@ -247,14 +247,14 @@ pub(crate) struct ReceiveArguments {
     /// --repair-on-demand) that is signed by the key in the ticket. They go to the address in the
     /// roll call. After its end the receiver waits until the sender knows. See docs/reports.md.
     #[arg(long, requires = "named", group = "answers",
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
+          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "mirrors", "web"])]
     pub(crate) report: bool,
     /// Also report how much arrives, so that the sender sends as fast as this network carries
     ///
     /// Includes --report. Sends at most two such packets per second, of at most 182 bytes, and only
     /// if a roll call of a sender with --feedback asks for them.
     #[arg(long, requires = "named", group = "answers",
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "mirrors", "web"])]
+          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "mirrors", "web"])]
     pub(crate) feedback: bool,
     /// With --report: the name that the sender sees
     ///

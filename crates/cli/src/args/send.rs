@@ -52,18 +52,21 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true,
           value_hint = ValueHint::DirPath)]
     pub(crate) spool: Option<Option<PathBuf>>,
-    /// Announce a stream for this long before it begins: 10, 10s, 1m
+    /// Announce a stream for this long before it begins: 10s, 1m; or until N receivers are there: 3
     ///
-    /// Receivers can be started in this time. A later receiver misses the beginning. A number of
-    /// receivers cannot be given: receivers send nothing, so the sender cannot count them.
-    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
-    pub(crate) wait: Option<Duration>,
-    /// Send this percentage of a stream's source symbols as repair symbols
+    /// Receivers can be started in this time. A later receiver misses the beginning. Receivers are
+    /// counted only if the sender asks for reports (--reports, --repair auto), and they allow it
+    /// (recv --report). --deadline limits the wait. Without reports, a number is one of seconds.
+    #[arg(long, value_name = "TIME|N", value_parser = parse_wait, group = "waits")]
+    pub(crate) wait: Option<WaitArgument>,
+    /// Send this percentage of a stream's source symbols as repair symbols, or what receivers lack
     ///
     /// A stream is sent once. Receivers survive a loss of P / (100 + P), 9 % by default. They lose
-    /// the stream if more of one fragment is lost.
-    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_permille)]
-    pub(crate) repair: u32,
+    /// the stream if more of one fragment is lost. auto: as many as receivers with `fontana recv
+    /// --report` request, and in advance as many as they have requested of earlier fragments;
+    /// includes --reports. While no receiver reports: 10 %. See docs/repair.md.
+    #[arg(long, value_name = "PERCENT|auto", default_value = "10", value_parser = parse_repair)]
+    pub(crate) repair: RepairArgument,
     /// Send only those files of a directory that match GLOB; may be repeated
     ///
     /// The syntax is that of .gitignore, relative to each directory that is sent: '*.jpg',
@@ -366,12 +369,14 @@ pub(crate) struct SendArguments {
 /// The options about reports of receivers.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("asks").multiple(true)))]
+#[command(group(ArgGroup::new("waits").multiple(true)))]
 pub(crate) struct ReportArguments {
     /// Ask the receivers for reports: which of them are complete, and which have failed
     ///
-    /// Needs --sign. Only receivers with `fontana recv --report` and a ticket that names the key
-    /// answer, with UDP packets to ADDRESS:PORT of this host. The default is the address that
-    /// packets are sent from, and any free port. See docs/reports.md.
+    /// Needs --sign, except for a stream, which has a key. Only receivers with `fontana recv
+    /// --report` and a ticket that names the key answer, with UDP packets to ADDRESS:PORT of this
+    /// host. The default is the address that packets are sent from, and any free port. See
+    /// docs/reports.md.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) reports: Option<Option<SocketAddr>>,
@@ -425,10 +430,12 @@ pub(crate) struct ReportArguments {
           value_hint = ValueHint::FilePath)]
     pub(crate) expect: Option<ExpectArgument>,
     /// End when all expected receivers are complete
-    #[arg(long, requires = "expect", conflicts_with = "duration")]
+    #[arg(long, requires = "expect", conflicts_with = "duration", group = "waits")]
     pub(crate) until_complete: bool,
-    /// With --until-complete: end after this time in any case: 90, 90s, 10m, 2h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "until_complete")]
+    /// With --until-complete or --wait N: end after this time in any case: 90, 90s, 10m, 2h
+    ///
+    /// A stream must begin within this time, and after its end it waits for reports for no longer.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "waits")]
     pub(crate) deadline: Option<Duration>,
     /// Obey receivers although nothing authenticates their reports
     ///
@@ -463,6 +470,32 @@ impl ReportArguments {
     pub(crate) fn repairs_on_demand(&self) -> bool {
         self.repair_on_demand || self.feedback.is_some()
     }
+}
+
+/// What a stream waits for before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitArgument {
+    Time(Duration),
+    /// Receivers if the sender asks for reports, and seconds otherwise.
+    Number(u32),
+}
+
+impl WaitArgument {
+    /// The time, if receivers are not counted.
+    pub(crate) fn time(self) -> Duration {
+        match self {
+            Self::Time(time) => time,
+            Self::Number(seconds) => Duration::from_secs(seconds.into()),
+        }
+    }
+}
+
+/// How many repair symbols a stream has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RepairArgument {
+    /// Per thousand source symbols.
+    Permille(u32),
+    Auto,
 }
 
 /// The receivers that are expected.
@@ -528,7 +561,6 @@ impl From<FluteVersionArgument> for FluteVersion {
     }
 }
 
-/// Parses a time, and explains the error if a number of receivers was given.
 /// A peak window.
 fn parse_burst(text: &str) -> Result<Duration, String> {
     let window = parse_duration(text)?;
@@ -538,9 +570,26 @@ fn parse_burst(text: &str) -> Result<Duration, String> {
     Ok(window)
 }
 
-fn parse_wait(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|error| {
-        let what = "receivers send nothing and cannot be counted; wait for a time: --wait 10s";
-        format!("{error}; {what}")
-    })
+/// A time, or a number without a unit.
+fn parse_wait(text: &str) -> Result<WaitArgument, String> {
+    match text.parse() {
+        Ok(number) if number <= MAX_AWAITED => Ok(WaitArgument::Number(number)),
+        _ => parse_duration(text).map(WaitArgument::Time).map_err(|error| {
+            format!(
+                "{error}; wait for a time: --wait 10s, or with --reports for receivers: --wait 3"
+            )
+        }),
+    }
+}
+
+/// Receivers that a stream waits for, at most: as many as a sender remembers.
+const MAX_AWAITED: u32 = 1 << 16;
+
+fn parse_repair(text: &str) -> Result<RepairArgument, String> {
+    if text == "auto" {
+        return Ok(RepairArgument::Auto);
+    }
+    parse_permille(text)
+        .map(RepairArgument::Permille)
+        .map_err(|error| format!("{error}; give a percentage, or: auto"))
 }

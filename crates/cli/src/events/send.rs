@@ -37,6 +37,12 @@ pub(crate) enum SendEvent {
         name: String,
         rate_bits_per_second: u64,
         wait_seconds: f64,
+        wait_receivers: u32,
+    },
+    Awaited {
+        receivers: u32,
+        known: u32,
+        missing: Vec<String>,
     },
     Report(ReportedReceiver),
     RollCall(RollCallCounts),

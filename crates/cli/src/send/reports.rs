@@ -1,8 +1,10 @@
 //! `fontana send --reports`: which receivers are expected, and what they report.
 
 use super::table::ReceiverTable;
-use super::ticket_file;
-use crate::args::{ExpectArgument, FeedbackScheme, SendArguments, SessionFormat};
+use super::{standard_input, ticket_file};
+use crate::args::{
+    ExpectArgument, FeedbackScheme, RepairArgument, SendArguments, SessionFormat, WaitArgument,
+};
 use crate::console::Console;
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile, rounded};
 use crate::failure::Failure;
@@ -31,10 +33,13 @@ const AUTHENTICATE: &str = "give all a group key: --group-key\nor a key to each 
                             --identity) and its line of the file of --expect: LABEL \
                             ed25519:KEY\nor accept that: --trust-unauthenticated-reports";
 
-/// The options of `--reports`, `--feedback` and `--repair-on-demand`; `None` without them.
+/// The options of `--reports`, `--feedback`, `--repair-on-demand` and `--repair auto`; `None`
+/// without them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
+    let follows = arguments.repair == RepairArgument::Auto && standard_input::is_stream(arguments);
+    let asks = arguments.reports.repairs_on_demand() || follows;
     let address = match arguments.reports.reports {
-        None if !arguments.reports.repairs_on_demand() => return Ok(None),
+        None if !asks => return Ok(None),
         address => address.flatten(),
     };
     if arguments.format() != SessionFormat::Fontana {
@@ -89,6 +94,42 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         return Err(Failure::new(Outcome::Usage, message, AUTHENTICATE));
     }
     Ok(Some(collection))
+}
+
+/// The receivers that a stream waits for; 0: none. `reports`: those that it asks for.
+pub(super) fn awaited(
+    arguments: &SendArguments,
+    reports: Option<&ReportCollection>,
+) -> Result<u32, Failure> {
+    let (Some(WaitArgument::Number(number)), Some(reports)) = (arguments.wait, reports) else {
+        if arguments.reports.deadline.is_some() && !arguments.reports.until_complete {
+            let message = "--deadline, and the stream waits for no receivers";
+            let hint = "wait for some before it begins: --reports --wait N\nor after its end: \
+                        --expect FILE|COUNT --until-complete\nor leave it out";
+            return Err(Failure::new(Outcome::Usage, message, hint));
+        }
+        return Ok(0);
+    };
+    let expected = match &reports.expected {
+        Expected::Anyone => None,
+        Expected::Count(count) => Some(*count as usize),
+        Expected::Named(list) => Some(list.len()),
+    };
+    if let Some(expected) = expected.filter(|&expected| expected < number as usize) {
+        let message = format!("--wait {number}, and only {expected} are expected (--expect)");
+        let hint = format!("wait for fewer: --wait {expected}\nor expect more");
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
+    let is_signed = matches!(&reports.expected, Expected::Named(list)
+        if list.iter().all(|receiver| receiver.key.is_some()));
+    let is_authentic = arguments.group_key.is_some() || is_signed || reports.trust_unauthenticated;
+    if number > 0 && !is_authentic {
+        let message = format!(
+            "--wait {number}, and nothing authenticates the reports: any host could begin the stream"
+        );
+        return Err(Failure::new(Outcome::Usage, message, AUTHENTICATE));
+    }
+    Ok(number)
 }
 
 /// Reads the file of `--expect`.

@@ -1,6 +1,6 @@
 //! `fontana send -`: standard input, sent while it is read, or read to its end first.
 
-use crate::args::SendArguments;
+use crate::args::{RepairArgument, SendArguments};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::units::Bytes;
@@ -23,7 +23,12 @@ pub(super) enum Input {
 /// The content that the arguments name.
 pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     let usage = |message, hint| Err(Failure::new(Outcome::Usage, message, hint));
-    let is_standard_input = |path: &PathBuf| path == Path::new("-");
+    if arguments.repair == RepairArgument::Auto && !is_stream(arguments) {
+        return usage(
+            "--repair auto with files",
+            "repair what receivers request of files: --repair-on-demand",
+        );
+    }
     if !arguments.files.iter().any(is_standard_input) {
         return match (&arguments.spool, arguments.wait) {
             (Some(_), _) => usage("--spool without anything to spool", "send standard input: -"),
@@ -49,6 +54,15 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
         Some(None) => Input::Copy(std::env::temp_dir()),
         Some(Some(directory)) => Input::Copy(directory.clone()),
     })
+}
+
+/// Whether standard input is sent while it is read.
+pub(super) fn is_stream(arguments: &SendArguments) -> bool {
+    arguments.files.iter().any(is_standard_input) && arguments.spool.is_none()
+}
+
+fn is_standard_input(path: &PathBuf) -> bool {
+    path == Path::new("-")
 }
 
 /// Reads standard input to its end.

@@ -1,8 +1,11 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is produced.
 
-use super::{Outline, Plan, memory, standard_input, ticket_file, warnings};
+use super::reports::ReportWatch;
+use super::{Outline, Plan, memory, reports, standard_input, ticket_file, warnings};
 use crate::address;
-use crate::args::{Fec, ProfileArgument, ScheduleArgument, SendArguments};
+use crate::args::{
+    Fec, ProfileArgument, RepairArgument, ScheduleArgument, SendArguments, WaitArgument,
+};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, seconds, verdict};
 use crate::exit;
@@ -11,8 +14,12 @@ use crate::progress::{Gate, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
-use fontana::{CancellationToken, Outcome, SendEvent as Event, SendReport, StreamSender};
+use fontana::{
+    AwaitedReceivers, CancellationToken, Outcome, SendEvent as Event, SendReport, StreamRedundancy,
+    StreamSender, StreamSenderBuilder,
+};
 use std::io;
+use std::time::Duration;
 
 /// Sends standard input while it is read.
 pub(super) fn run(
@@ -23,6 +30,14 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     refuse_what_needs_the_end(arguments)?;
+    refuse_repair_of_files(arguments)?;
+    let asks = plan.format.reports.is_some();
+    let awaited = reports::awaited(arguments, plan.format.reports.as_ref())?;
+    let wait = match arguments.wait {
+        Some(wait) if !asks => wait.time(),
+        Some(WaitArgument::Time(time)) => time,
+        _ => Duration::ZERO,
+    };
     let outline = Outline::of(arguments, &plan.addressing)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let copies = outline.addressing.to.len() as u64;
@@ -35,8 +50,16 @@ pub(super) fn run(
         .tsi(arguments.tsi.map(Tsi))
         .block_symbols(arguments.block_symbols)
         .symbol_size(arguments.symbol_size)
-        .repair_permille(arguments.repair)
-        .announce(arguments.wait.unwrap_or_default())
+        .redundancy(match arguments.repair {
+            RepairArgument::Permille(permille) => StreamRedundancy::Fixed { permille },
+            RepairArgument::Auto => {
+                let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
+                StreamRedundancy::Reported { permille }
+            }
+        })
+        .announce(wait)
+        .reports(plan.format.reports)
+        .wait_for_receivers(awaited)
         .signer(plan.format.signer)
         .expires_after(plan.format.expires_after)
         .group_seal(plan.format.group_seal)
@@ -48,7 +71,9 @@ pub(super) fn run(
     if let Some(path) = &arguments.ticket_file {
         ticket_file::write(path, &outline.tickets(prepared.ticket()))?;
     }
-    announce(&outline, prepared.ticket(), arguments, &name, console);
+    let start = Start { wait, awaited, reports: asks };
+    announce(&outline, prepared.ticket(), start, &name, console);
+    let mut watch = ReportWatch::new(arguments);
     let mut bar = SendBar::new(console, None);
     let mut gate = Gate::each_second();
     let sender = prepared.start(io::stdin())?;
@@ -64,13 +89,73 @@ pub(super) fn run(
                     console.progress(line);
                 }
             }
+            Event::Awaited(awaited) => show_awaited(&awaited, console),
+            Event::Report(status) => watch.show_report(&status, console),
+            Event::Crowd(crowd) => watch.show_crowd(&crowd, console),
             _ => warnings::show(&event, console),
         }
     }
     let report = sender.join();
     bar.clear();
-    Ok(conclude(&report?, &outline.interface, copies, console))
+    let report = report?;
+    let program = report.crowd.as_ref().map(|crowd| watch.conclude(crowd, console));
+    let outcome = program.unwrap_or(Outcome::Complete).worst(report.outcome);
+    Ok(conclude(&report, outcome, &outline.interface, copies, console))
 }
+
+/// When a stream begins.
+#[derive(Clone, Copy)]
+struct Start {
+    wait: Duration,
+    /// Receivers that it waits for; 0: none.
+    awaited: u32,
+    /// Receivers are asked for reports.
+    reports: bool,
+}
+
+/// Refuses the ways of repair that only files have.
+fn refuse_repair_of_files(arguments: &SendArguments) -> Result<(), Failure> {
+    let (message, hint) = if arguments.reports.feedback.is_some() {
+        (
+            "--feedback with a stream, whose rate is that of its producer",
+            "limit the rate: --rate; repair what receivers lack: --repair auto\nor read standard \
+             input to its end first: --spool",
+        )
+    } else if arguments.reports.repair_on_demand {
+        (
+            "--repair-on-demand with a stream, which is sent once and while it is made",
+            "repair what receivers request while it is sent: --repair auto\nor read standard input \
+             to its end first: --spool",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Outcome::Usage, message, hint))
+}
+
+/// Shows which receivers the stream waits for.
+fn show_awaited(awaited: &AwaitedReceivers, console: &Console) {
+    let AwaitedReceivers { receivers, known, missing, .. } = awaited;
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let names = match &missing[..] {
+        [] => String::new(),
+        [first @ .., _] if first.len() >= MAX_NAMED => {
+            let named = missing.get(..MAX_NAMED).unwrap_or_default().join(", ");
+            format!("; missing: {named} and {} more", missing.len() - MAX_NAMED)
+        }
+        all => format!("; missing: {}", all.join(", ")),
+    };
+    console.event(&SendEvent::Awaited { receivers: *receivers, known: *known, missing });
+    let of = Count(u64::from(*receivers), "receiver");
+    if awaited.is_over() {
+        console.note(format_args!("{known} of {of} have reported: it begins"));
+    } else {
+        console.note(format_args!("{known} of {of} have reported{names}"));
+    }
+}
+
+/// Missing receivers that are named on a line.
+const MAX_NAMED: usize = 5;
 
 /// Refuses options that need the whole content before it is sent.
 fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
@@ -101,16 +186,10 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
     }
 }
 
-fn announce(
-    outline: &Outline,
-    ticket: &Ticket,
-    arguments: &SendArguments,
-    name: &[u8],
-    console: &Console,
-) {
+fn announce(outline: &Outline, ticket: &Ticket, start: Start, name: &[u8], console: &Console) {
     let to: Vec<_> = outline.addressing.to.iter().map(ToString::to_string).collect();
     let tickets: Vec<_> = outline.tickets(ticket).iter().map(Ticket::to_string).collect();
-    let wait = arguments.wait.unwrap_or_default();
+    let Start { wait, awaited, reports } = start;
     console.event(&SendEvent::Stream {
         ticket: ticket.to_string(),
         tickets: tickets.clone(),
@@ -121,6 +200,7 @@ fn announce(
         name: Printable(name).to_string(),
         rate_bits_per_second: outline.rate_bits_per_second,
         wait_seconds: seconds(wait),
+        wait_receivers: awaited,
     });
     console.say(format_args!(
         "sending standard input as {}, to {} ({}) at {} at most, once; receive with",
@@ -130,16 +210,26 @@ fn announce(
         ExactRate(outline.rate_bits_per_second),
     ));
     for ticket in tickets {
-        console.result(format_args!("fontana recv '{ticket}' --to -"));
+        let report = if reports { " --report" } else { "" };
+        console.result(format_args!("fontana recv '{ticket}' --to -{report}"));
     }
-    if wait.is_zero() {
+    if awaited > 0 {
+        let receivers = Count(u64::from(awaited), "receiver");
+        console.note(format_args!("it begins when {receivers} have reported (recv --report)"));
+    } else if wait.is_zero() {
         console.note("it begins now: receivers that come later have missed the beginning (--wait)");
     } else {
         console.note(format_args!("it begins in {}", Time(wait)));
     }
 }
 
-fn conclude(summary: &SendReport, interface: &str, copies: u64, console: &Console) -> Outcome {
+fn conclude(
+    summary: &SendReport,
+    outcome: Outcome,
+    interface: &str,
+    copies: u64,
+    console: &Console,
+) -> Outcome {
     let sent = Sent::new(&summary.stats, summary.lost, copies);
     console.say(format_args!(
         "sent {} on the wire in {} and {} ({} source and {} repair symbols)",
@@ -152,13 +242,13 @@ fn conclude(summary: &SendReport, interface: &str, copies: u64, console: &Consol
     warnings::show_lost(summary.lost, console);
     console.event(&SendEvent::Summary {
         interface: interface.to_owned(),
-        verdict: verdict(summary.outcome).into(),
-        code: exit::code(summary.outcome),
+        verdict: verdict(outcome).into(),
+        code: exit::code(outcome),
         seconds: seconds(summary.elapsed),
         passes: crate::events::passes(&summary.stats, summary.stats.source_symbols),
         solved_bytes: summary.solved_bytes,
         scratch_bytes: summary.scratch_bytes,
         sent,
     });
-    summary.outcome
+    outcome
 }

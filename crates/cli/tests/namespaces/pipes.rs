@@ -1,6 +1,7 @@
 //! Streams: a producer on one host, consumers on others.
 
 use crate::program::Program;
+use crate::reports::keygen;
 use crate::scene::{GROUP, Scene};
 use serde_json::Value;
 use std::process::Stdio;
@@ -62,6 +63,46 @@ fn stream(bytes: u64, rate: &str, limit: Duration) {
     let (code, said) = stalled.finish(limit);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("the consumer is slower than the stream"), "{said}");
+}
+
+/// Three consumers at 1 % loss each, whose receivers report: the stream begins when all of them are
+/// there, and has hardly more repair symbols than they lack.
+#[test]
+fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
+    let Some(scene) = Scene::new(4) else { return };
+    (1..=3).for_each(|host| scene.bench.lose(host, 10));
+    let key = keygen(&scene, "keygen --group", "group.key");
+    let key = key.display();
+    let script = format!(
+        "set -o pipefail; head -c {} /dev/urandom | tee >(sha256sum >&2) | \
+         \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 --repair auto --reports \
+         --wait 3 --expect 3 --until-complete --deadline 60 --group-key {key} --json",
+        48 << 20
+    );
+    let mut sender = shell(&scene, 0, &script);
+    let announced = sender.wait_for("stream", Duration::from_secs(20));
+    let ticket = announced["ticket"].as_str().unwrap();
+    let receive = format!("\"$FONTANA\" recv '{ticket}' --report --group-key {key} --to -");
+    let mut receivers: Vec<_> = (1..=3)
+        .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
+        .collect();
+    let limit = Duration::from_secs(60);
+    let (code, said) = sender.finish(limit);
+    assert_eq!(code, Some(0), "{said}");
+    let sent = said.split_whitespace().next().unwrap().to_owned();
+    for receiver in &mut receivers {
+        let (code, said) = receiver.finish(limit);
+        assert_eq!(code, Some(0), "{said}");
+        let Some(Value::String(sum)) = receiver.seen.first() else { panic!("no sum: {said}") };
+        assert_eq!(sum.split_whitespace().next(), Some(&*sent));
+    }
+    assert_eq!(sender.last("awaited").unwrap()["known"], 3);
+    let summary = sender.last("summary").unwrap();
+    let [source, repair] =
+        ["source_symbols", "repair_symbols"].map(|name| summary[name].as_f64().unwrap());
+    println!("{:.4} repair symbols for each source symbol", repair / source);
+    // 1 % of 1 000 symbols are 10, and the most of three receivers about 13.
+    assert!((0.01..0.026).contains(&(repair / source)), "{summary}");
 }
 
 /// A shell on a host, which finds the program as `$FONTANA`.

@@ -1,6 +1,7 @@
 //! Standard input and output: content that is sent and received without a file.
 
-use crate::support::{Running, Sender, arguments, noise, place, run};
+use crate::support::{Running, Sender, arguments, assert_says, noise, place, run};
+use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 
@@ -121,10 +122,91 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send - --push 10", 2, "--push with a stream"),
         ("send - --manifest m", 2, "--spool"),
         ("send - --name a/b", 6, "no path"),
-        ("send - --wait 3receivers", 2, "cannot be counted"),
+        ("send - --wait 3receivers", 2, "with --reports for receivers: --wait 3"),
         ("send f --wait 3", 2, "--wait with files"),
+        ("send f --repair auto", 2, "--repair-on-demand"),
+        ("send - --spool --repair auto", 2, "--repair-on-demand"),
+        ("send - --repair much", 2, "or: auto"),
+        ("send - --repair-on-demand", 2, "--repair auto"),
+        ("send - --feedback bmtp --trust-unauthenticated-reports", 2, "limit the rate"),
+        ("send - --reports --wait 3", 2, "any host could begin the stream"),
+        ("send - --reports --expect 2 --wait 3 --trust-unauthenticated-reports", 2, "--wait 2"),
+        ("send - --wait 3 --deadline 10", 2, "waits for no receivers"),
+        ("send - --reports --wait 3s --deadline 10", 2, "waits for no receivers"),
+        ("send - --reports --deadline 10", 2, "--wait <TIME|N>"),
     ] {
         let run = run(&arguments(words, &[])).expect(code);
         assert!(run.stderr.contains(expected), "{words}: {}", run.stderr);
     }
+}
+
+/// The sender of a stream with these options and `--json`, and its first event.
+fn reporting(words: &str, input: File) -> (Running, Value) {
+    let words = format!("send -i lo --json --to {} {words} -", place());
+    let mut running = Running::start_with(input.into(), &arguments(&words, &[]));
+    let stream = serde_json::from_str(&running.line()).unwrap();
+    (running, stream)
+}
+
+#[test]
+fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = noise(20_000_000, 7);
+    let input = directory.path().join("input");
+    std::fs::write(&input, &bytes).unwrap();
+    let key = directory.path().join("key");
+    run(&arguments("keygen --group", &[&key])).expect(0);
+    let key = key.display();
+    let words = format!(
+        "--rate 40M --block-symbols 500 --repair auto --reports --wait 2 --expect 2 \
+         --until-complete --deadline 100 --group-key {key}"
+    );
+    let (sender, stream) = reporting(&words, File::open(&input).unwrap());
+    assert_eq!((&stream["event"], &stream["wait_receivers"]), (&"stream".into(), &2.into()));
+    let ticket = stream["ticket"].as_str().unwrap();
+    let receivers = ["first", "second"].map(|name| {
+        let words = format!(
+            "recv {ticket} --json --report --name {name} --group-key {key} --simulate-loss 2 --to -"
+        );
+        Running::start(&arguments(&words, &[]))
+    });
+    for mut receiver in receivers {
+        let mut received = Vec::new();
+        receiver.stdout().read_to_end(&mut received).unwrap();
+        receiver.wait().expect(0);
+        assert!(received == bytes);
+    }
+    let run = sender.wait().expect(0);
+    let known = |event: &Value| (event["event"] == "awaited").then(|| event["known"].as_u64());
+    let known: Vec<_> = run.events().iter().filter_map(known).flatten().collect();
+    assert_eq!((known.first(), known.last()), (Some(&0), Some(&2)), "{known:?}");
+    let summary = run.event("summary");
+    let [source, repair] = ["source_symbols", "repair_symbols"].map(|name| summary[name].as_u64());
+    let share = repair.unwrap() as f64 / source.unwrap() as f64;
+    // The fixed share is a quarter at this length.
+    println!("{share:.3} of the source symbols were repaired");
+    assert!((0.015..0.1).contains(&share), "{summary}");
+    let last = run.events().into_iter().rfind(|event| event["event"] == "roll_call").unwrap();
+    assert_eq!((&last["complete"], &last["failed"]), (&2.into(), &0.into()), "{last}");
+}
+
+#[test]
+fn a_stream_whose_receivers_do_not_come_ends_at_the_deadline() {
+    let directory = tempfile::tempdir().unwrap();
+    let input = directory.path().join("input");
+    std::fs::write(&input, noise(1_000_000, 8)).unwrap();
+    let words = "--reports --wait 3 --deadline 1 --trust-unauthenticated-reports";
+    let (sender, stream) = reporting(words, File::open(&input).unwrap());
+    // It is told that the stream is broken, and without --report does not count.
+    let words = format!("recv {} --to -", stream["ticket"].as_str().unwrap());
+    let receiver = Running::start(&arguments(&words, &[]));
+    let run = sender.wait().expect(9);
+    assert_says(&run, "waited for 3 receivers, and 0 have reported", "--deadline");
+    let summary = run.event("summary");
+    assert_eq!(summary["verdict"], "receivers_incomplete");
+    assert_eq!(summary["source_symbols"], 0);
+    let awaited = run.event("awaited");
+    assert_eq!((&awaited["receivers"], &awaited["known"]), (&3.into(), &0.into()));
+    let run = receiver.wait().expect(3);
+    assert!(run.stderr.contains("the sender broke the stream off"), "{}", run.stderr);
 }
