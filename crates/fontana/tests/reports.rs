@@ -6,9 +6,9 @@ use fontana::reports::{Expected, ExpectedReceiver, ExpectedState};
 use fontana::seal::{GroupKey, GroupSeal};
 use fontana::wire::{ReceiverState, SealMode, SecretKey};
 use fontana::{
-    Addressing, FontanaFormat, FontanaReception, Format, Outcome, Rate, ReceiveEvent,
-    ReceiveFormat, Receiver, ReceiverBuilder, ReportCollection, Reporting, SendEvent, Sender,
-    SenderBuilder,
+    Addressing, Code, ErrorKind, FontanaFormat, FontanaReception, Format, Outcome, Rate,
+    ReceiveEvent, ReceiveFormat, Receiver, ReceiverBuilder, ReportCollection, Reporting, SendEvent,
+    SendMode, Sender, SenderBuilder, TornadoCode,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -182,4 +182,27 @@ fn reports_need_a_signer_and_something_that_authenticates_expected_receivers() {
         .prepare();
     let error = unsigned.map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("a key that signs the session"), "{error}");
+}
+
+#[test]
+fn codes_whose_symbols_repeat_soon_are_not_repaired_on_demand() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(3_000_000, 1)).unwrap();
+    let start = |code, block_symbols| {
+        let sender = sender(9, &file, None, ReportCollection::default());
+        let sender = sender.code(code).block_symbols(block_symbols);
+        sender.mode(SendMode::RepairOnDemand).start().map(|sender| sender.stop())
+    };
+    for (code, block_symbols, needs) in [
+        (Code::Tornado(TornadoCode::Z), 1_000, "not Tornado"),
+        (Code::ReedSolomon, 200, "at most 128 symbols"),
+    ] {
+        let error = start(code, block_symbols).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RepairOnDemand, "{error}");
+        assert!(error.to_string().contains(needs), "{error}");
+    }
+    for (code, block_symbols) in [(Code::ReedSolomon, 128), (Code::None, 1_000)] {
+        start(code, block_symbols).unwrap();
+    }
 }

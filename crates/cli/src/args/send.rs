@@ -385,7 +385,7 @@ pub(crate) struct ReportArguments {
     /// Includes --reports. Receivers with `fontana recv --report` request symbols of the blocks
     /// that they lack some of; the others have what these request. Ends when nothing is lacking
     /// and the receivers have reported; with --expect, when all expected ones are complete. Needs
-    /// one channel, and a code without an end. See docs/reports.md.
+    /// one channel, and any code but Tornado. See docs/reports.md.
     #[arg(long, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) repair_on_demand: bool,

@@ -20,6 +20,10 @@ const MAX_RECEIVERS: usize = 1 << 16;
 /// Longest wait until the collecting thread sees that symbols are sent.
 const SENT_LATENCY: Duration = Duration::from_millis(2);
 
+/// Most source symbols of a block of Reed-Solomon. It has as many repair symbols, for receivers
+/// that lose half; those of a longer block would repeat while receivers still lack some.
+const MOST_OF_REED_SOLOMON: u32 = 128;
+
 /// How many of the requests that the pacing thread has taken are sent: 0 before the source symbols
 /// are, then one more than the requests.
 pub(super) type SentRequests = Arc<AtomicU64>;
@@ -45,11 +49,15 @@ pub(super) fn repair_config(
     for object in &content.objects {
         let layout = object.source.layout();
         let code = layout.oti().scheme.profile();
-        if !code.is_rateless && code.encoding_id != EncodingId::NO_CODE {
-            return needs("a code whose symbols do not repeat (RaptorQ, Raptor or LT), or none");
+        if !code.is_rateless && !code.is_mds {
+            return needs("RaptorQ, Raptor, LT, Reed-Solomon, or no code (not Tornado)");
         }
+        let repeats_soon = !code.is_rateless && code.encoding_id != EncodingId::NO_CODE;
         for sbn in (0..layout.block_count()).map(Sbn) {
             let k = layout.source_symbols(sbn).unwrap_or(0);
+            if repeats_soon && k > MOST_OF_REED_SOLOMON {
+                return needs("blocks of at most 128 symbols with Reed-Solomon");
+            }
             blocks.insert(BlockId { toi: object.toi, sbn }, k);
         }
     }

@@ -227,7 +227,9 @@ impl RepairRounds {
             requester.credit -= f64::from(more);
             caused += f64::from(more);
             round.needs.insert(block, known + more);
-            let to_send = (f64::from(known + more) * per_symbol).ceil() as u32;
+            // Rounded: what is lacking after this is requested again. A whole symbol more would be
+            // as much as many short blocks lack.
+            let to_send = (f64::from(known + more) * per_symbol).round() as u32;
             let given = round.given.entry(block).or_insert(0);
             if to_send > *given {
                 *self.owed.entry(block).or_insert(0) += to_send - *given;

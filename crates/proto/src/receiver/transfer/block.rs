@@ -265,8 +265,8 @@ impl Block {
         }
         match self.state {
             State::Untouched | State::Collecting(_) | State::Solving { .. } => {
-                let surplus = self.facts.sure_surplus.unwrap_or(0);
-                let sure = self.source_symbols.saturating_add(surplus);
+                let surplus = self.facts.sure_surplus.filter(|_| !self.facts.is_mds);
+                let sure = self.source_symbols.saturating_add(surplus.unwrap_or(0));
                 sure.saturating_sub(self.fresh).max(self.symbols_wanted())
             }
             _ => self.symbols_wanted(),
