@@ -43,6 +43,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &repair::figures::RATIO,
     &repair::appendix::EXPERIMENT,
     &repair::sensitivity::EXPERIMENT,
+    &repair::fountain::EXPERIMENT,
     &bmtp::protocol::EXPERIMENT,
     &bmtp::startup::EXPERIMENT,
     &bmtp::errors::EXPERIMENT,

@@ -9,10 +9,12 @@ pub(super) struct Reception {
     ended: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Group {
-    /// A bit for each segment that has arrived.
-    segments: u128,
+    /// For each segment, whether it has arrived.
+    arrived: Vec<bool>,
+    /// Segments that have arrived.
+    segments: u32,
     repairs: u32,
 }
 
@@ -26,11 +28,13 @@ pub(super) struct Progress {
 }
 
 impl Reception {
-    /// Nothing of `segments` segments, in groups of at most 128.
+    /// Nothing of `segments` segments.
     pub(super) fn new(segments: u32, group_segments: u32) -> Self {
-        let group_segments = group_segments.clamp(1, u128::BITS);
+        let group_segments = group_segments.max(1);
         let count = segments.div_ceil(group_segments) as usize;
-        Self { group_segments, groups: vec![Group::default(); count], ended: 0 }
+        let arrived = vec![false; group_segments as usize];
+        let groups = vec![Group { arrived, segments: 0, repairs: 0 }; count];
+        Self { group_segments, groups, ended: 0 }
     }
 
     pub(super) fn group_segments(&self) -> u32 {
@@ -48,9 +52,9 @@ impl Reception {
 
     /// Packets that complete a group; 0 if it is complete.
     pub(super) fn need(&self, group: u32) -> u32 {
-        self.groups.get(group as usize).map_or(0, |of| {
-            self.group_segments.saturating_sub(of.segments.count_ones() + of.repairs)
-        })
+        self.groups
+            .get(group as usize)
+            .map_or(0, |of| self.group_segments.saturating_sub(of.segments + of.repairs))
     }
 
     pub(super) fn is_complete(&self, group: u32) -> bool {
@@ -68,12 +72,13 @@ impl Reception {
         if self.is_complete(group) {
             return Progress::default();
         }
-        let bit = 1 << (segment % self.group_segments);
+        let index = (segment % self.group_segments) as usize;
         let Some(of) = self.groups.get_mut(group as usize) else { return Progress::default() };
-        if of.segments & bit != 0 {
-            return Progress::default();
+        match of.arrived.get_mut(index) {
+            Some(arrived) if !*arrived => *arrived = true,
+            _ => return Progress::default(),
         }
-        of.segments |= bit;
+        of.segments += 1;
         let mut progress = self.progress(group);
         // A segment that arrives is delivered at once.
         if !progress.completes {
@@ -99,10 +104,10 @@ impl Reception {
         if !self.is_complete(group) {
             return Progress::default();
         }
-        let arrived = self.groups.get(group as usize).map_or(0, |of| of.segments);
-        let is_recovered = |index: &u32| arrived >> index & 1 == 0;
-        let recovered = (0..self.group_segments).filter(is_recovered);
-        let delivered = recovered.map(|index| group * self.group_segments + index).collect();
+        let arrived = self.groups.get(group as usize).map_or(&[][..], |of| &of.arrived);
+        let recovered = (0..).zip(arrived).filter(|(_, arrived)| !**arrived);
+        let first = group * self.group_segments;
+        let delivered = recovered.map(|(index, _): (u32, _)| first + index).collect();
         Progress { delivered, completes: true }
     }
 

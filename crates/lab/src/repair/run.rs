@@ -2,6 +2,7 @@
 
 use super::endpoint::{Delivered, RepairEndpoint};
 use super::member::Member;
+use super::one_way::OneWay;
 use super::oters::Oters;
 use super::packet::{Class, Message, RepairPacket};
 use super::scheme::Scheme;
@@ -84,7 +85,7 @@ impl LiNetwork {
             Simulation::new(self.topology.clone(), simulation, log);
         let hops = Arc::new(match config.protocol {
             Protocol::TmtpUni => self.hops(),
-            Protocol::Srm | Protocol::Oters => Hops::new(),
+            _ => Hops::new(),
         });
         let paths = self.topology.shortest_paths(self.source);
         // All hosts send to the group. With broadcasts, joining takes no part in forwarding.
@@ -106,8 +107,9 @@ impl LiNetwork {
             run.attach(node, host, place.starting_at(Instant::ZERO + starts));
         }
         run.run_until(Instant::ZERO + SESSION_ENDS).ok()?;
-        let is_complete = |run: &Simulation<_, _>| self.is_complete(run);
-        let complete = run.run_while(Instant::ZERO + LAST, is_complete).ok()?;
+        let is_complete = |run: &Simulation<_, _>| self.complete(run) == self.members.len();
+        run.run_while(Instant::ZERO + LAST, is_complete).ok()?;
+        let complete = self.complete(&run) as f64 / self.members.len() as f64;
         Some(run.observer().counts(complete))
     }
 
@@ -120,6 +122,8 @@ impl LiNetwork {
     ) -> Box<dyn Scheme> {
         match config.protocol {
             Protocol::Srm => Box::new(Srm::new(config.group_segments)),
+            Protocol::OnDemand => Box::new(Srm::of_source_alone(config.group_segments)),
+            Protocol::OneWay { share } => Box::new(OneWay { share }),
             Protocol::TmtpUni => Box::new(Tmtp::new(member, Arc::clone(hops))),
             Protocol::Oters => {
                 let links = paths.path(&self.topology, member.id).unwrap_or_default();
@@ -131,9 +135,10 @@ impl LiNetwork {
         }
     }
 
-    fn is_complete(&self, run: &Simulation<Driver<RepairEndpoint, NoJobs>, LiLog>) -> bool {
-        let has_all = |&node: &NodeId| run.host(node).is_some_and(|host| host.endpoint.has_all());
-        self.members.iter().all(has_all)
+    /// Members that have all segments.
+    fn complete(&self, run: &Simulation<Driver<RepairEndpoint, NoJobs>, LiLog>) -> usize {
+        let has_all = |node: &&NodeId| run.host(**node).is_some_and(|it| it.endpoint.has_all());
+        self.members.iter().filter(has_all).count()
     }
 }
 
@@ -160,8 +165,8 @@ pub(super) struct LiCounts {
     pub(super) session_kilo: f64,
     /// Mean time from when a segment is sent until the last member has it.
     pub(super) ms: f64,
-    /// All members have all segments.
-    pub(super) is_complete: bool,
+    /// The share of the members that have all segments.
+    pub(super) complete: f64,
 }
 
 impl LiCounts {
@@ -171,6 +176,10 @@ impl LiCounts {
 
     pub(super) fn requests(&self) -> f64 {
         self.of(Class::Request)
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete >= 1.0
     }
 
     /// Packet-hops of reactive and proactive FEC packets.
@@ -200,7 +209,7 @@ impl LiLog {
         Self { hops, packets, session: 0, sent: none.clone(), last: none }
     }
 
-    fn counts(&self, is_complete: bool) -> LiCounts {
+    fn counts(&self, complete: f64) -> LiCounts {
         let segments = self.sent.len() as f64;
         let each = |count: u64| count as f64 / segments;
         let latency =
@@ -211,7 +220,7 @@ impl LiLog {
             packets: self.packets.map(each),
             session_kilo: self.session as f64 / 1e3,
             ms: 1e3 * sum / segments,
-            is_complete,
+            complete,
         }
     }
 }
@@ -266,7 +275,7 @@ mod tests {
             for (fec, k) in forms {
                 let config = LiConfig { loss: 0.03, ..short(protocol, fec, k) };
                 let counts = run(&config, 3);
-                assert!(counts.is_complete, "{} k {k}", protocol.name(fec));
+                assert!(counts.is_complete(), "{} k {k}", protocol.name(fec));
                 if k == 1 {
                     assert_eq!(counts, run(&config, 3));
                     assert_ne!(counts, run(&config, 4));
@@ -354,7 +363,7 @@ mod tests {
                 let expected = if is_segment { [59.0, 3.0, 3.0] } else { [60.0, 0.0, 0.0] };
                 let ours = [counts.payload(), counts.requests(), counts.repairs()].map(hops);
                 assert_eq!(ours, expected, "{protocol:?} {first_lost}");
-                assert!(counts.is_complete);
+                assert!(counts.is_complete());
                 segments_lost += u32::from(is_segment);
             }
             assert!(segments_lost >= 5, "{protocol:?}");

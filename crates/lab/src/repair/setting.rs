@@ -14,9 +14,17 @@ pub(super) enum Protocol {
     TmtpUni,
     /// Recovery in subtrees by subcast (Li, Cheriton, "OTERS", 1998; the paper, section 2).
     Oters,
+    /// Ours: no member sends anything. After each group the source sends so many FEC packets of it.
+    OneWay {
+        /// FEC packets of each group.
+        share: u32,
+    },
+    /// Ours: members request as in SRM, and the source alone repairs.
+    OnDemand,
 }
 
 impl Protocol {
+    /// Those of the paper.
     pub(super) const ALL: [Self; 3] = [Self::Oters, Self::TmtpUni, Self::Srm];
 
     /// Its name, with reactive FEC alone or with proactive FEC, too.
@@ -28,6 +36,9 @@ impl Protocol {
             (Self::TmtpUni, FecUse::Proactive) => "TMTP-pro",
             (Self::Oters, FecUse::Reactive) => "OTERS",
             (Self::Oters, FecUse::Proactive) => "OTERS-pro",
+            (Self::OneWay { .. }, _) => "one way",
+            (Self::OnDemand, FecUse::Reactive) => "on demand",
+            (Self::OnDemand, FecUse::Proactive) => "on demand-pro",
         }
     }
 }

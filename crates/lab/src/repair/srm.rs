@@ -13,6 +13,9 @@ use std::time::Duration;
 /// A member of SRM.
 #[derive(Debug)]
 pub(super) struct Srm {
+    /// Members do not repair, and the source does so at once. It alone sends heartbeats, and one
+    /// when a group has ended, as a roll call does.
+    source_alone: bool,
     groups: Vec<Group>,
     /// The source's.
     estimates: Estimates<()>,
@@ -43,7 +46,13 @@ struct PlannedRepair {
 
 impl Srm {
     pub(super) fn new(group_segments: u32) -> Self {
-        Self { groups: Vec::new(), estimates: Estimates::new(group_segments) }
+        let estimates = Estimates::new(group_segments);
+        Self { source_alone: false, groups: Vec::new(), estimates }
+    }
+
+    /// SRM's requests, with repairs of the source alone.
+    pub(super) fn of_source_alone(group_segments: u32) -> Self {
+        Self { source_alone: true, ..Self::new(group_segments) }
     }
 
     fn group(&mut self, group: u32) -> &mut Group {
@@ -77,6 +86,7 @@ impl Srm {
     fn answer(&mut self, member: &mut Member, now: Instant, request: Request) {
         let Request { from, group, need, .. } = request;
         let distance = member.distance(from);
+        let source_alone = self.source_alone;
         let of = self.group(group);
         if now < of.holds_until {
             return;
@@ -84,7 +94,11 @@ impl Srm {
         let since = now - 2 * distance;
         let recent = of.repairs.iter().filter(|&&at| at >= since).count() as u32;
         let packets = need.saturating_sub(recent);
-        if let Some(planned) = &mut of.repair {
+        if source_alone {
+            if member.is_source() {
+                self.send_repairs(member, now, group, packets);
+            }
+        } else if let Some(planned) = &mut of.repair {
             planned.packets = planned.packets.max(packets);
         } else if packets > 0 {
             let constants = member.constants;
@@ -156,6 +170,9 @@ impl Scheme for Srm {
         if let Some(at) = self.group(group).request_at {
             member.cancel(at, Timer::Request(group));
         }
+        if member.is_source() && self.source_alone {
+            self.heartbeat(member, now);
+        }
         // Others would send to the same receivers (section 3.2).
         if member.is_source() && member.fec == FecUse::Proactive {
             for _ in 0..self.estimates.packets().first().map_or(0, |of| of.1) {
@@ -195,8 +212,11 @@ impl Scheme for Srm {
     }
 
     fn heartbeat(&mut self, member: &mut Member, now: Instant) {
-        let segments = member.reception.segments_sent();
-        member.multicast(now, Message::Heartbeat { segments, radius: 0 });
+        // Members that do not repair need not be known.
+        if member.is_source() || !self.source_alone {
+            let segments = member.reception.segments_sent();
+            member.multicast(now, Message::Heartbeat { segments, radius: 0 });
+        }
     }
 }
 
@@ -245,6 +265,21 @@ mod tests {
             srm.request(&mut member, at(2), request(7));
             assert_eq!(member.next_due(), Some(later), "it answers the same loss");
         }
+    }
+
+    #[test]
+    fn with_a_source_that_repairs_alone_members_do_not_and_it_does_not_wait() {
+        let (mut member, mut srm) = (member(0, 1), Srm::of_source_alone(7));
+        srm.request(&mut member, at(0), request(2));
+        srm.heartbeat(&mut member, at(0));
+        assert_eq!((member.next_due(), member.outbox.len()), (None, 0));
+        member.id = SOURCE;
+        srm.request(&mut member, at(0), request(2));
+        assert_eq!(member.outbox.len(), 2);
+        srm.request(&mut member, at(10), request(3));
+        assert_eq!(member.outbox.len(), 3, "two of them are on their way");
+        srm.heartbeat(&mut member, at(11));
+        assert_eq!(member.outbox.len(), 4);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl LiRow {
             repairs_sent: sent(Class::Repair) + sent(Class::Proactive),
             ms: counts.ms,
             session: counts.session_kilo,
-            is_complete: counts.is_complete,
+            is_complete: counts.is_complete(),
         }
     }
 
