@@ -1,6 +1,6 @@
 //! Receivers of one site that complete each other when the sender is gone.
 
-use crate::scene::{Reception, Scene, same_file};
+use crate::scene::{GROUP, Reception, Scene, same_file};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,31 +13,34 @@ struct Site {
     file: PathBuf,
     name: &'static str,
     options: String,
+    /// Where the session is sent.
+    group: &'static str,
 }
 
 impl Site {
-    fn new(receivers: usize, bytes: u64, options: &str) -> Option<Self> {
-        let scene = Scene::alone(receivers + 1)?;
+    fn new(scene: Scene, bytes: u64, options: &str) -> Self {
         let (name, options) = ("image.raw", options.to_owned());
         let file = scene.noise(name, bytes);
-        Some(Self { scene, file, name, options })
+        Self { scene, file, name, options, group: GROUP }
     }
 
     fn receive(&self, host: usize, ticket: &str, options: &str) -> Reception {
-        let options = format!("{options} --share --timeout 200 --memory 64M -i eth0");
+        let options = format!("{options} --share --share-for 4 --timeout 200 --memory 64M -i eth0");
         let mut reception = self.scene.receive(host, ticket, &options);
         reception.receiver.wait_for("sandbox", PATIENCE);
         reception
     }
 
     fn ticket(&self) -> String {
-        self.scene.send(0, &format!("{} --dry-run", self.options), &self.file).ticket
+        let options = format!("{} --dry-run", self.options);
+        self.scene.send_to(self.group, 0, &options, &self.file).ticket
     }
 
     /// Sends, and ends.
     fn send(&self) {
         std::thread::sleep(Duration::from_millis(500));
-        let mut sender = self.scene.send(0, &self.options, &self.file).sender;
+        let session = self.scene.send_to(self.group, 0, &self.options, &self.file);
+        let mut sender = session.sender;
         let (code, said) = sender.finish(PATIENCE);
         assert_eq!(code, Some(0), "{said}");
     }
@@ -60,7 +63,8 @@ fn sum(reports: &[Value], field: &str) -> u64 {
 /// Receivers that each lose a tenth of the source symbols, the first `complete` ones nothing.
 /// `most`: symbols that they send each other, over the largest need of one of them.
 fn check(receivers: usize, complete: usize, bytes: u64, options: &str, most: f64) {
-    let Some(site) = Site::new(receivers, bytes, options) else { return };
+    let Some(scene) = Scene::alone(receivers + 1) else { return };
+    let site = Site::new(scene, bytes, options);
     let ticket = site.ticket();
     site.scene.bench.count_hops(receivers, "239.255.77.250");
     let receptions: Vec<_> = (1..=receivers)
@@ -110,17 +114,18 @@ fn a_complete_receiver_completes_nineteen_others() {
 }
 
 /// Files of a tree get their names one after the other. Symbols of those that have are read from
-/// there.
+/// there. All of it over IPv6.
 #[test]
 fn files_that_have_their_names_are_shared() {
-    let Some(site) = Site::new(2, 1, "--rate 10M --push 0 --block-symbols 64") else { return };
-    let tree = site.scene.path("tree");
+    let Some(scene) = Scene::new(3) else { return };
+    let tree = scene.path("tree");
     std::fs::create_dir(&tree).unwrap();
     for number in 0..6_u64 {
         let path = tree.join(format!("file {number}"));
         fontana_testing::noise_file(&path, 200_000 + number, number).unwrap();
     }
-    let site = Site { file: tree.clone(), ..site };
+    let (name, options) = ("tree", "--rate 10M --push 0 --block-symbols 64".to_owned());
+    let site = Site { scene, file: tree.clone(), name, options, group: "[ff15::77:3]:7701" };
     let ticket = site.ticket();
     let whole = site.receive(1, &ticket, "");
     let lossy = site.receive(2, &ticket, "--simulate-loss 30%");
@@ -142,7 +147,8 @@ fn files_that_have_their_names_are_shared() {
 /// What all of them lack, no one can send: each ends, with the number of what is missing.
 #[test]
 fn receivers_that_lack_the_same_end_without_it() {
-    let Some(site) = Site::new(2, 400_000, "--rate 20M --push 0 --fec none") else { return };
+    let Some(scene) = Scene::new(3) else { return };
+    let site = Site::new(scene, 400_000, "--rate 20M --push 0 --fec none");
     let ticket = site.ticket();
     let receptions: Vec<_> = (1..=2)
         .map(|host| site.receive(host, &ticket, "--simulate-loss 20% --seed 7 --silence 8"))
