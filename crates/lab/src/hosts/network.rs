@@ -1,14 +1,14 @@
 //! A network of hosts that are network namespaces of this process.
 //!
 //! ```text
-//! sender ──┬── switch ─── relay ─── receiver
-//! sender ──┘      └────── relay ─── receiver
+//! sender ───────────┬── switch ─── relay ─── receiver
+//! sender ─ (relay) ─┘      └────── relay ─── receiver
 //! ```
 //!
 //! The switch and the relays have a namespace too. The switch forwards a group only to hosts that
 //! have joined it (IGMP snooping, RFC 4541), from the membership report until the leave: behind
-//! each of its ports is one host. A relay applies the link to a receiver. Frames towards the switch
-//! pass without delay or loss.
+//! each of its ports is one host. A relay applies the link to a receiver, or to the first sender if
+//! receivers send to it. Frames towards the switch pass without delay or loss.
 
 use super::HostsError;
 use crate::relay::{FrameLink, Relay};
@@ -24,6 +24,8 @@ pub(super) struct Network {
     pub(super) receivers: Vec<NetworkHost>,
     /// One for each receiver, in their order. It must run, or no frame passes.
     pub(super) relays: Vec<Relay>,
+    /// That of the first sender, if there is a link to it.
+    pub(super) relay_back: Option<Relay>,
     pub(super) switch: Switch,
 }
 
@@ -32,33 +34,45 @@ pub(super) struct Network {
 pub(super) struct NetworkHost {
     pub(super) namespace: Namespace,
     pub(super) interface: Interface,
+    pub(super) address: Ipv4Addr,
 }
 
 impl Network {
-    /// Creates a network with so many senders, and a receiver behind each of these links. Takes
-    /// some milliseconds for each.
-    pub(super) fn new(senders: usize, lines: Vec<FrameLink>) -> Result<Self, HostsError> {
+    /// Creates a network with so many senders, a link to the first of them if packets are sent to
+    /// it, and a receiver behind each of these links. Takes some milliseconds for each.
+    pub(super) fn new(
+        senders: usize,
+        back: Option<FrameLink>,
+        lines: Vec<FrameLink>,
+    ) -> Result<Self, HostsError> {
         let switch = Switch::new()?;
         let hosts = |count| (0..count).map(|_| Namespace::silent()).collect::<Result<Vec<_>, _>>();
         let (senders, receivers) = (hosts(senders)?, hosts(lines.len())?);
+        let mut relayed: Vec<&Namespace> = receivers.iter().collect();
         for (number, sender) in senders.iter().enumerate() {
-            switch.connect(&format!("from{number}"), sender)?;
+            if number == 0 && back.is_some() {
+                relayed.push(sender);
+            } else {
+                switch.connect(&format!("from{number}"), sender)?;
+            }
         }
         let mut commands = String::new();
-        for (number, host) in receivers.iter().enumerate() {
+        for (number, host) in relayed.into_iter().enumerate() {
             commands.push_str(&relayed_port(number, host));
         }
         let middle = switch.namespace();
         middle.ip(&commands)?;
-        let relays = middle.within(|| {
+        let has_relay_back = back.is_some();
+        let mut relays: Vec<Relay> = middle.within(|| {
             let interfaces = Interfaces::list().map_err(HostsError::Interfaces)?;
             let open = |(number, line)| {
                 let [near, far] = ends(number);
                 let between = [named(&interfaces, &near)?, named(&interfaces, &far)?];
                 Ok(Relay::open(between, [line, undisturbed()])?)
             };
-            lines.into_iter().enumerate().map(open).collect::<Result<_, HostsError>>()
+            lines.into_iter().chain(back).enumerate().map(open).collect::<Result<_, HostsError>>()
         })??;
+        let relay_back = if has_relay_back { relays.pop() } else { None };
         let mut numbers = 0..;
         let mut hosts = |namespaces: Vec<Namespace>| {
             let hosts = numbers.by_ref().zip(namespaces);
@@ -66,7 +80,7 @@ impl Network {
         };
         let (senders, receivers): (Result<_, HostsError>, Result<_, _>) =
             (hosts(senders), hosts(receivers));
-        Ok(Self { senders: senders?, receivers: receivers?, relays, switch })
+        Ok(Self { senders: senders?, receivers: receivers?, relays, relay_back, switch })
     }
 }
 
@@ -79,11 +93,11 @@ impl NetworkHost {
         namespace.ip(&format!("addr add {address}/8 dev {name}\nlink set {name} up"))?;
         let interfaces = namespace.within(Interfaces::list)?.map_err(HostsError::Interfaces)?;
         let interface = named(&interfaces, name)?.clone();
-        Ok(Self { namespace, interface })
+        Ok(Self { namespace, interface, address })
     }
 }
 
-/// Commands that connect a receiver, with two interfaces for a relay between it and its port.
+/// Commands that connect a host, with two interfaces for a relay between it and its port.
 fn relayed_port(number: usize, host: &Namespace) -> String {
     let (path, [near, far]) = (host.path(), ends(number));
     let attach = Switch::attach(&format!("port{number}"));
@@ -97,7 +111,7 @@ fn relayed_port(number: usize, host: &Namespace) -> String {
     )
 }
 
-/// Interfaces of a relay: towards the switch and towards the receiver.
+/// Interfaces of a relay: towards the switch and towards the host.
 fn ends(number: usize) -> [String; 2] {
     ["near", "far"].map(|end| format!("{end}{number}"))
 }
@@ -115,7 +129,8 @@ fn named<'a>(interfaces: &'a Interfaces, name: &str) -> Result<&'a Interface, Ho
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosts::{self, group};
+    use crate::hosts;
+    use crate::hosts::endpoints::group;
     use fontana_net::{
         Batch, ChannelAddress, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
     };
@@ -130,8 +145,8 @@ mod tests {
             return;
         }
         let line = || FrameLink::new(LinkConfig::default(), SplitMix64::new(1, 1));
-        let network = Network::new(1, vec![line(), line()]).expect("a network");
-        let Network { senders, receivers, relays, switch } = network;
+        let network = Network::new(1, None, vec![line(), line()]).expect("a network");
+        let Network { senders, receivers, relays, switch, .. } = network;
         let sender = senders.first().expect("a sender");
         let listen = |(channel, host): (u8, &NetworkHost)| {
             let config = ReceiveConfig::multicast(group(channel), 7701, &host.interface);
