@@ -78,7 +78,8 @@ impl FeedbackLog {
         self.seconds.get_mut(second)
     }
 
-    fn on_data(&mut self, now: Instant, data: BmtpData) {
+    /// The sender has sent a packet.
+    pub(super) fn on_data(&mut self, now: Instant, data: BmtpData) {
         let place = data.data as usize;
         let is_resend = place < self.payloads.len();
         if let Some(payload) = self.payloads.get_mut(place) {
@@ -92,7 +93,8 @@ impl FeedbackLog {
         }
     }
 
-    fn on_status(&mut self, now: Instant, status: BmtpStatus) {
+    /// A status packet has arrived at the sender.
+    pub(super) fn on_status(&mut self, now: Instant, status: BmtpStatus) {
         if let Some(second) = self.second(now) {
             second.statuses += 1;
             second.naks += u32::from(status.nak.is_some());

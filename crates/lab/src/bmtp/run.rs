@@ -57,6 +57,8 @@ pub(super) struct BmtpSetting {
     /// Line errors of the others' paths, and of the channel back.
     pub(super) loss: f64,
     pub(super) first_rate: PacketRate,
+    /// N at the beginning.
+    pub(super) first_divisor: u32,
     /// K.
     pub(super) most_weight: u32,
     pub(super) repair: Repair,
@@ -76,6 +78,7 @@ impl BmtpSetting {
             slow_loss: loss,
             loss,
             first_rate: FITTING_RATE,
+            first_divisor: FIRST_DIVISOR,
             most_weight: MOST_WEIGHT,
             repair: Repair::Plain,
             share: ResendShare::Half,
@@ -83,11 +86,11 @@ impl BmtpSetting {
         }
     }
 
-    fn parameters(&self) -> BmtpParameters {
+    pub(super) fn parameters(&self) -> BmtpParameters {
         BmtpParameters {
             control_interval: CONTROL_INTERVAL,
             first_rate: self.first_rate,
-            first_divisor: FIRST_DIVISOR,
+            first_divisor: self.first_divisor,
             share: self.share,
             repair: self.repair,
             payloads: None,
@@ -115,14 +118,28 @@ impl BmtpSetting {
         }
     }
 
-    /// The path of all receivers but the first.
-    fn fast_path(&self) -> LinkConfig {
+    /// The path to the first receiver.
+    pub(super) fn slow_path(&self) -> LinkConfig {
+        self.path(self.slow, self.slow_loss)
+    }
+
+    /// The path to each of the other receivers.
+    pub(super) fn fast_path(&self) -> LinkConfig {
         let path = self.path(self.fast, self.loss);
         if self.has_queues {
             return path;
         }
         let service = PacketRate::per_second(self.fast).spacing();
         LinkConfig { rate_bytes_per_second: None, delay: path.delay + service, ..path }
+    }
+
+    /// The channel back.
+    pub(super) fn path_back(&self) -> LinkConfig {
+        let status_bytes = UDP_IP_BYTES + BmtpStatus::BYTES as u32;
+        LinkConfig {
+            rate_bytes_per_second: Some(u64::from(STATUSES_PER_SECOND * status_bytes)),
+            ..self.path(STATUSES_PER_SECOND, self.loss)
+        }
     }
 }
 
@@ -144,18 +161,13 @@ impl BmtpRun {
         let mut topology = Topology::new();
         let [sender, router] = [(); 2].map(|()| topology.add_node());
         topology.add_link(sender, router, LinkConfig::default());
-        let status_bytes = UDP_IP_BYTES + BmtpStatus::BYTES as u32;
-        let back = LinkConfig {
-            rate_bytes_per_second: Some(u64::from(STATUSES_PER_SECOND * status_bytes)),
-            ..setting.path(STATUSES_PER_SECOND, setting.loss)
-        };
-        topology.add_link(router, sender, back);
+        topology.add_link(router, sender, setting.path_back());
         let receivers = topology.add_nodes(setting.receivers);
         let fast = Arc::new(setting.fast_path());
         let mut paths = Vec::new();
         for (index, &receiver) in receivers.iter().enumerate() {
             let path = match index {
-                0 => Arc::new(setting.path(setting.slow, setting.slow_loss)),
+                0 => Arc::new(setting.slow_path()),
                 _ => Arc::clone(&fast),
             };
             paths.push(topology.add_link(router, receiver, path));
@@ -218,8 +230,8 @@ impl BmtpHosts<'_> {
     ) {
         let Self { sender, receivers, begins, parameters, most_weight, seed } = self;
         let sources: Arc<[NodeId]> = [sender].into();
-        for (&node, stream) in receivers.iter().zip(RECEIVER_STREAMS..) {
-            let random = SplitMix64::new(seed, stream);
+        for (&node, index) in receivers.iter().zip(0..) {
+            let random = receiver_random(seed, index);
             let receiver = BmtpReceiver::new(parameters.repair, most_weight, random);
             let config = HostConfig::receiver_that_reports(Arc::clone(&sources), CAP);
             run.attach(node, Either::Right(Driver::new(receiver, NoJobs)), config);
@@ -234,8 +246,11 @@ impl BmtpHosts<'_> {
 const CAP: RateCap =
     RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 1_000, peak_window: Duration::ZERO };
 
-/// The random streams of receivers: links have those from 1 on.
-const RECEIVER_STREAMS: u64 = 1 << 32;
+/// The random numbers of a receiver. Links have the streams from 1 on.
+pub(super) fn receiver_random(seed: u64, index: u64) -> SplitMix64 {
+    const FIRST_STREAM: u64 = 1 << 32;
+    SplitMix64::new(seed, FIRST_STREAM + index)
+}
 
 #[cfg(test)]
 mod tests {

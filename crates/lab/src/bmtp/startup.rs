@@ -43,35 +43,44 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 /// A second of a run.
 #[derive(Serialize, Deserialize)]
-struct StartupRow {
-    trial: u32,
-    second: u32,
-    sent: u32,
-    resent: u32,
+pub(super) struct StartupRow {
+    pub(super) trial: u32,
+    pub(super) second: u32,
+    pub(super) sent: u32,
+    pub(super) resent: u32,
     /// Status packets that arrived, and those of them with a request.
-    statuses: u32,
-    naks: u32,
+    pub(super) statuses: u32,
+    pub(super) naks: u32,
     /// Packets that the queue to the slowest receiver has dropped so far.
-    dropped: u64,
+    pub(super) dropped: u64,
     /// Packets that the slowest receiver, and one of the others, miss at the end of the second.
-    slow_misses: u64,
-    fast_misses: u64,
+    pub(super) slow_misses: u64,
+    pub(super) fast_misses: u64,
 }
 
 fn startup(case: &Case) -> Option<Vec<StartupRow>> {
-    let setting = BmtpSetting {
+    simulate(&setting(RECEIVERS), case.index, case.stream(0).next_u64())
+}
+
+/// The paper's setting for figure 3, with so many receivers.
+pub(super) fn setting(receivers: u32) -> BmtpSetting {
+    BmtpSetting {
         first_rate: FIRST_RATE,
         has_queues: true,
-        ..BmtpSetting::one_slow(RECEIVERS, 0.0)
-    };
-    let mut run = BmtpRun::new(&setting, case.stream(0).next_u64());
+        ..BmtpSetting::one_slow(receivers, 0.0)
+    }
+}
+
+/// The seconds of a run.
+pub(super) fn simulate(setting: &BmtpSetting, trial: u32, seed: u64) -> Option<Vec<StartupRow>> {
+    let mut run = BmtpRun::new(setting, seed);
     let mut rows = Vec::new();
     for second in 0..SECONDS {
         let log = run.until(second + 1)?;
         let SecondOfPackets { sent, resent, statuses, naks } =
             log.seconds().get(second as usize).copied().unwrap_or_default();
         rows.push(StartupRow {
-            trial: case.index,
+            trial,
             second: second as u32,
             sent,
             resent,

@@ -1,13 +1,13 @@
 //! Runs of any [endpoints](Endpoint) between hosts: each has a thread, and the sockets of its host.
 //!
 //! ```text
-//!          ┌── relay ◀── switch ──┬─▶ relay ─── receiver
-//! sender ──┴─────────────▶        └─▶ relay ─── receiver
+//! sender ── relay ── switch ─┬─ relay ── receiver
+//!                            └─ relay ── receiver
 //! ```
 //!
 //! Senders send to the groups of the channels. Receivers join and leave groups. If there is a link
-//! back, receivers may also send to the first sender by unicast: all of these packets pass the
-//! relay of that link, which they share.
+//! back, receivers may also send to the first sender by unicast: the relay before it applies that
+//! link to all of these packets. Without one, senders are connected to the switch.
 
 use super::HostsError;
 use super::network::{Network, NetworkHost};
@@ -303,7 +303,7 @@ fn channel_config(host: &NetworkHost, channel: u8) -> ReceiveConfig {
 enum HostSockets<'a> {
     Sender {
         /// To the groups of the channels.
-        channels: SendSocket,
+        channels: Box<SendSocket>,
         /// What receivers send; `None` without a link back, or if they send to another sender.
         feedback: Option<ReceiveThread>,
     },
@@ -330,7 +330,7 @@ impl HostSockets<'_> {
         let destinations = (0..channels.max(1)).map(to).collect();
         let config = ReceiveConfig::unicast(SocketAddr::new(host.address.into(), PORT));
         Ok(Self::Sender {
-            channels: SendSocket::new(&SendConfig::new(&host.interface, destinations))?,
+            channels: Box::new(SendSocket::new(&SendConfig::new(&host.interface, destinations))?),
             feedback: if collects { Some(receive_from(&config)?) } else { None },
         })
     }
@@ -394,8 +394,9 @@ struct RunningHost<'a, H> {
     sockets: HostSockets<'a>,
     clock: Clock,
     packet: Vec<u8>,
-    /// Packets that found no room in the system's queue, or that this host's sockets lost.
+    /// Packets to the first sender that the system refused.
     unsent: u64,
+    /// Packets that this host's sockets lost before they were read.
     unread: u64,
 }
 
