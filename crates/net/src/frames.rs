@@ -53,6 +53,11 @@ impl Frame {
         self.0.get(KERNEL_HEADER..).unwrap_or_default()
     }
 
+    /// Its bytes, Ethernet header first, to change them. Checksums are not updated.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.get_mut(KERNEL_HEADER..).unwrap_or_default()
+    }
+
     /// True if it is a GSO batch: several packets that are segmented later, and are lost or
     /// forwarded together until then.
     pub fn is_gso_batch(&self) -> bool {

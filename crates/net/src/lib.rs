@@ -15,6 +15,7 @@
 //! | [`channels`] | the sockets of a session's channels |
 //! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
 //! | [`feedback`] | the return path: sockets that are opened only where reports are allowed |
+//! | [`scoped`] | a socket with a TTL for each datagram, for protocols that repair losses nearby |
 //! | [`frames`] | raw Ethernet frames, for relays |
 //! | [`thread`] | named threads, whose start may fail, and their panics as errors |
 //! | [`namespace`] | network namespaces of this process, for hosts that are threads, and a switch between them |
@@ -65,6 +66,7 @@ pub mod neighbor;
 mod readiness;
 pub mod receiver;
 pub mod rx_thread;
+pub mod scoped;
 pub mod sender;
 mod sys;
 pub mod thread;
@@ -81,6 +83,7 @@ pub use namespace::{Namespace, NamespaceError, Switch};
 pub use neighbor::MissingNeighbor;
 pub use receiver::{Batch, BufferShortfall, ReceiveConfig, ReceiveError, ReceiveSocket, Reception};
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
+pub use scoped::{ScopedDatagram, ScopedSocket};
 pub use sender::{
     ChannelAddress, LossCause, MtuDrop, SendConfig, SendError, SendLoss, SendSocket, Sent,
 };

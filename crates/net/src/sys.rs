@@ -321,6 +321,70 @@ pub(crate) fn receive_messages(
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
+/// A message that was received, and the TTL that it arrived with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TtlMessage {
+    pub(crate) length: usize,
+    pub(crate) from: SocketAddr,
+    /// `None`: the kernel did not report it.
+    pub(crate) ttl: Option<u8>,
+}
+
+/// Reports the TTL of each message that arrives from now on: `IP_RECVTTL`, ip(7).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn report_ttl(socket: &Socket) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)
+}
+
+/// Not implemented for this system.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn report_ttl(_socket: &Socket) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Receives a message that has arrived, without waiting. A message longer than `buffer` is cut.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn receive_with_ttl(socket: &Socket, buffer: &mut [u8]) -> io::Result<TtlMessage> {
+    let mut name = mem::MaybeUninit::<libc::sockaddr_storage>::zeroed();
+    let mut control: Control = [0; 12];
+    let mut room = io::IoSliceMut::new(buffer);
+    // SAFETY: zeros are a valid msghdr: null pointers and lengths of 0.
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
+    header.msg_name = name.as_mut_ptr().cast();
+    header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // On Unix an IoSliceMut has the layout of an iovec.
+    header.msg_iov = std::ptr::from_mut(&mut room).cast();
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = mem::size_of::<Control>() as _;
+    // SAFETY: the header points to live memory of the given lengths, which nothing else refers to
+    // until the call returns.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, libc::MSG_DONTWAIT) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the name was zeroed, and then the kernel wrote an address to it.
+    let from = socket_address(unsafe { name.assume_init_ref() });
+    let mut ttl = None;
+    // SAFETY: the macros walk over the control data that the kernel wrote; that of IP_TTL is an
+    // int.
+    unsafe {
+        let mut entry = libc::CMSG_FIRSTHDR(&header);
+        while let Some(control) = entry.as_ref() {
+            if (control.cmsg_level, control.cmsg_type) == (libc::IPPROTO_IP, libc::IP_TTL) {
+                let value = libc::CMSG_DATA(entry).cast::<libc::c_int>().read_unaligned();
+                ttl = u8::try_from(value).ok();
+            }
+            entry = libc::CMSG_NXTHDR(&header, entry);
+        }
+    }
+    Ok(TtlMessage { length, from, ttl })
+}
+
+/// Not implemented for this system.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn receive_with_ttl(_socket: &Socket, _buffer: &mut [u8]) -> io::Result<TtlMessage> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
 /// Switches off what the kernel would add to each message and no one reads: time stamps and the
 /// local address. An error is ignored: they only cost time.
 #[cfg(any(target_os = "linux", target_os = "android"))]
