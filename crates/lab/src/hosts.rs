@@ -6,9 +6,14 @@
 //! runs the link of the simulator: with the same random stream, the same packets are lost.
 //!
 //! [`endpoints`] runs any endpoints. [`run`] runs sessions of the product with it.
+//! Endpoints that all send, and that limit how far their packets travel, run behind routers
+//! ([`routed`]).
 
 pub(crate) mod endpoints;
 mod network;
+pub(crate) mod routed;
+mod routers;
+mod together;
 
 use crate::bytes::Pump;
 use crate::claim::{Claim, Target};
@@ -56,6 +61,9 @@ pub enum HostsError {
     /// A receiver has no socket for what it sends.
     #[error("cannot open a socket to the sender: {0}")]
     Feedback(#[source] io::Error),
+    /// A host's socket could not be opened.
+    #[error("cannot open a socket: {0}")]
+    Socket(#[source] io::Error),
     /// The system has no thread left for a host or a relay.
     #[error(transparent)]
     Thread(#[from] ThreadError),

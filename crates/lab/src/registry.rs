@@ -84,6 +84,7 @@ pub const REAL: &[Real] = &[
     Real::between_hosts(&mirrors::real::REAL),
     Real::between_hosts(&bmtp::real::FIGURE_3),
     Real::between_hosts(&bmtp::modem::REAL),
+    Real::between_hosts(&repair::real::REAL),
     Real::between_hosts(&fcast::real::FIGURE_10),
     Real::between_hosts(&fcast::real::FIGURE_11),
     Real::between_hosts(&fcast::real::FIGURE_12),

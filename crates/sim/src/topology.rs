@@ -62,7 +62,7 @@ impl NodeId {
     }
 
     /// The node whose datagrams have this source address; `None` if no node has.
-    pub(crate) fn of(address: SocketAddr) -> Option<Self> {
+    pub fn of(address: SocketAddr) -> Option<Self> {
         match address.ip() {
             IpAddr::V4(v4) if v4.octets()[0] == 10 => Some(Self(v4.to_bits() & 0x00FF_FFFF)),
             _ => None,
@@ -139,7 +139,7 @@ impl Topology {
     /// The next hop of each node towards `destination`: `None` for the destination and for nodes
     /// without a path to it. Paths are the shortest, as those of [`path`](Self::path); of several
     /// that are equally short, a router takes one for each destination.
-    pub(crate) fn next_hops(&self, destination: NodeId) -> Vec<Option<LinkId>> {
+    pub fn next_hops(&self, destination: NodeId) -> Vec<Option<LinkId>> {
         self.tree(destination, |edge| (edge.to, edge.from))
     }
 

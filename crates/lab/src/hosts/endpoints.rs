@@ -11,6 +11,7 @@
 
 use super::HostsError;
 use super::network::{Network, NetworkHost};
+use super::together::{ATTENTION, EndRun, PORT, joined, now};
 use crate::relay::{DirectionStats, FrameLink, Relay};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
@@ -27,13 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Longest wait, so that threads notice the end of a run soon.
-const ATTENTION: Duration = Duration::from_millis(20);
 /// Memory for received datagrams, 2 MB: a second of the fastest session.
 const RECEIVE_MEMORY: ReceiveThreadConfig =
     ReceiveThreadConfig { batches: 8, batch_size: 256 << 10 };
-/// UDP port of all channels, and of the sender. No other program uses these hosts.
-const PORT: u16 = 7701;
 
 /// An endpoint with its runner, and what a run records of it.
 pub(crate) trait HostedEndpoint: Send {
@@ -184,21 +181,6 @@ impl<H> HostOutcome<H> {
     }
 }
 
-/// Ends the run when dropped, also when an error or a panic leaves the scope: all threads of the
-/// run read this flag.
-struct EndRun<'a>(&'a AtomicBool);
-
-impl Drop for EndRun<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Joins a thread of a run.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T, HostsError> {
-    thread.join().map_err(|_| HostsError::Job("a thread of a run has panicked"))
-}
-
 /// Hosts on a network whose relays run.
 #[derive(Debug)]
 struct RelayedHosts<'a> {
@@ -218,7 +200,7 @@ impl RelayedHosts<'_> {
         receivers: Vec<(R, Duration)>,
     ) -> Result<RunOutcome<S, R>, HostsError> {
         let first_sender = self.from.first().filter(|_| self.has_link_back);
-        let feedback_to = first_sender.map(|host| SocketAddr::new(host.address.into(), PORT));
+        let feedback_to = first_sender.map(|host| SocketAddr::new(host.address, PORT));
         let mut receiving = Vec::new();
         for ((endpoint, starts_after), host) in receivers.into_iter().zip(&self.to) {
             let starts_at = Instant::ZERO + starts_after;
@@ -328,7 +310,7 @@ impl HostSockets<'_> {
     fn of_sender(host: &NetworkHost, channels: u8, collects: bool) -> Result<Self, HostsError> {
         let to = |channel| ChannelAddress::Multicast(SocketAddr::new(group(channel), PORT));
         let destinations = (0..channels.max(1)).map(to).collect();
-        let config = ReceiveConfig::unicast(SocketAddr::new(host.address.into(), PORT));
+        let config = ReceiveConfig::unicast(SocketAddr::new(host.address, PORT));
         Ok(Self::Sender {
             channels: Box::new(SendSocket::new(&SendConfig::new(&host.interface, destinations))?),
             feedback: if collects { Some(receive_from(&config)?) } else { None },
@@ -427,7 +409,7 @@ impl<'a, H: HostedEndpoint> RunningHost<'a, H> {
     }
 
     fn now(&self) -> Instant {
-        Instant::from_nanos(self.clock.now_nanos())
+        now(self.clock)
     }
 
     /// Carries out what the endpoint wants; `batch` is what it has handled last.

@@ -15,7 +15,7 @@ use crate::relay::{FrameLink, Relay};
 use fontana_net::{Interface, Interfaces, Namespace, Switch};
 use fontana_proto::SplitMix64;
 use fontana_sim::LinkConfig;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Senders, receivers behind a relay each, and the switch between them.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Network {
 pub(super) struct NetworkHost {
     pub(super) namespace: Namespace,
     pub(super) interface: Interface,
-    pub(super) address: Ipv4Addr,
+    pub(super) address: IpAddr,
 }
 
 impl Network {
@@ -93,7 +93,7 @@ impl NetworkHost {
         namespace.ip(&format!("addr add {address}/8 dev {name}\nlink set {name} up"))?;
         let interfaces = namespace.within(Interfaces::list)?.map_err(HostsError::Interfaces)?;
         let interface = named(&interfaces, name)?.clone();
-        Ok(Self { namespace, interface, address })
+        Ok(Self { namespace, interface, address: address.into() })
     }
 }
 
@@ -121,7 +121,11 @@ fn undisturbed() -> FrameLink {
     FrameLink::new(LinkConfig::default(), SplitMix64::new(0, 0))
 }
 
-fn named<'a>(interfaces: &'a Interfaces, name: &str) -> Result<&'a Interface, HostsError> {
+/// The interface with this name.
+pub(super) fn named<'a>(
+    interfaces: &'a Interfaces,
+    name: &str,
+) -> Result<&'a Interface, HostsError> {
     let found = interfaces.iter().find(|interface| interface.name == name);
     found.ok_or_else(|| HostsError::Missing { interface: name.to_owned() })
 }

@@ -5,6 +5,7 @@ use super::packet::{Message, Path, RepairPacket};
 use super::reception::Progress;
 use super::scheme::{Repair, Request, Scheme};
 use super::setting::LiConfig;
+use crate::hosts::routed::RoutedEndpoint;
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::{
     BatchId, BlockId, ChannelId, DatagramBatch, Endpoint, Instant, Output, SymbolId,
@@ -75,7 +76,7 @@ impl RepairEndpoint {
     }
 
     fn receive(&mut self, now: Instant, packet: RepairPacket) {
-        let RepairPacket { from, sent_at, message } = packet;
+        let RepairPacket { from, sent_at, message, .. } = packet;
         if from == self.member.id {
             return;
         }
@@ -184,6 +185,18 @@ impl Endpoint for RepairEndpoint {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.member.next_due()
+    }
+}
+
+impl RoutedEndpoint for RepairEndpoint {
+    fn handle_hops_left(&mut self, datagram: &[u8], hops_left: u8) {
+        if let Some(RepairPacket { from, hops, .. }) = RepairPacket::parse(datagram) {
+            self.member.sample_hops(from, hops.saturating_sub(hops_left));
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.has_all()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::packet::{Message, RepairPacket};
 use super::reception::Reception;
 use super::setting::{Constants, FecUse, LiConfig};
+use crate::hosts::routed::ANY_HOPS;
 use fontana_proto::{ChannelId, Destination, Instant, SplitMix64};
 use fontana_sim::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -47,6 +48,8 @@ pub(super) struct Member {
     pub(super) reception: Reception,
     pub(super) random: SplitMix64,
     distances: BTreeMap<NodeId, Duration>,
+    /// Links that packets of others cross to this member: what it reads from their TTL.
+    hops: BTreeMap<NodeId, u8>,
     timers: BTreeSet<(Instant, Timer)>,
     pub(super) outbox: VecDeque<Outgoing>,
 }
@@ -65,6 +68,7 @@ impl Member {
             reception: Reception::new(config.segments, config.group_segments),
             random,
             distances: BTreeMap::new(),
+            hops: BTreeMap::new(),
             timers: BTreeSet::new(),
             outbox: VecDeque::new(),
         }
@@ -97,7 +101,11 @@ impl Member {
     }
 
     fn send(&mut self, now: Instant, to: Destination, message: Message) {
-        let packet = RepairPacket { from: self.id, sent_at: now, message };
+        let hops = match to {
+            Destination::Scoped { hops, .. } => hops,
+            _ => ANY_HOPS,
+        };
+        let packet = RepairPacket { from: self.id, sent_at: now, hops, message };
         self.outbox.push_back(Outgoing { to, packet });
     }
 
@@ -134,6 +142,16 @@ impl Member {
     /// The time that a packet takes to a host, or from it.
     pub(super) fn distance(&self, to: NodeId) -> Duration {
         self.distances.get(&to).copied().unwrap_or(UNKNOWN_DISTANCE)
+    }
+
+    /// A packet has crossed so many links from a host.
+    pub(super) fn sample_hops(&mut self, from: NodeId, hops: u8) {
+        self.hops.insert(from, hops);
+    }
+
+    /// Links between a host and this member; `None` if no packet has arrived from there.
+    pub(super) fn hops(&self, from: NodeId) -> Option<u8> {
+        self.hops.get(&from).copied()
     }
 
     /// The greatest known distance.

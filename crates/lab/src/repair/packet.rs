@@ -30,6 +30,9 @@ pub(super) struct RepairPacket {
     pub(super) from: NodeId,
     /// By the clock that all hosts of a simulation share.
     pub(super) sent_at: Instant,
+    /// Links that it may cross. A receiver subtracts those that it may still cross (its TTL), which
+    /// leaves those that it has crossed.
+    pub(super) hops: u8,
     pub(super) message: Message,
 }
 
@@ -138,19 +141,21 @@ impl Message {
 
 impl RepairPacket {
     /// Bytes of a packet, without the segment that may follow.
-    pub(super) const BYTES: u16 = 26;
+    pub(super) const BYTES: u16 = 27;
 
     /// Parses the beginning of a packet.
     pub(super) fn parse(packet: &[u8]) -> Option<Self> {
         let (&[_, number], rest) = packet.split_first_chunk()?;
         let (from, rest) = rest.split_first_chunk()?;
         let (sent_at, rest) = rest.split_first_chunk()?;
+        let (&[hops], rest) = rest.split_first_chunk()?;
         let (a, rest) = rest.split_first_chunk()?;
         let (b, rest) = rest.split_first_chunk()?;
         let (c, _) = rest.split_first_chunk()?;
         Some(Self {
             from: NodeId(u32::from_be_bytes(*from)),
             sent_at: Instant::from_nanos(u64::from_be_bytes(*sent_at)),
+            hops,
             message: Message::from_fields(number, [*a, *b, *c].map(u32::from_be_bytes))?,
         })
     }
@@ -160,6 +165,7 @@ impl RepairPacket {
         to.extend([self.message.class() as u8, number]);
         to.extend(self.from.0.to_be_bytes());
         to.extend(self.sent_at.as_nanos().to_be_bytes());
+        to.push(self.hops);
         fields.iter().for_each(|field| to.extend(field.to_be_bytes()));
     }
 }
@@ -186,7 +192,7 @@ mod tests {
             Message::Traced,
             Message::Candidate { router, hops: 3 },
         ] {
-            let packet = RepairPacket { from, sent_at, message };
+            let packet = RepairPacket { from, sent_at, hops: 33, message };
             let mut bytes = Vec::new();
             packet.emit(&mut bytes);
             assert_eq!(bytes.len(), usize::from(RepairPacket::BYTES));
@@ -196,6 +202,6 @@ mod tests {
             assert_eq!(RepairPacket::parse(&bytes), None, "it is too short");
         }
         assert_eq!(Class::of(&[5]), None);
-        assert_eq!(RepairPacket::parse(&[99; 26]), None);
+        assert_eq!(RepairPacket::parse(&[99; 27]), None);
     }
 }

@@ -6,9 +6,12 @@ use super::one_way::OneWay;
 use super::oters::Oters;
 use super::packet::{Class, Message, RepairPacket};
 use super::scheme::Scheme;
+use super::segments::Segments;
 use super::setting::{LiConfig, Protocol};
 use super::srm::Srm;
-use super::tmtp::{Hops, Tmtp};
+use super::tmtp::Tmtp;
+use crate::hosts::HostsError;
+use crate::hosts::routed::{self, RoutedHost, RunTime, Traffic};
 use crate::no_jobs::NoJobs;
 use fontana_proto::{Driver, Instant, SplitMix64};
 use fontana_sim::{
@@ -24,6 +27,11 @@ const SESSION_ENDS: Duration = Duration::from_secs(10);
 /// A run that is not complete by then is reported as such.
 const LAST: Duration = Duration::from_secs(300);
 
+/// The domains of a network of hosts: 2 routers in each of 3 transit domains, each with 2 stub
+/// domains of 2 nodes.
+const SHAPE_OF_HOSTS: TransitStubShape =
+    TransitStubShape { transit_domains: 3, transit_nodes: 2, stubs_per_node: 2, stub_nodes: 2 };
+
 /// A network with the nodes of the source and the members, of which several protocols run.
 #[derive(Debug)]
 pub(super) struct LiNetwork {
@@ -37,6 +45,18 @@ impl LiNetwork {
     /// others.
     pub(super) fn new(config: &LiConfig, seed: u64) -> Self {
         Self::with_links(config, TransitStubLinks::paper(), seed)
+    }
+
+    /// A network for hosts of one computer: 24 nodes of stub domains, all of which have a host, one
+    /// of them the source, and 6 transit routers. The links are the paper's.
+    pub(super) fn of_hosts(config: &LiConfig, seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed, NETWORK_STREAM);
+        let links = TransitStubLinks::paper();
+        let links = links.with_loss(&LossModel::markov(config.loss, config.burst));
+        let network = TransitStub::new(SHAPE_OF_HOSTS, links, &mut random);
+        let mut members = network.stubs;
+        let source = members.swap_remove(random.below(members.len() as u32) as usize);
+        Self { topology: network.topology, source, members }
     }
 
     fn with_links(config: &LiConfig, links: TransitStubLinks, seed: u64) -> Self {
@@ -63,17 +83,30 @@ impl LiNetwork {
         std::iter::once(self.source).chain(self.members.iter().copied())
     }
 
-    /// Links between any two hosts, along the tree of the first.
-    fn hops(&self) -> Hops {
-        let mut hops = Hops::new();
+    /// Tells members how many links are between them, along the tree of the sender. Simulated
+    /// packets have no TTL to read it from.
+    fn show_hops(&self, members: &mut [Planned]) {
         for from in self.hosts() {
             let paths = self.topology.shortest_paths(from);
-            for to in self.hosts() {
-                let links = paths.path(&self.topology, to).map_or(0, |links| links.len());
-                hops.insert((from, to), links.min(u8::MAX.into()) as u8);
+            for Planned { member, .. } in &mut *members {
+                let links = paths.path(&self.topology, member.id).map_or(0, |links| links.len());
+                member.sample_hops(from, links.min(u8::MAX.into()) as u8);
             }
         }
-        hops
+    }
+
+    /// The source and the members, and when each of them joins.
+    fn planned(&self, config: &LiConfig, seed: u64) -> Vec<Planned> {
+        let plan = |(node, stream)| {
+            let mut random = SplitMix64::new(seed, stream);
+            let within = config.constants.join_within;
+            let starts_after = match node == self.source {
+                true => Duration::ZERO,
+                false => within.mul_f64(random.unit()),
+            };
+            Planned { member: Member::new(node, self.source, config, random), starts_after }
+        };
+        self.hosts().zip(HOST_STREAMS..).map(plan).collect()
     }
 
     /// Runs a protocol. `None` if an invariant of the simulation is violated.
@@ -83,28 +116,21 @@ impl LiNetwork {
         let log = LiLog::new(config.segments);
         let mut run: Simulation<Driver<RepairEndpoint, NoJobs>, LiLog> =
             Simulation::new(self.topology.clone(), simulation, log);
-        let hops = Arc::new(match config.protocol {
-            Protocol::TmtpUni => self.hops(),
-            _ => Hops::new(),
-        });
         let paths = self.topology.shortest_paths(self.source);
         // All hosts send to the group. With broadcasts, joining takes no part in forwarding.
         let sources: Arc<[NodeId]> = match config.multicast {
             Multicast::Broadcast => [self.source].into(),
             Multicast::Pruned => self.hosts().collect(),
         };
-        for (node, stream) in self.hosts().zip(HOST_STREAMS..) {
-            let mut random = SplitMix64::new(seed, stream);
-            let within = config.constants.join_within;
-            let starts = match node == self.source {
-                true => Duration::ZERO,
-                false => within.mul_f64(random.unit()),
-            };
-            let member = Member::new(node, self.source, config, random);
-            let scheme = self.scheme(config, &member, &hops, &paths);
+        let mut planned = self.planned(config, seed);
+        if config.protocol == Protocol::TmtpUni {
+            self.show_hops(&mut planned);
+        }
+        for Planned { member, starts_after } in planned {
+            let (node, scheme) = (member.id, self.scheme(config, &member, &paths));
             let host = Driver::new(RepairEndpoint::new(member, scheme), NoJobs);
             let place = HostConfig::receiver_that_reports(Arc::clone(&sources), CAP);
-            run.attach(node, host, place.starting_at(Instant::ZERO + starts));
+            run.attach(node, host, place.starting_at(Instant::ZERO + starts_after));
         }
         run.run_until(Instant::ZERO + SESSION_ENDS).ok()?;
         let is_complete = |run: &Simulation<_, _>| self.complete(run) == self.members.len();
@@ -113,18 +139,49 @@ impl LiNetwork {
         Some(run.observer().counts(complete))
     }
 
-    fn scheme(
+    /// Runs a protocol without FEC between hosts, on the links of a simulation with this seed.
+    ///
+    /// # Errors
+    /// [`HostsError`] if the network cannot be created, or fails.
+    pub(super) fn run_between_hosts(
         &self,
         config: &LiConfig,
-        member: &Member,
-        hops: &Arc<Hops>,
-        paths: &PathTree,
-    ) -> Box<dyn Scheme> {
+        seed: u64,
+        time: RunTime,
+    ) -> Result<HostsCounts, HostsError> {
+        let paths = self.topology.shortest_paths(self.source);
+        let segments = Segments::draw(config.segments, seed);
+        let host = |Planned { member, starts_after }: Planned| {
+            let scheme = self.scheme(config, &member, &paths);
+            let content = if member.is_source() { segments.sent() } else { segments.lacking() };
+            RoutedHost {
+                node: member.id,
+                endpoint: RepairEndpoint::new(member, scheme),
+                content,
+                starts_after,
+            }
+        };
+        let hosts = self.planned(config, seed).into_iter().map(host).collect();
+        let log = LiLog::new(config.segments);
+        let run = routed::run(&self.topology, seed, hosts, log, time)?;
+        let mut log = run.traffic;
+        let events = run.hosts.iter().flat_map(|host| &host.events);
+        events.for_each(|&(at, event)| log.delivered(at, event));
+        let complete = run.hosts.iter().filter(|host| host.endpoint.has_all()).count();
+        Ok(HostsCounts {
+            counts: log.counts(complete as f64 / run.hosts.len() as f64),
+            incomplete: run.hosts.iter().filter(|host| !host.content.is_whole()).count() as u32,
+            lost_here: run.lost_here,
+            late: run.late,
+        })
+    }
+
+    fn scheme(&self, config: &LiConfig, member: &Member, paths: &PathTree) -> Box<dyn Scheme> {
         match config.protocol {
             Protocol::Srm => Box::new(Srm::new(config.group_segments)),
             Protocol::OnDemand => Box::new(Srm::of_source_alone(config.group_segments)),
             Protocol::OneWay { share } => Box::new(OneWay { share }),
-            Protocol::TmtpUni => Box::new(Tmtp::new(member, Arc::clone(hops))),
+            Protocol::TmtpUni => Box::new(Tmtp::new(member)),
             Protocol::Oters => {
                 let links = paths.path(&self.topology, member.id).unwrap_or_default();
                 let edges = self.topology.edges();
@@ -140,6 +197,12 @@ impl LiNetwork {
         let has_all = |node: &&NodeId| run.host(**node).is_some_and(|it| it.endpoint.has_all());
         self.members.iter().filter(has_all).count()
     }
+}
+
+/// A member, or the source, before a run.
+struct Planned {
+    member: Member,
+    starts_after: Duration,
 }
 
 /// More than any host of an experiment sends.
@@ -169,6 +232,23 @@ pub(super) struct LiCounts {
     pub(super) complete: f64,
 }
 
+/// What a run between hosts counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostsCounts {
+    pub(super) counts: LiCounts,
+    /// Hosts that do not have every byte as it was sent.
+    pub(super) incomplete: u32,
+    /// Datagrams that this computer lost, and not the links.
+    pub(super) lost_here: u64,
+    /// Longest delay of a packet or of a timeout beyond its time.
+    pub(super) late: Duration,
+}
+
+/// A run between hosts counts session messages as long as a simulation. If the members are not
+/// complete a minute later, they never will be.
+pub(super) const HOSTS_TIME: RunTime =
+    RunTime { least: SESSION_ENDS, most: Duration::from_secs(70) };
+
 impl LiCounts {
     pub(super) fn payload(&self) -> f64 {
         self.of(Class::Payload)
@@ -194,7 +274,7 @@ impl LiCounts {
 
 /// Observes all links.
 #[derive(Debug)]
-struct LiLog {
+pub(super) struct LiLog {
     hops: [u64; Class::ALL.len()],
     packets: [u64; Class::ALL.len()],
     session: u64,
@@ -203,10 +283,39 @@ struct LiLog {
 }
 
 impl LiLog {
-    fn new(segments: u32) -> Self {
+    pub(super) fn new(segments: u32) -> Self {
         let none = vec![Instant::ZERO; segments as usize];
         let (hops, packets) = Default::default();
         Self { hops, packets, session: 0, sent: none.clone(), last: none }
+    }
+
+    /// A host has sent a packet.
+    fn transmitted(&mut self, now: Instant, packet: &[u8]) {
+        if let Some(class) = Class::of(packet) {
+            self.packets[class as usize] += 1;
+        }
+        let message = RepairPacket::parse(packet).map(|packet| packet.message);
+        if let Some(Message::Data { segment }) = message
+            && let Some(sent) = self.sent.get_mut(segment as usize)
+        {
+            *sent = now;
+        }
+    }
+
+    /// A node has forwarded a packet to a link.
+    fn forwarded(&mut self, now: Instant, packet: &[u8]) {
+        if let Some(class) = Class::of(packet) {
+            self.hops[class as usize] += 1;
+            let counts = class == Class::Session && now <= Instant::ZERO + SESSION_ENDS;
+            self.session += u64::from(counts);
+        }
+    }
+
+    /// A segment was delivered to a member.
+    fn delivered(&mut self, now: Instant, Delivered { segment }: Delivered) {
+        if let Some(last) = self.last.get_mut(segment as usize) {
+            *last = now.max(*last);
+        }
     }
 
     fn counts(&self, complete: f64) -> LiCounts {
@@ -227,29 +336,25 @@ impl LiLog {
 
 impl Observer<Delivered> for LiLog {
     fn on_transmit(&mut self, now: Instant, _node: NodeId, packet: &Packet) {
-        if let Some(class) = Class::of(&packet.header) {
-            self.packets[class as usize] += 1;
-        }
-        let message = RepairPacket::parse(&packet.header).map(|packet| packet.message);
-        if let Some(Message::Data { segment }) = message
-            && let Some(sent) = self.sent.get_mut(segment as usize)
-        {
-            *sent = now;
-        }
+        self.transmitted(now, &packet.header);
     }
 
     fn on_forward(&mut self, now: Instant, _link: LinkId, packet: &Packet) {
-        if let Some(class) = Class::of(&packet.header) {
-            self.hops[class as usize] += 1;
-            let counts = class == Class::Session && now <= Instant::ZERO + SESSION_ENDS;
-            self.session += u64::from(counts);
-        }
+        self.forwarded(now, &packet.header);
     }
 
     fn on_event(&mut self, now: Instant, _node: NodeId, event: &Delivered) {
-        if let Some(last) = self.last.get_mut(event.segment as usize) {
-            *last = now.max(*last);
-        }
+        self.delivered(now, *event);
+    }
+}
+
+impl Traffic for LiLog {
+    fn on_transmit(&mut self, now: Instant, payload: &[u8]) {
+        self.transmitted(now, payload);
+    }
+
+    fn on_forward(&mut self, now: Instant, payload: &[u8]) {
+        self.forwarded(now, payload);
     }
 }
 
@@ -257,6 +362,7 @@ impl Observer<Delivered> for LiLog {
 mod tests {
     use super::super::setting::FecUse;
     use super::*;
+    use crate::hosts;
     use fontana_sim::LinkConfig;
 
     fn run(config: &LiConfig, seed: u64) -> LiCounts {
@@ -367,6 +473,26 @@ mod tests {
                 segments_lost += u32::from(is_segment);
             }
             assert!(segments_lost >= 5, "{protocol:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_segment_costs_the_same_between_hosts() {
+        if !hosts::are_possible() {
+            return;
+        }
+        let time = RunTime { least: Duration::from_millis(1_500), most: Duration::from_secs(20) };
+        for protocol in Protocol::ALL {
+            let config =
+                LiConfig { segments: 20, ..LiConfig::table_1(protocol, Multicast::Broadcast) };
+            let run = line(9).run_between_hosts(&config, 1, time).expect("a run");
+            let HostsCounts { counts, incomplete, lost_here, .. } = run;
+            let hops = |number: f64| (number * f64::from(config.segments)).round();
+            let ours = [counts.payload(), counts.requests(), counts.repairs()].map(hops);
+            assert_eq!(ours, [59.0, 3.0, 3.0], "{protocol:?}");
+            assert!(counts.is_complete() && incomplete == 0 && lost_here == 0, "{run:?}");
+            // Three links of 10 ms, and once a request and a repair.
+            assert!((30.0..50.0).contains(&counts.ms), "{counts:?}");
         }
     }
 

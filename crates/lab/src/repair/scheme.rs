@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use super::packet::Message;
 
 /// A protocol, from a member's point of view.
-pub(super) trait Scheme: Debug {
+pub(super) trait Scheme: Debug + Send {
     /// The member joins.
     fn begin(&mut self, member: &mut Member, now: Instant);
     /// The source has sent all of a group, which is incomplete.

@@ -9,17 +9,11 @@ use super::server::{Owed, Server};
 use fontana_proto::Instant;
 use fontana_sim::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Links from one host to another along the multicast tree of the first: what a receiver reads from
-/// the TTL of a packet.
-pub(super) type Hops = BTreeMap<(NodeId, NodeId), u8>;
 
 /// A member of TMTP-uni. The source represents the highest subgroup, and has no parent.
 #[derive(Debug)]
 pub(super) struct Tmtp {
-    hops: Arc<Hops>,
     /// Links that the last search may cross.
     ring: u8,
     offers: Vec<Offer>,
@@ -58,9 +52,8 @@ const OFFER_SPREAD: Duration = Duration::from_millis(5);
 const MOST_DOUBLINGS: u32 = 5;
 
 impl Tmtp {
-    pub(super) fn new(member: &Member, hops: Arc<Hops>) -> Self {
+    pub(super) fn new(member: &Member) -> Self {
         Self {
-            hops,
             ring: 0,
             offers: Vec::new(),
             parent: None,
@@ -70,10 +63,6 @@ impl Tmtp {
             tries: BTreeMap::new(),
             server: Server::new(member.fec, member.reception.group_segments()),
         }
-    }
-
-    fn hops(&self, from: NodeId, to: NodeId) -> u8 {
-        self.hops.get(&(from, to)).copied().unwrap_or(WIDEST_RING)
     }
 
     /// Chooses a parent if there is an offer, or looks further.
@@ -116,7 +105,7 @@ impl Tmtp {
     fn adopt(&mut self, member: &Member, child: NodeId) {
         self.children.insert(child);
         self.is_representative = true;
-        self.radius = self.radius.max(self.hops(member.id, child));
+        self.radius = self.radius.max(hops(member, child));
     }
 
     fn send(&self, member: &mut Member, now: Instant, group: u32, packets: u32, cause: Cause) {
@@ -130,6 +119,11 @@ impl Tmtp {
         let distances = self.children.iter().map(|&child| member.distance(child));
         2 * distances.max().unwrap_or_default()
     }
+}
+
+/// Links between a host and this member.
+fn hops(member: &Member, other: NodeId) -> u8 {
+    member.hops(other).unwrap_or(WIDEST_RING)
 }
 
 impl Scheme for Tmtp {
@@ -171,7 +165,7 @@ impl Scheme for Tmtp {
     }
 
     fn message(&mut self, member: &mut Member, now: Instant, from: NodeId, message: Message) {
-        let hops = self.hops(from, member.id);
+        let hops = hops(member, from);
         match message {
             Message::Search => {
                 let has_room = self.children.len() < member.constants.most_children;
