@@ -44,7 +44,8 @@ pub(super) struct ReceiverCounts {
     pub(super) received: u64,
     /// Bytes of the received packets, with UDP and IP headers.
     pub(super) bytes: u64,
-    /// Packets that did not arrive, of those before the last one that did.
+    /// Packets that did not arrive, of those between the first and the last one that did. The
+    /// switch of a busy computer may learn of a receiver after the first packet.
     pub(super) lost: u64,
     /// Payloads that it misses.
     pub(super) missing: u64,
@@ -67,6 +68,7 @@ impl BmtpSession {
                 endpoint: ReceivingBmtp {
                     driver: Driver::new(endpoint, NoJobs),
                     counts: ReceiverCounts::default(),
+                    first_packet: None,
                     next_packet: 0,
                     seconds: Vec::new(),
                 },
@@ -152,6 +154,7 @@ impl HostedEndpoint for SendingBmtp {
 struct ReceivingBmtp {
     driver: Driver<BmtpReceiver, NoJobs>,
     counts: ReceiverCounts,
+    first_packet: Option<u64>,
     /// The packet after the last one.
     next_packet: u64,
     /// At the end of each second so far.
@@ -176,7 +179,8 @@ impl HostedEndpoint for ReceivingBmtp {
         self.counts.wrong += u64::from(!is_right);
         // Links do not reorder.
         self.next_packet = self.next_packet.max(header.packet + 1);
-        self.counts.lost = self.next_packet.saturating_sub(self.counts.received);
+        let first = *self.first_packet.get_or_insert(header.packet);
+        self.counts.lost = (self.next_packet - first).saturating_sub(self.counts.received);
         self.counts.missing = self.driver.endpoint.missing();
     }
 
