@@ -8,7 +8,7 @@ use crate::claim::{Claim, Target};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::hosts::nothing_lost_here;
 use crate::row::Rows;
-use crate::statistics::{largest, smallest};
+use crate::statistics::largest;
 use fontana_net::thread;
 use serde::{Deserialize, Serialize};
 
@@ -107,33 +107,20 @@ fn row(log: &BmtpSessionLog, simulated: &StartupRow) -> RealStartupRow {
     }
 }
 
-/// The claim on the pause in which hardly any request arrives.
-const FEW: &str = "few";
-
-/// Status packets per data packet in the 20 s of a run with the fewest, from 85 to 125 s.
-fn fewest_statuses(rows: &[RealStartupRow], trial: u32) -> f64 {
-    let is_then = |row: &&RealStartupRow| row.trial == trial && (85..125).contains(&row.second);
-    let then: Vec<&RealStartupRow> = rows.iter().filter(is_then).collect();
-    let ratio = |window: &[&RealStartupRow]| {
-        let of = |number: fn(&RealStartupRow) -> u32| {
-            window.iter().map(|row| f64::from(number(row))).sum::<f64>()
-        };
-        of(|row| row.statuses) / of(|row| row.sent)
-    };
-    smallest(then.windows(20).map(ratio))
-}
-
 /// The claims of the simulated experiment, and some more.
 fn claims() -> Vec<Claim> {
     let wider = |claim: Claim| match claim.name.as_str() {
         "rate" => Claim { tolerance: 1.0, ..claim },
-        // 12 receivers: 45 % in the simulator, less far from the paper than with 100.
+        // In the simulator 45 %.
         "half" => Claim { name: "resends".into(), tolerance: 10.0, ..claim },
+        // The reasons for the difference are not those of 100 receivers.
+        "until" => Claim { name: "recovers".into(), ..claim },
         "later" => Claim { tolerance: 1.5, ..claim },
         _ => claim,
     };
-    // When the other receivers recover depends on how different the packets are that they lose.
-    let is_of_both = |claim: &Claim| claim.name != FEW;
+    // Between hosts, the other receivers lose packets that differ, and need longer to recover: there
+    // is no pause in their requests.
+    let is_of_both = |claim: &Claim| claim.name != "few";
     let simulated = (startup::EXPERIMENT.claims)().into_iter().filter(is_of_both).map(wider);
     let simulator = |name: &str, what: &str, bound, numbers: [fn(&RealStartupRow) -> u32; 2]| {
         let text = format!(
@@ -151,19 +138,7 @@ fn claims() -> Vec<Claim> {
             }))
         })
     };
-    let few = Claim::own(
-        FEW,
-        "status packets per data packet in the 20 s with the fewest from 85 to 125 s, the most of all \
-         runs: all receivers but the slowest have recovered, and N is still that of their requests",
-        Target::AtMost(0.5),
-        0.0,
-        |rows: &[RealStartupRow]| {
-            let runs = rows.distinct(|row| row.trial).into_iter();
-            largest(runs.map(|trial| fewest_statuses(rows, trial)))
-        },
-    );
     let own = [
-        few,
         simulator("simulator", "packets", 2.0, [|row| row.sent, |row| row.simulated_sent]),
         simulator("resent", "resends", 10.0, [|row| row.resent, |row| row.simulated_resent]),
         Claim::own(
