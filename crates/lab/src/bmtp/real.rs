@@ -118,8 +118,8 @@ fn claims() -> Vec<Claim> {
         "later" => Claim { tolerance: 1.5, ..claim },
         _ => claim,
     };
-    // Between hosts, the other receivers lose packets that differ, and need longer to recover: there
-    // is no pause in their requests.
+    // Between hosts, the other receivers lose packets that differ, and need longer to recover:
+    // there is no pause in their requests.
     let is_of_both = |claim: &Claim| claim.name != "few";
     let simulated = (startup::EXPERIMENT.claims)().into_iter().filter(is_of_both).map(wider);
     let simulator = |name: &str, what: &str, bound, numbers: [fn(&RealStartupRow) -> u32; 2]| {
