@@ -1,7 +1,7 @@
 //! Channels that are joined and left while a receive thread runs.
 
 use fontana_proto::ChannelId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -25,7 +25,12 @@ struct Session {
 
 impl Session {
     fn new() -> Self {
-        let groups: Vec<IpAddr> = (0..CHANNELS).map(|_| random_group()).collect();
+        // Of 64 random groups, two are the same in one of 33 runs.
+        let mut groups = BTreeSet::new();
+        while groups.len() < usize::from(CHANNELS) {
+            groups.insert(random_group());
+        }
+        let groups = Vec::from_iter(groups);
         let base = ReceiveConfig::multicast(groups[0], 0, &loopback());
         let base = ReceiveSocket::open_all(&base).unwrap();
         let port = base[0].port();
