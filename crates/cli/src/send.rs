@@ -448,7 +448,7 @@ impl Watch<'_> {
             Event::Report(status) => self.reports.show_report(status, self.console),
             Event::RateChanged { rate } => ReportWatch::show_rate(*rate, self.console),
             Event::Slow { receiver, rate } => {
-                self.reports.show_slow(receiver, *rate, self.console);
+                self.reports.note_slow(receiver, *rate, self.console);
             }
             Event::Crowd(crowd) => self.reports.show_crowd(crowd, self.console),
             _ => warnings::show(event, self.console),

@@ -504,6 +504,22 @@ fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_fir
     assert_eq!((summary.complete, summary.ignored), (1, 2));
 }
 
+/// Reports that the user does not trust do not change what a stream sends.
+#[test]
+fn receivers_are_followed_whose_reports_count_until_they_are_final_or_silent() {
+    let key = SecretKey::from_seed(&[9; 32]);
+    let mut collector = ReportCollector::new(config(named(&[("a", Some(&key))]), 1), Instant::ZERO);
+    let round = collector.poll_roll_call(Instant::ZERO, CLOCK).unwrap().round;
+    let mut take = |number, label, state, counter, key: Option<&SecretKey>| {
+        let report = report(receiver_id(number), label, state, round);
+        collector.handle_report(Instant::ZERO, &opened(&report, counter, key)).unwrap();
+        [collector.is_followed(|_| true), collector.is_followed(|status| status.is_signed)]
+    };
+    assert_eq!(take(1, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
+    assert_eq!(take(2, "a", ReceiverState::Receiving, 0, Some(&key)), [true, true]);
+    assert_eq!(take(2, "a", COMPLETE, 1, Some(&key)), [true, false]);
+}
+
 #[test]
 fn a_count_is_reached_by_that_many_complete_receivers() {
     let mut collector = ReportCollector::new(config(Expected::Count(2), 1), Instant::ZERO);

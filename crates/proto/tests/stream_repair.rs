@@ -317,7 +317,7 @@ impl<'c> Session<'c> {
                 Feedback::Request(request) => self.sender.handle_request(now, request),
             }
         }
-        self.sender.set_followed(self.collector.is_followed());
+        self.sender.set_followed(self.collector.is_followed(|_| true));
     }
 }
 

@@ -74,26 +74,27 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         following.must_finish = arguments.reports.must_finish;
         following
     });
-    let is_signed = matches!(&collection.expected, Expected::Named(list)
+    let relies = [
+        (collection.rate.is_some(), "--feedback", "slow the session down"),
+        (follows, "--repair auto", "take the repair symbols from receivers that do not report"),
+        (arguments.reports.expect.is_some(), "--expect", "send them"),
+    ];
+    let unauthenticated = relies.into_iter().find(|(relies, ..)| *relies);
+    match unauthenticated.filter(|_| !is_authenticated(arguments, &collection)) {
+        Some((_, option, harm)) => Err(Failure::new(
+            Outcome::Usage,
+            format!("{option}, and nothing authenticates the reports: any host could {harm}"),
+            AUTHENTICATE,
+        )),
+        None => Ok(Some(collection)),
+    }
+}
+
+/// Whether reports are authenticated, or trusted without that.
+fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bool {
+    let is_signed = matches!(&reports.expected, Expected::Named(list)
         if list.iter().all(|receiver| receiver.key.is_some()));
-    if collection.rate.is_some()
-        && arguments.group_key.is_none()
-        && !is_signed
-        && !collection.trust_unauthenticated
-    {
-        let message = "--feedback, and nothing authenticates the reports: any host could slow the \
-                       session down";
-        return Err(Failure::new(Outcome::Usage, message, AUTHENTICATE));
-    }
-    if arguments.reports.expect.is_some()
-        && arguments.group_key.is_none()
-        && !is_signed
-        && !collection.trust_unauthenticated
-    {
-        let message = "--expect, and nothing authenticates the reports: any host could send them";
-        return Err(Failure::new(Outcome::Usage, message, AUTHENTICATE));
-    }
-    Ok(Some(collection))
+    arguments.group_key.is_some() || is_signed || reports.trust_unauthenticated
 }
 
 /// The receivers that a stream waits for; 0: none. `reports`: those that it asks for.
@@ -120,10 +121,7 @@ pub(super) fn awaited(
         let hint = format!("wait for fewer: --wait {expected}\nor expect more");
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
-    let is_signed = matches!(&reports.expected, Expected::Named(list)
-        if list.iter().all(|receiver| receiver.key.is_some()));
-    let is_authentic = arguments.group_key.is_some() || is_signed || reports.trust_unauthenticated;
-    if number > 0 && !is_authentic {
+    if number > 0 && !is_authenticated(arguments, reports) {
         let message = format!(
             "--wait {number}, and nothing authenticates the reports: any host could begin the stream"
         );
@@ -189,6 +187,9 @@ pub(super) struct ReportWatch<'a> {
     /// The receivers that get less than the least rate, at most [`MAX_LISTED`], and all of them.
     slow: Vec<String>,
     slow_count: u64,
+    /// Those that have not reported their names yet, and what they get. They are shown when they
+    /// do, or at the end.
+    unnamed: BTreeMap<ReceiverId, Rate>,
     table: ReceiverTable,
 }
 
@@ -205,15 +206,15 @@ impl<'a> ReportWatch<'a> {
             has_warned: false,
             slow: Vec::new(),
             slow_count: 0,
+            unnamed: BTreeMap::new(),
             table: ReceiverTable::new(),
         }
     }
 
     /// Shows a receiver's new state.
     pub(super) fn show_report(&mut self, status: &ReceiverStatus, console: &Console) {
-        if !status.report.label.is_empty() {
-            self.names.insert(status.report.receiver, status.report.label.clone());
-        }
+        let receiver = status.report.receiver;
+        self.names.insert(receiver, status.report.label.clone());
         console.event(&SendEvent::Report(ReportedReceiver::new(status)));
         let name = name_of(status);
         match status.report.state {
@@ -226,6 +227,9 @@ impl<'a> ReportWatch<'a> {
         if status.is_contradictory {
             console.say(format_args!("{name} contradicts itself, and does not count as complete"));
         }
+        if let Some(rate) = self.unnamed.remove(&receiver) {
+            self.show_slow(&receiver, rate, console);
+        }
     }
 
     /// Shows the rate that follows the receivers.
@@ -233,8 +237,17 @@ impl<'a> ReportWatch<'a> {
         console.event(&SendEvent::Rate { rate_bits_per_second: rate.as_bits_per_second() });
     }
 
-    /// Shows a receiver that gets less than the least rate.
-    pub(super) fn show_slow(&mut self, receiver: &ReceiverId, rate: Rate, console: &Console) {
+    /// Notes a receiver that gets less than the least rate, and shows it as soon as its name is
+    /// known: rate reports have none.
+    pub(super) fn note_slow(&mut self, receiver: &ReceiverId, rate: Rate, console: &Console) {
+        if self.names.contains_key(receiver) {
+            self.show_slow(receiver, rate, console);
+        } else {
+            self.unnamed.insert(*receiver, rate);
+        }
+    }
+
+    fn show_slow(&mut self, receiver: &ReceiverId, rate: Rate, console: &Console) {
         let label = self.names.get(receiver).cloned().unwrap_or_default();
         let name = match label.is_empty() {
             true => format!("receiver {receiver}"),
@@ -314,6 +327,9 @@ impl<'a> ReportWatch<'a> {
         // The last state may not have been shown.
         self.show_crowd(crowd, console);
         self.table.clear();
+        for (receiver, rate) in std::mem::take(&mut self.unnamed) {
+            self.show_slow(&receiver, rate, console);
+        }
         let summary = &crowd.summary;
         for missing in &summary.missing {
             console.event(&SendEvent::Missing {

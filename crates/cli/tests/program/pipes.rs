@@ -127,6 +127,7 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send f --repair auto", 2, "--repair-on-demand"),
         ("send - --spool --repair auto", 2, "--repair-on-demand"),
         ("send - --repair much", 2, "or: auto"),
+        ("send - --repair auto", 2, "take the repair symbols from receivers"),
         ("send - --repair-on-demand", 2, "--repair auto"),
         ("send - --feedback bmtp --trust-unauthenticated-reports", 2, "limit the rate"),
         ("send - --reports --wait 3", 2, "any host could begin the stream"),

@@ -75,13 +75,13 @@ impl StreamStage {
         if now >= self.next_check {
             self.next_check = now + CHECK_EVERY;
             if self.is_waiting() {
-                let awaited = self.count(collector, counts);
+                let awaited = self.count(collector, &counts);
                 if self.awaited.as_ref() != Some(&awaited) {
                     updates.send(Update::Stream(StreamUpdate::Awaited(awaited.clone())))?;
                     self.awaited = Some(awaited);
                 }
             }
-            let is_followed = collector.is_followed();
+            let is_followed = collector.is_followed(counts);
             if self.repairs && is_followed != self.is_followed {
                 self.is_followed = is_followed;
                 updates.send(Update::Stream(StreamUpdate::Followed(is_followed)))?;

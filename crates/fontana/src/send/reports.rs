@@ -146,14 +146,14 @@ impl ReportThread {
         }
         let is_authenticated = group_key.is_some() || reports.is_signed();
         let waits_for = stream.as_ref().map_or(0, |stream| stream.waits_for);
-        if (reports.expected != Expected::Anyone || waits_for > 0)
+        let repairs_stream = stream.as_ref().is_some_and(|stream| stream.repairs);
+        if (reports.expected != Expected::Anyone || waits_for > 0 || repairs_stream)
             && !is_authenticated
             && !reports.trust_unauthenticated
         {
             return Err(needs("a group key, or a key of each expected receiver").into());
         }
         let symbol_size = symbol_size - FTI_BYTES;
-        let repairs_stream = stream.as_ref().is_some_and(|stream| stream.repairs);
         let pending = match &repair {
             Some(repair) => Some(repair.pending_capacity),
             None => repairs_stream.then_some(StreamSender::PENDING_CAPACITY),
@@ -362,8 +362,8 @@ impl ReportThread {
             || self.options.deadline.is_some_and(|deadline| since(Instant::ZERO, deadline))
     }
 
-    /// Whether a report counts for the beginning of a stream: any host could have sent it
-    /// otherwise.
+    /// Whether a report counts for the beginning of a stream, and its repair follows it: any host
+    /// could have sent it otherwise.
     fn counts(&self, status: &ReceiverStatus) -> bool {
         self.group_key.is_some() || status.is_signed || self.options.trust_unauthenticated
     }
@@ -392,7 +392,8 @@ impl ReportThread {
                 let Ok(status) = collector.handle_report(now, &opened) else { return Ok(None) };
                 collector.measure(now, &opened.feedback);
                 repair.iter_mut().for_each(|repair| repair.rounds.note_loss(report.loss_ppm));
-                if stream.as_ref().is_some_and(|stream| stream.repairs) {
+                let follows = stream.as_ref().is_some_and(|stream| stream.repairs);
+                if follows && self.is_authentic(&opened) {
                     let update = StreamUpdate::Loss { ppm: report.loss_ppm };
                     updates.send(Update::Stream(update))?;
                 }
@@ -420,6 +421,10 @@ impl ReportThread {
             }
             // What a fragment may have bounds what receivers can cause that lie.
             Feedback::Request(request) if stream.as_ref().is_some_and(|it| it.repairs) => {
+                if !self.is_authentic(&opened) {
+                    collector.ignore();
+                    return Ok(None);
+                }
                 collector.measure(now, &opened.feedback);
                 let update = StreamUpdate::Request(Box::new(request.clone()));
                 updates.send(Update::Stream(update))?;

@@ -240,12 +240,13 @@ impl ReportCollector {
     /// Whether receivers have reported, and all of them a final state, but those that no longer
     /// report. Looks at every receiver.
     pub fn has_only_final(&self) -> bool {
-        !self.receivers.is_empty() && self.outstanding() == 0
+        !self.receivers.is_empty() && self.outstanding().next().is_none()
     }
 
-    /// Whether receivers have reported lately, and no final state. Looks at every receiver.
-    pub fn is_followed(&self) -> bool {
-        self.outstanding() > 0
+    /// Whether receivers have reported lately, and no final state. `counts`: whose reports count.
+    /// Looks at every receiver.
+    pub fn is_followed(&self, counts: impl Fn(&ReceiverStatus) -> bool) -> bool {
+        self.outstanding().any(counts)
     }
 
     /// Number of receivers: those that have reported, or more by the estimate of the last round. In
@@ -285,7 +286,7 @@ impl ReportCollector {
         }
         // The number of receivers is halved at most once in the regular interval.
         if now >= self.next_call {
-            let outstanding = self.outstanding();
+            let outstanding = self.outstanding().count();
             let (round, estimate) = (self.head_count.round(), self.head_count.estimate());
             self.estimate = self.estimate.max(estimate.unwrap_or(0.0));
             self.head_count.announce(now, outstanding);
@@ -295,7 +296,7 @@ impl ReportCollector {
             let every = if self.head_count.is_searching() { EVERY_WHILE_SEARCHING } else { EVERY };
             self.next_call = now + every;
         } else if std::mem::take(&mut self.begins_round) {
-            self.head_count.begin_round(now, self.outstanding());
+            self.head_count.begin_round(now, self.outstanding().count());
         } else {
             self.head_count.advance(now);
         }
@@ -329,13 +330,13 @@ impl ReportCollector {
     }
 
     /// Receivers that have reported lately, and no final state.
-    fn outstanding(&self) -> usize {
+    fn outstanding(&self) -> impl Iterator<Item = &ReceiverStatus> {
         let round = self.head_count.round();
-        let waits = |known: &&Known| {
+        let waits = move |known: &&Known| {
             let is_silent = round.wrapping_sub(known.round) > SILENT_ROUNDS;
             !known.status.report.state.is_final() && !is_silent
         };
-        self.receivers.values().filter(waits).count()
+        self.receivers.values().filter(waits).map(|known| &known.status)
     }
 
     /// The shorter of two lists: receivers whose final state is newly known, or names whose final
