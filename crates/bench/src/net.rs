@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
-use tool::{Commands, Programs};
+use tool::{Commands, Key, Programs};
 
 /// The magic number of tmpfs, statfs(2).
 const TMPFS: u64 = 0x0102_1994;
@@ -52,8 +52,9 @@ pub(crate) fn run(plan: &NetPlan, json: bool) -> Result<(), String> {
     }
     let file = directory.path().join("content");
     write_noise(&file, plan.size).map_err(|error| format!("{}: {error}", file.display()))?;
+    let key = key(&programs, directory.path().join("key"))?;
     for setting in &plan.settings {
-        let measure = || measure(plan, setting, &tools, &programs, &file, json);
+        let measure = || measure(plan, setting, &tools, &programs, &file, &key, json);
         // A thread of its own: it moves to the namespace of the switch for good.
         let result = std::thread::scope(|scope| scope.spawn(measure).join());
         result.map_err(|_| "the bench has panicked".to_owned())??;
@@ -68,6 +69,7 @@ fn measure(
     tools: &[Tool],
     programs: &Programs,
     file: &Path,
+    key: &Key,
     json: bool,
 ) -> Result<(), String> {
     let queue = plan.rate.zip(plan.queue).map(|(rate, kilobytes)| Queue::at(rate, kilobytes));
@@ -84,8 +86,19 @@ fn measure(
         for &tool in &tools {
             let rate = plan.rate.unwrap_or_else(|| setting.rate(tool));
             let memory = plan.memory.as_deref();
-            let (size, burst) = (plan.size, plan.burst);
-            let commands = Commands { tool, setting, programs, file, size, rate, memory, burst };
+            let NetPlan { size, burst, block_symbols, .. } = *plan;
+            let commands = Commands {
+                tool,
+                setting,
+                programs,
+                file,
+                size,
+                rate,
+                memory,
+                burst,
+                block_symbols,
+                key,
+            };
             let run = || run::run(commands, &hosts, file.parent().unwrap());
             let record = beside_loops(plan.busy, run)?;
             println!("{}", if json { record.json() } else { record.line() });
@@ -145,7 +158,7 @@ fn missing_of(tool: Tool) -> Vec<&'static str> {
     match tool {
         Tool::Udpcast => missing(UDPCAST),
         Tool::Uftp => missing(UFTP),
-        Tool::Fontana | Tool::Flute | Tool::Ceiling | Tool::Floor => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
@@ -168,6 +181,17 @@ fn programs(plan: &NetPlan) -> Result<Programs, String> {
         flute: built(None, what, "examples/flute")?,
         raw: built(None, what, "examples/raw")?,
     })
+}
+
+/// A new key, made by Fontana.
+fn key(programs: &Programs, file: PathBuf) -> Result<Key, String> {
+    let output = Command::new(&programs.fontana).arg("keygen").arg(&file).output();
+    let output = output.map_err(|error| error.to_string())?;
+    let public = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() || public.is_empty() {
+        return Err(format!("fontana keygen: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(Key { file, public })
 }
 
 /// A program in the directory of this one, unless another is named. Cargo builds it, if it runs

@@ -11,7 +11,7 @@ usage: fontana-bench net [--quick] [--smoke] [--peers] [--json]
           restrict it: [--tool NAME,..] [--mode frames|offload] [--receivers N,..]
                        [--loss PERCENT,..] [--scenario plain|late|restart]
           change it:   [--size MIB] [--repetitions N] [--rate MBIT] [--memory SIZE]
-                       [--burst MS] [--queue KB] [--busy LOOPS]
+                       [--burst MS] [--block-symbols N] [--queue KB] [--busy LOOPS]
                        [--fontana PATH] [--directory DIR]";
 
 /// Losses and numbers of receivers that are measured by default.
@@ -34,6 +34,8 @@ pub(crate) struct NetPlan {
     pub(crate) memory: Option<String>,
     /// `--burst` of Fontana's sender in milliseconds; `None`: its default.
     pub(crate) burst: Option<u32>,
+    /// `--block-symbols` of Fontana's sender; `None`: its default.
+    pub(crate) block_symbols: Option<u32>,
     /// Queue of each receiver's link in kB, which is a little faster than the rate that the sender
     /// is told; `None`: links without a limit.
     pub(crate) queue: Option<u32>,
@@ -72,6 +74,7 @@ impl NetPlan {
             rate: None,
             memory: None,
             burst: None,
+            block_symbols: None,
             queue: None,
             busy: 0,
             fontana: None,
@@ -96,6 +99,9 @@ impl NetPlan {
                 "--rate" => plan.rate = Some(within(&value()?, 1..=1_000_000)? as u32),
                 "--memory" => plan.memory = Some(value()?),
                 "--burst" => plan.burst = Some(within(&value()?, 0..=1_000)? as u32),
+                "--block-symbols" => {
+                    plan.block_symbols = Some(within(&value()?, 1..=56_403)? as u32);
+                }
                 "--queue" => plan.queue = Some(within(&value()?, 4..=100_000)? as u32),
                 "--busy" => plan.busy = within(&value()?, 0..=1_000)? as usize,
                 "--fontana" => plan.fontana = Some(value()?.into()),
@@ -183,7 +189,7 @@ mod tests {
     #[test]
     fn quick_is_two_losses_and_three_receivers_of_256_mib() {
         let plan = parse("--quick --peers").unwrap();
-        assert_eq!((plan.size, plan.repetitions, plan.tools.len()), (256 << 20, 3, 6));
+        assert_eq!((plan.size, plan.repetitions, plan.tools.len()), (256 << 20, 3, 7));
         let settings: Vec<_> = plan.settings.iter().map(|s| (s.loss, s.receivers)).collect();
         assert_eq!(settings, [(0, 3), (10, 3)]);
         assert!(plan.settings.iter().all(|s| s.mode == Mode::Frames));
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn the_whole_bench_has_each_loss_on_frames_and_each_disturbance_once() {
         let plan = parse("").unwrap();
-        assert_eq!(plan.tools, [Tool::Ceiling, Tool::Floor, Tool::Fontana]);
+        assert_eq!(plan.tools, [Tool::Ceiling, Tool::Floor, Tool::Fontana, Tool::FontanaReports]);
         let count = |mode, disturbance| {
             let is = |s: &&Setting| s.mode == mode && s.disturbance == disturbance;
             plan.settings.iter().filter(is).count()

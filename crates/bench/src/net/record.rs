@@ -45,7 +45,7 @@ pub(crate) struct RunRecord {
 
 /// Heading of [`RunRecord::line`].
 pub(crate) const HEADING: &str = "\
-program    ok  goodput   sent    tail  CPU s/GB, sender, receiver  RSS MB, s., r.  drops  queue  steal";
+program          ok  goodput   sent    tail  CPU s/GB, sender, receiver  RSS MB, s., r.  drops  queue  steal";
 
 impl RunRecord {
     pub(crate) fn json(&self) -> String {
@@ -62,7 +62,7 @@ impl RunRecord {
             false => "",
         };
         format!(
-            "{:9} {:3} {:>8} {:>6} {:>7} {:>17} {:>9} {:>10.0} {:>6.0} {:>6} {:>5.1}% {:>5.1}%{no_file}",
+            "{:15} {:3} {:>8} {:>6} {:>7} {:>17} {:>9} {:>10.0} {:>6.0} {:>6} {:>5.1}% {:>5.1}%{no_file}",
             self.program.name(),
             self.receivers_ok,
             number(self.goodput_mbit, 0),

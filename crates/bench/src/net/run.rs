@@ -230,7 +230,10 @@ impl<'a> Transfer<'a> {
         }
         self.count_sender();
         let deadline = Instant::now() + PATIENCE;
-        let ends = matches!(self.commands.tool, Tool::Fontana | Tool::Floor | Tool::Ceiling);
+        let ends = matches!(
+            self.commands.tool,
+            Tool::Fontana | Tool::FontanaReports | Tool::Floor | Tool::Ceiling
+        );
         for reception in &mut self.receptions {
             let Some(process) = &mut reception.process else { continue };
             let is_ending = reception.complete.is_some() && ends;

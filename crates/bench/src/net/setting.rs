@@ -7,6 +7,9 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tool {
     Fontana,
+    /// Fontana with a return path: receivers request what they lack.
+    #[serde(rename = "fontana-reports")]
+    FontanaReports,
     Udpcast,
     Uftp,
     Flute,
@@ -17,12 +20,20 @@ pub(crate) enum Tool {
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Ceiling, Self::Floor, Self::Fontana, Self::Udpcast, Self::Uftp, Self::Flute];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ceiling,
+        Self::Floor,
+        Self::Fontana,
+        Self::FontanaReports,
+        Self::Udpcast,
+        Self::Uftp,
+        Self::Flute,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fontana => "fontana",
+            Self::FontanaReports => "fontana-reports",
             Self::Udpcast => "udpcast",
             Self::Uftp => "uftp",
             Self::Flute => "flute",
@@ -43,13 +54,13 @@ impl Tool {
 
     /// Whether its sender takes a rate. The others send as fast as they can.
     pub(crate) fn is_told_a_rate(self) -> bool {
-        matches!(self, Self::Fontana | Self::Uftp | Self::Flute)
+        !matches!(self, Self::Udpcast | Self::Ceiling | Self::Floor)
     }
 
     /// Whether its sender sends to receivers that it knows, ends when they have the file, and has
     /// to be started again for a receiver that was not there.
     pub(crate) fn counts_receivers(self) -> bool {
-        matches!(self, Self::Udpcast | Self::Uftp)
+        matches!(self, Self::Udpcast | Self::Uftp | Self::FontanaReports)
     }
 }
 
@@ -125,7 +136,9 @@ impl Setting {
         match (tool, self.mode) {
             (Tool::Flute | Tool::Uftp, _) => per_receivers(2_000, 1_000, 400),
             (_, Mode::Frames) => per_receivers(8_000, 2_400, 800),
-            (_, Mode::Offload) => per_receivers(12_000, 6_000, 2_000),
+            // Its sender solves no blocks without losses.
+            (Tool::FontanaReports, Mode::Offload) => per_receivers(6_000, 3_000, 1_000),
+            (_, Mode::Offload) => per_receivers(4_000, 2_400, 800),
         }
     }
 }

@@ -31,6 +31,16 @@ pub(crate) struct Commands<'a> {
     pub(crate) memory: Option<&'a str>,
     /// `--burst` of Fontana, in milliseconds.
     pub(crate) burst: Option<u32>,
+    /// `--block-symbols` of Fontana.
+    pub(crate) block_symbols: Option<u32>,
+    /// The key with which Fontana signs, if its receivers report.
+    pub(crate) key: &'a Key,
+}
+
+/// A secret key in a file, and the public key in the words of a ticket.
+pub(crate) struct Key {
+    pub(crate) file: PathBuf,
+    pub(crate) public: String,
 }
 
 /// Programs that are built here.
@@ -47,12 +57,18 @@ impl Commands<'_> {
         let here = address(0).to_string();
         let rate = self.rate.to_string();
         match self.tool {
-            Tool::Fontana => {
+            Tool::Fontana | Tool::FontanaReports => {
                 let mut command = Command::new(&self.programs.fontana);
                 command.args(["send", "--json", "--tsi", "1", "--to", &group, "-i", INTERFACE]);
                 command.args(["--rate", &format!("{rate}M")]);
                 self.limit_memory(&mut command);
                 command.args(self.burst.map(|burst| format!("--burst={burst}ms")));
+                command.args(self.block_symbols.map(|count| format!("--block-symbols={count}")));
+                if self.tool == Tool::FontanaReports {
+                    command.arg("--sign").arg(&self.key.file);
+                    command.args(["--repair-on-demand", "--trust-unauthenticated-reports"]);
+                    command.args(["--expect", &receivers.len().to_string(), "--until-complete"]);
+                }
                 command.arg(self.file);
                 command
             }
@@ -94,10 +110,15 @@ impl Commands<'_> {
         let here = address(number).to_string();
         let file = directory.join(self.file.file_name().unwrap());
         match self.tool {
-            Tool::Fontana => {
+            Tool::Fontana | Tool::FontanaReports => {
                 let mut command = Command::new(&self.programs.fontana);
-                let ticket = format!("fontana://{}@{group}/1", address(0));
+                let reports = self.tool == Tool::FontanaReports;
+                let mut ticket = format!("fontana://{}@{group}/1", address(0));
+                if reports {
+                    ticket += &format!("?key={}", self.key.public);
+                }
                 command.args(["recv", "--json", &ticket, "-i", INTERFACE]);
+                command.args(reports.then_some("--report"));
                 self.limit_memory(&mut command);
                 command.arg("-o").arg(directory);
                 command

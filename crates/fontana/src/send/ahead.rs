@@ -4,6 +4,9 @@
 //! symbols: within one planning window, every block has to be solved. So workers that have nothing
 //! to prepare solve blocks during the last part of the source pass, evenly, and no earlier than the
 //! rate makes it useful. Of several workers, one only prepares batches.
+//!
+//! With repair on demand, no block is solved before a receiver has reported losses: without losses
+//! no repair symbol is sent.
 
 use fontana_fec::Sbn;
 use fontana_store::ObjectEncoder;
@@ -30,6 +33,10 @@ impl UnsolvedBlock {
 pub(super) struct SolveAhead {
     blocks: VecDeque<UnsolvedBlock>,
     shares: Shares,
+    /// Number of blocks that are due and not handed out.
+    due: usize,
+    /// They are due only if receivers lose packets.
+    waits_for_losses: bool,
 }
 
 impl SolveAhead {
@@ -53,13 +60,29 @@ impl SolveAhead {
             }
         }
         let shares = Shares { left: source_symbols, window, total: blocks.len(), begun: 0 };
-        Self { blocks, shares }
+        Self { blocks, shares, due: 0, waits_for_losses: false }
+    }
+
+    /// The same, from the first [`begin`](Self::begin) on.
+    pub(super) fn on_losses(self) -> Self {
+        Self { waits_for_losses: true, ..self }
     }
 
     /// The blocks that are to be solved now that so many further source symbols are prepared.
     pub(super) fn advance(&mut self, source_symbols: u64) -> impl Iterator<Item = UnsolvedBlock> {
-        let count = self.shares.advance(source_symbols).min(self.blocks.len());
-        self.blocks.drain(..count)
+        self.due += self.shares.advance(source_symbols);
+        self.take_due()
+    }
+
+    /// The blocks that are to be solved now that a receiver loses packets.
+    pub(super) fn begin(&mut self) -> impl Iterator<Item = UnsolvedBlock> {
+        self.waits_for_losses = false;
+        self.take_due()
+    }
+
+    fn take_due(&mut self) -> impl Iterator<Item = UnsolvedBlock> {
+        let due = if self.waits_for_losses { 0 } else { std::mem::take(&mut self.due) };
+        self.blocks.drain(..due.min(self.blocks.len()))
     }
 }
 
@@ -89,6 +112,9 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::codes::raptorq::RaptorQ;
+    use fontana_fec::{FecScheme, Oti, PlanCache};
+    use fontana_store::{Extents, ObjectSource, SolvedStore, SourceFiles};
 
     fn due(window: u64, steps: &[u64]) -> Vec<usize> {
         let mut shares = Shares { left: 1000, window, total: 10, begun: 0 };
@@ -100,6 +126,37 @@ mod tests {
         assert_eq!(due(100, &[900, 10, 10, 35, 45]), [0, 1, 1, 3, 5]);
         assert_eq!(due(1000, &[100, 0, 900]), [1, 0, 9]);
         assert_eq!(due(100, &[1000, 5]), [10, 0]);
+    }
+
+    /// The blocks that are handed out with each 1 280 source symbols of 12 800 in ten blocks.
+    fn handed_out(mut ahead: SolveAhead, begins_after: usize) -> Vec<usize> {
+        let mut counts = Vec::new();
+        for step in 0..10 {
+            if step == begins_after {
+                counts.push(ahead.begin().count());
+            }
+            counts.push(ahead.advance(1_280).count());
+        }
+        counts
+    }
+
+    #[test]
+    fn with_repair_on_demand_blocks_wait_for_losses() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let transfer_length = 12_800 * 64;
+        std::fs::write(&path, vec![7; transfer_length as usize]).unwrap();
+        let mut files = SourceFiles::default();
+        let extents = Extents::whole_file(files.add(&path).unwrap(), transfer_length);
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 10, sub_blocks: 1, alignment: 4 });
+        let layout = Oti { transfer_length, symbol_size: 64, scheme }.layout().unwrap();
+        let source = Arc::new(ObjectSource::new(Arc::new(files), layout, extents).unwrap());
+        let (plans, store) = (Arc::new(PlanCache::new(1)), SolvedStore::new(0));
+        let encoder = Arc::new(ObjectEncoder::new(source, plans, store));
+        let ahead = || SolveAhead::new(std::iter::once(&encoder), 6_400);
+        assert_eq!(handed_out(ahead(), 9), [0, 0, 0, 0, 0, 2, 2, 2, 2, 0, 2]);
+        assert_eq!(handed_out(ahead().on_losses(), 7), [0, 0, 0, 0, 0, 0, 0, 4, 2, 2, 2]);
+        assert_eq!(handed_out(ahead().on_losses(), 99), [0; 10]);
     }
 
     #[test]

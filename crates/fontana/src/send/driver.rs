@@ -110,7 +110,8 @@ pub(super) fn run(
             None => drop(update),
         }
         let runner = SendRunner::new(encoders, queues, spare_bytes, solving_window)
-            .making_digests(makes_digests);
+            .making_digests(makes_digests)
+            .solving_on_losses(sent_requests.is_some());
         let thread = PacingThread {
             clock: Clock::start(),
             alarm,
@@ -228,6 +229,7 @@ impl PacingThread {
     /// Sends a roll call, or emits what receivers have reported.
     fn take_update(&mut self, update: Update, emit: &mut dyn FnMut(SendEvent)) {
         match update {
+            Update::Losses => self.core.runner.begin_solving(),
             Update::Repair(symbols) => {
                 self.core.endpoint.repair(&symbols);
                 self.repair.iter_mut().for_each(RepairProgress::take);

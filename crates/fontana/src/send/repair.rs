@@ -77,12 +77,29 @@ pub(super) struct RepairStage {
     /// Requests that were handed to the pacing thread.
     given: u64,
     silent_since: Option<Instant>,
+    losses: Losses,
+}
+
+/// Whether a receiver has lost packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Losses {
+    None,
+    Reported,
+    /// The pacing thread knows.
+    Told,
 }
 
 impl RepairStage {
     pub(super) fn new(config: RepairConfig, sent: SentRequests) -> Self {
         let rounds = RepairRounds::new(config, Instant::ZERO);
-        Self { rounds, sent, given: 0, silent_since: None }
+        Self { rounds, sent, given: 0, silent_since: None, losses: Losses::None }
+    }
+
+    /// A receiver has lost packets, or requests symbols.
+    pub(super) fn note_losses(&mut self) {
+        if self.losses == Losses::None {
+            self.losses = Losses::Reported;
+        }
     }
 
     /// Continues the round. Returns whether a roll call is wanted.
@@ -91,6 +108,10 @@ impl RepairStage {
         now: Instant,
         updates: &Sender<Update>,
     ) -> Result<bool, SendError<Update>> {
+        if self.losses == Losses::Reported {
+            self.losses = Losses::Told;
+            updates.send(Update::Losses)?;
+        }
         if let Some(symbols) = self.rounds.poll_symbols() {
             self.given += 1;
             updates.send(Update::Repair(symbols))?;
@@ -146,5 +167,31 @@ impl RepairProgress {
     /// All symbols have been given to the kernel.
     pub(super) fn all_sent(&self) {
         self.sent.store(1 + self.taken, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pacing_thread_is_told_once_that_receivers_lose_packets() {
+        let config = RepairConfig {
+            blocks: BTreeMap::new(),
+            symbols_per_second: 1e3,
+            pending_capacity: PENDING_CAPACITY,
+            max_receivers: 1,
+            max_age: None,
+        };
+        let mut stage = RepairStage::new(config, SentRequests::default());
+        let (updates, told) = crossbeam_channel::unbounded();
+        let mut told_after = |loses: bool| {
+            if loses {
+                stage.note_losses();
+            }
+            stage.poll(Instant::ZERO, &updates).unwrap();
+            told.try_iter().filter(|update| matches!(update, Update::Losses)).count()
+        };
+        assert_eq!([false, true, false, true].map(&mut told_after), [0, 1, 0, 0]);
     }
 }

@@ -391,7 +391,12 @@ impl ReportThread {
             Feedback::Report(report) => {
                 let Ok(status) = collector.handle_report(now, &opened) else { return Ok(None) };
                 collector.measure(now, &opened.feedback);
-                repair.iter_mut().for_each(|repair| repair.rounds.note_loss(report.loss_ppm));
+                if let Some(repair) = repair {
+                    repair.rounds.note_loss(report.loss_ppm);
+                    if report.loss_ppm > 0 {
+                        repair.note_losses();
+                    }
+                }
                 let follows = stream.as_ref().is_some_and(|stream| stream.repairs);
                 if follows && self.is_authentic(&opened) {
                     let update = StreamUpdate::Loss { ppm: report.loss_ppm };
@@ -414,6 +419,10 @@ impl ReportThread {
                 };
                 if taken {
                     collector.measure(now, &opened.feedback);
+                    repair
+                        .iter_mut()
+                        .filter(|_| report.lost > 0)
+                        .for_each(RepairStage::note_losses);
                 } else {
                     collector.ignore();
                 }
@@ -438,6 +447,7 @@ impl ReportThread {
                 });
                 if taken {
                     collector.measure(now, &opened.feedback);
+                    repair.iter_mut().for_each(RepairStage::note_losses);
                 } else {
                     collector.ignore();
                 }

@@ -244,6 +244,22 @@ impl SendRunner {
         Self { makes_digests, ..self }
     }
 
+    /// The runner of a sender that repairs on demand, or does not: it solves no block ahead before
+    /// [`begin_solving`](Self::begin_solving).
+    pub(super) fn solving_on_losses(mut self, is_on_demand: bool) -> Self {
+        if is_on_demand {
+            self.ahead = self.ahead.on_losses();
+        }
+        self
+    }
+
+    /// A receiver loses packets: the blocks need repair symbols.
+    pub(super) fn begin_solving(&mut self) {
+        for block in self.ahead.begin() {
+            let _ = self.queues.blocks.send(block);
+        }
+    }
+
     /// Adds the encoders of further objects.
     pub(super) fn add(&mut self, encoders: Vec<(Toi, SentObject)>) {
         self.encoders.extend(encoders);

@@ -441,7 +441,11 @@ impl PacingThread {
                 }
             }
             // Of another kind of session.
-            Update::Repair(_) | Update::Resend(_) | Update::Rate { .. } | Update::Slow(_) => {}
+            Update::Losses
+            | Update::Repair(_)
+            | Update::Resend(_)
+            | Update::Rate { .. }
+            | Update::Slow(_) => {}
         }
     }
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// News of the collecting thread.
 pub(super) enum Update {
+    /// A receiver has lost packets, for the first time.
+    Losses,
     /// So many fresh symbols of each block are to be sent.
     Repair(Vec<(BlockId, u32)>),
     /// These symbols are to be sent again.
