@@ -348,29 +348,32 @@ impl Block {
                 }
             }
         }
-        match &mut self.state {
+        let refusal = match &mut self.state {
             // It only waits for a worker. Early symbols come all at once, and most of them find
             // the block in this state.
             _ if has_enough => return (self.taken_late(), None),
             State::Collecting(collecting) => match collecting.push(esi) {
-                Ok(Novelty::Fresh) => {}
-                Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
-                Err(_) => return (Taken::Invalid, None),
+                Ok(Novelty::Fresh) => None,
+                Ok(Novelty::Duplicate) => Some(Taken::Duplicate),
+                Err(_) => Some(Taken::Invalid),
             },
             State::Solving { meanwhile } => {
                 // A forged copy would replace the symbol that the plan reads.
-                if self.in_place.contains(esi) || meanwhile.iter().any(|symbol| symbol.esi == esi) {
-                    return (Taken::Duplicate, None);
-                }
+                let is_known =
+                    self.in_place.contains(esi) || meanwhile.iter().any(|symbol| symbol.esi == esi);
+                is_known.then_some(Taken::Duplicate)
             }
-            State::Suspect(suspects) => {
-                if !suspects.insert(esi) {
-                    return (Taken::Duplicate, None);
-                }
-            }
+            State::Suspect(suspects) => (!suspects.insert(esi)).then_some(Taken::Duplicate),
             // A source symbol that was recovered from wrong ones.
-            State::Disputed { .. } => {}
-            _ => return (Taken::Late, None),
+            State::Disputed { .. } => None,
+            _ => Some(Taken::Late),
+        };
+        if let Some(refusal) = refusal {
+            if let Some(copies) = self.copies.as_mut().filter(|_| is_compared) {
+                // The first one of its id, and not placed: a decoder had no use for it.
+                copies.forget(&[esi]);
+            }
+            return (refusal, None);
         }
         self.fresh.count(1);
         let to = if is_repair {

@@ -5,6 +5,7 @@ use crate::job::ReceiveJob;
 use crate::receiver::config::DecodePolicy;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Located, Location, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
@@ -147,6 +148,27 @@ fn a_symbol_that_was_not_placed_is_taken_when_it_arrives_again() {
     assert_eq!(late, others.clone().nth(MEANWHILE_SYMBOLS));
     assert!(block.on_solved(decoder, Progress::Wanting(1)).is_none());
     assert_eq!(take(&mut block, late.unwrap(), A), Taken::Fresh);
+}
+
+#[test]
+fn a_block_is_not_solved_from_a_symbol_that_was_not_placed() {
+    let code = ReedSolomonCode::Rfc5510;
+    let scheme = ReedSolomon { code, max_source_block_length: 4, max_encoding_symbols: 9 };
+    let mut block = new_block(FecScheme::ReedSolomon(scheme), 4);
+    assert_eq!(block.begin_again(None), Sequel::Restarted, "symbols are compared now");
+    [0, 1, 2, 5].into_iter().for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    let decoder = begin_solving(&mut block);
+    assert!(block.on_solved(decoder, Progress::OutOfBudget).is_none());
+    assert_eq!(take(&mut block, 6, A), Taken::Duplicate, "four symbols are enough");
+    assert_eq!(take(&mut block, 0, B), Taken::Disputed);
+    assert_eq!(take(&mut block, 7, A), Taken::Fresh);
+    while block.received < block.solve_at {
+        assert_eq!(take(&mut block, 1, A), Taken::Duplicate);
+    }
+    let mut decoder = begin_solving(&mut block);
+    let progress = decoder.solve(Work::UNBOUNDED);
+    let plan = block.on_solved(decoder, progress).unwrap();
+    assert_eq!(plan.inputs(), [1, 2, 5, 7].map(Esi));
 }
 
 #[test]
