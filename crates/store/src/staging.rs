@@ -214,8 +214,16 @@ impl Staging {
         let path = target.path().join(&name);
         let (disk, directory) = (target.shared_disk(), entered.directory.as_fd());
         let (journal, kept) = match Journal::resume(disk, directory, &path)? {
-            Some(resumed) => resumed,
-            None => (Journal::create(disk, directory, &path)?, Kept::default()),
+            Some((journal, kept)) if kept != Kept::default() => (journal, kept),
+            found => {
+                let journal = Journal::create(disk, directory, &path)?;
+                if found.is_some() {
+                    // Before its files are removed: a power failure may leave a shorter journal,
+                    // without the notes that withdraw what it has.
+                    journal.sync().map_err(failed(&path, "begin the journal of"))?;
+                }
+                (journal, Kept::default())
+            }
         };
         let resumed = kept != Kept::default();
         let staging = Self {

@@ -80,6 +80,25 @@ pub(crate) fn believed(directory: &Path, kept: &Kept) -> usize {
     count
 }
 
+/// A receiver that is left nothing begins with new files. Its journal must not have the notes about
+/// the old ones, which were synced, while the note that withdraws them was not.
+#[test]
+fn notes_about_files_that_were_removed_are_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (staging, _) = open(dir.path());
+    receive(&staging, &add_object(&staging), 0, 11);
+    staging.sync().unwrap();
+    staging.note(&[Note::Void { toi: 1, sbn: Sbn(0) }]).unwrap();
+    drop(staging);
+    assert_eq!(open(dir.path()).1, Kept::default());
+    let path = dir.path().join(".fontana-test/journal");
+    let journal = fs::read(&path).unwrap();
+    for length in 0..=journal.len() {
+        fs::write(&path, &journal[..length]).unwrap();
+        assert_eq!(open(dir.path()).1, Kept::default(), "{length} bytes");
+    }
+}
+
 #[test]
 fn what_was_synced_is_believed_after_a_power_failure_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
