@@ -37,6 +37,7 @@ use unheard::Unheard;
 
 mod audit;
 mod choose;
+mod clock;
 mod confine;
 mod credentials;
 mod destination;
@@ -55,6 +56,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     let mut sandbox = Sandbox::prepare(arguments)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
+    clock::check(arguments, console);
     if arguments.watch && arguments.format() == SessionFormat::Fontana {
         return follow::run(arguments, setup, sandbox, console, stop);
     }
