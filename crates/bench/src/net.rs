@@ -158,7 +158,9 @@ fn missing_of(tool: Tool) -> Vec<&'static str> {
     match tool {
         Tool::Udpcast => missing(UDPCAST),
         Tool::Uftp => missing(UFTP),
-        _ => Vec::new(),
+        Tool::Fontana | Tool::FontanaReports | Tool::Flute | Tool::Ceiling | Tool::Floor => {
+            Vec::new()
+        }
     }
 }
 

@@ -56,7 +56,9 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     let mut sandbox = Sandbox::prepare(arguments)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
-    clock::check(arguments, console);
+    if setup.heeds_expiry {
+        clock::check(console);
+    }
     if arguments.watch && arguments.format() == SessionFormat::Fontana {
         return follow::run(arguments, setup, sandbox, console, stop);
     }
@@ -191,6 +193,8 @@ struct Setup {
     directory: PathBuf,
     /// A person chooses the session among those on offer.
     asks: bool,
+    /// What has expired is not received.
+    heeds_expiry: bool,
 }
 
 impl Setup {
@@ -206,6 +210,7 @@ impl Setup {
         }
         let address = addressing.address();
         let (format, asks) = format(arguments, sandbox.take_feedback())?;
+        let heeds_expiry = clock::counts(&format);
         let mirrors = Mirrors::of_arguments(arguments);
         let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
         let mut receiver = match arguments.ticket() {
@@ -251,7 +256,7 @@ impl Setup {
             // A ticket for one version has a number that follows from its content.
             receiver = receiver.tsi(None);
         }
-        Ok(Self { receiver, address, directory, asks })
+        Ok(Self { receiver, address, directory, asks, heeds_expiry })
     }
 }
 

@@ -54,7 +54,7 @@ impl Tool {
 
     /// Whether its sender takes a rate. The others send as fast as they can.
     pub(crate) fn is_told_a_rate(self) -> bool {
-        !matches!(self, Self::Udpcast | Self::Ceiling | Self::Floor)
+        matches!(self, Self::Fontana | Self::FontanaReports | Self::Uftp | Self::Flute)
     }
 
     /// Whether its sender sends to receivers that it knows, ends when they have the file, and has

@@ -1,31 +1,27 @@
-//! A clock that shows an earlier time than that of this program: expired heads pass.
+//! A clock that is earlier than this program. With it a receiver takes what has expired.
 
-use crate::args::ReceiveArguments;
 use crate::console::Console;
 use crate::progress::whole_seconds;
 use crate::units::Time;
+use fontana::ReceiveFormat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The date of this program, in unix seconds: 2026-11-20. A constant, so that builds can be
 /// reproduced. Each release sets it.
 const WRITTEN: Duration = Duration::from_secs(1_795_132_800);
 
-/// Warns if the clock is wrong, and the expiry of what is received counts.
-pub(super) fn check(arguments: &ReceiveArguments, console: &Console) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    if heeds_expiry(arguments)
-        && let Some(message) = message(now)
-    {
-        console.warning(&message, "set the clock; or give a ticket with the hash of the manifest");
-    }
+/// Whether heads have to be valid now: those of a publisher, unless only one manifest will do.
+pub(super) fn counts(format: &ReceiveFormat) -> bool {
+    let ReceiveFormat::Fontana(fontana) = format else { return false };
+    fontana.publisher.is_some() && fontana.manifest.is_none() && !fontana.ignore_expiry
 }
 
-/// Whether heads have to be valid now: those of a publisher, unless only one manifest will do.
-fn heeds_expiry(arguments: &ReceiveArguments) -> bool {
-    let ticket = arguments.ticket();
-    let key = arguments.key.or(ticket.and_then(|ticket| ticket.key));
-    let manifest = ticket.and_then(|ticket| ticket.manifest).filter(|_| !arguments.watch);
-    key.is_some() && manifest.is_none() && !arguments.ignore_expiry
+/// Warns if the clock is wrong.
+pub(super) fn check(console: &Console) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if let Some(message) = message(now) {
+        console.warning(&message, "set the clock; or give a ticket with the hash of the manifest");
+    }
 }
 
 fn message(now: Duration) -> Option<String> {
@@ -40,6 +36,22 @@ fn message(now: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana::FontanaReception;
+    use fontana::wire::{Hash, SecretKey};
+
+    #[test]
+    fn the_clock_counts_for_heads_of_a_publisher() {
+        let of = |has_key: bool, has_hash: bool, ignore_expiry| {
+            let mut fontana = FontanaReception::default();
+            fontana.publisher = has_key.then(|| SecretKey::from_seed(&[1; 32]).public_key());
+            fontana.manifest = has_hash.then_some(Hash([0; 32]));
+            fontana.ignore_expiry = ignore_expiry;
+            counts(&ReceiveFormat::Fontana(fontana))
+        };
+        assert!(of(true, false, false));
+        assert!(!of(false, false, false) && !of(true, true, false) && !of(true, false, true));
+        assert!(!counts(&ReceiveFormat::Flute));
+    }
 
     #[test]
     fn a_clock_that_is_earlier_than_the_program_is_named() {

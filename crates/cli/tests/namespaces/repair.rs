@@ -56,11 +56,14 @@ impl Repaired {
         let (code, said) = sender.finish(PATIENCE);
         assert_eq!(code, Some(0), "{said}");
         let ended = started.elapsed();
+        let mut lost = 0.0;
         for (reception, into) in &mut receptions {
-            reception.complete();
+            lost += reception.complete().number("lost");
             assert!(same_file(&self.file, &into.join("image.raw")));
         }
         let summary = sender.last("summary").unwrap();
+        // No block is solved before a receiver has lost something.
+        assert!(lost > 0.0 || summary["solved_bytes"] == 0, "{summary}");
         println!("{permille} of 1000 lost, {ended:?}: {summary}");
         let packets = |field: &str| summary[field].as_f64().unwrap();
         packets("packets") / packets("source_symbols")

@@ -63,7 +63,7 @@ impl SolveAhead {
         Self { blocks, shares, due: 0, waits_for_losses: false }
     }
 
-    /// The same, from the first [`begin`](Self::begin) on.
+    /// The same blocks. None of them is handed out before [`begin`](Self::begin) is called.
     pub(super) fn on_losses(self) -> Self {
         Self { waits_for_losses: true, ..self }
     }
