@@ -138,6 +138,7 @@ impl Receiver {
 
     /// Packets that show that a sender of wanted content is there: symbols that fit the content,
     /// newly announced content, and the other packets of sessions that have brought symbols of use.
+    /// Runs of symbols that are pulled count as well.
     /// Any host can send other packets in a session's name, or repeat its head. A driver that
     /// waits only while something is sent looks at this number.
     pub fn relevant_packets(&self) -> u64 {

@@ -105,7 +105,8 @@ fn answer(script: &mut Script<'_>, now: Instant, receiver: &mut ReceiverDriver) 
 }
 
 /// A mirror is asked for a run of symbols that a block lacks, and may answer with wrong ones.
-fn pull(script: &mut Script<'_>, now: Instant, receiver: &mut ReceiverDriver, air: &Air) {
+/// Returns the number of runs that were pulled.
+fn pull(script: &mut Script<'_>, now: Instant, receiver: &mut ReceiverDriver, air: &Air) -> u64 {
     let block = *script.pick(&air.blocks());
     match script.below(8) {
         0 => _ = receiver.endpoint.refetch(block),
@@ -117,6 +118,7 @@ fn pull(script: &mut Script<'_>, now: Instant, receiver: &mut ReceiverDriver, ai
     assert!(wanted == 0 || receiver.endpoint.needs_symbols(block));
     let repair = receiver.endpoint.missing_repair(block, K..K + 9);
     assert!(repair.is_none_or(|run| run.start >= K && run.end <= K + 9 && !run.is_empty()));
+    let runs = lacks.is_some().into();
     if let Some(run) = lacks {
         assert!(receiver.endpoint.is_receiving(block.toi));
         let end = run.end.min(run.start + 1 + u32::from(script.below(12)));
@@ -130,10 +132,11 @@ fn pull(script: &mut Script<'_>, now: Instant, receiver: &mut ReceiverDriver, ai
     }
     let _ = receiver.endpoint.is_suspect(block);
     receiver.poll(now);
+    runs
 }
 
-/// What a receiver would ask a sender for, and what it tells of itself.
-fn check_lacking(receiver: &ReceiverDriver, most: usize) {
+/// What a receiver would ask a sender for, and what it tells of itself. `pulled`: runs of symbols.
+fn check_lacking(receiver: &ReceiverDriver, most: usize, pulled: u64) {
     let lacking = receiver.endpoint.lacking(most);
     assert!(lacking.blocks.len() <= most && lacking.blocks.is_sorted());
     for need in &lacking.blocks {
@@ -142,7 +145,8 @@ fn check_lacking(receiver: &ReceiverDriver, most: usize) {
     }
     let is_over = receiver.endpoint.joined_channels().next().is_none();
     assert!(!is_over || lacking.blocks.is_empty() || !lacking.may_lack_more);
-    assert!(receiver.endpoint.relevant_packets() <= receiver.endpoint.stats().datagrams);
+    let heard = receiver.endpoint.stats().datagrams + pulled;
+    assert!(receiver.endpoint.relevant_packets() <= heard);
     assert!(receiver.endpoint.newer_manifest().is_none(), "there is one version");
     let _ = receiver.endpoint.waits_for_announcements();
 }
@@ -168,7 +172,7 @@ fn any_symbols_of_any_code() {
             assert!(receiver.endpoint.accept_manifest(from, hash, manifest).is_err());
             receiver.poll(now);
         }
-        let mut at = [0; 3];
+        let (mut at, mut pulled) = ([0; 3], 0);
         for _ in 0..3 * Script::STEPS {
             now = advance(&mut script, now);
             receiver.runner.solver_is_slow = script.once_in(4);
@@ -181,10 +185,11 @@ fn any_symbols_of_any_code() {
             }
             receiver.hear(now, source(1 + mirror as u8), &datagram);
             match script.below(24) {
-                0..4 if has_mirror => pull(&mut script, now, &mut receiver, air),
+                0..4 if has_mirror => pulled += pull(&mut script, now, &mut receiver, air),
                 4..16 => answer(&mut script, now, &mut receiver),
                 16 if script.once_in(4) => {
                     receiver = receiver.restarted(config.clone(), 1);
+                    pulled = 0;
                     settle(&mut receiver, now);
                 }
                 17 if is_failing => {
@@ -196,7 +201,7 @@ fn any_symbols_of_any_code() {
                 18 => _ = receiver.endpoint.suspect_block(),
                 19 => _ = (receiver.endpoint.symbols_wanted(), receiver.endpoint.channel_loss()),
                 20 => _ = receiver.endpoint.object_progress(Toi(1)),
-                21 => check_lacking(&receiver, script.below(6).into()),
+                21 => check_lacking(&receiver, script.below(6).into(), pulled),
                 22 if script.once_in(4) => {
                     receiver.endpoint.share_plans(Arc::new(PlanCache::new(1)))
                 }

@@ -90,22 +90,12 @@ impl Block {
             self.fresh.discount(u32::from(!is_fresh));
             match to {
                 // The decoder has it from another slot, or has no use for it.
-                SymbolPlace::RepairSlot(slot) if !is_fresh => self.drop_meanwhile(esi, slot),
+                SymbolPlace::RepairSlot(slot) if !is_fresh => self.repair.free(slot),
                 SymbolPlace::RepairSlot(_) | SymbolPlace::InPlace => self.origins.note(esi, source),
             }
         }
         self.state = State::Collecting(Collecting::new(decoder));
         None
-    }
-
-    /// Empties the slot of a repair symbol that arrived meanwhile.
-    fn drop_meanwhile(&mut self, esi: Esi, slot: u32) {
-        self.repair.free(slot);
-        if let Some(copies) = &mut self.copies
-            && !self.repair.symbols().any(|placed| placed == esi)
-        {
-            copies.forget(&[esi]);
-        }
     }
 
     /// The block was solved without the symbols that arrived meanwhile. Returns the source symbols
