@@ -18,7 +18,7 @@ lint:
 
 # Check the language, links and structure of documents and sources
 prose:
-    cargo test --locked -p fontana-cli --test documents --test structure
+    cargo test --locked -p fontana-cli --test house
 
 # Build the documentation of the crates, and docs/ as a book
 docs:

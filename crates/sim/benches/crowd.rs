@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{Scene, until_complete};
 
-#[path = "../tests/support/scene.rs"]
+#[path = "../tests/sim/scene.rs"]
 mod support;
 
 const BYTES: u64 = 1 << 20;

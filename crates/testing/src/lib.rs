@@ -1,6 +1,6 @@
 //! Helpers of the tests of several crates: noise that codes, compression and holes cannot shorten,
 //! the same in each run, choices of a fuzzer ([`Script`]), and skips with a message. A
-//! dev-dependency only (`crates/cli/tests/arrows.rs`).
+//! dev-dependency only (`crates/cli/tests/house/arrows.rs`).
 //!
 //! ```
 //! use fontana_testing::noise;

@@ -41,7 +41,7 @@ fn spread(mut times: Vec<Duration>) -> [f64; 3] {
 }
 
 /// One new file of 2 KB every four seconds among 5 000: 9.5 MB, at 50 Mbit/s and 10 % loss. How
-/// soon each is there depends on this host; `crates/sim/tests/folder.rs` measures it in virtual
+/// soon each is there depends on this host; `crates/sim/tests/sim/folder.rs` measures it in virtual
 /// time.
 #[test]
 fn every_version_of_a_folder_reaches_its_followers_and_late_receivers() {

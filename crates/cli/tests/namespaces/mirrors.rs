@@ -28,8 +28,8 @@ fn so_do_mirrors_of_lt_blocks() {
 
 /// Mirrors of a code of finite length repeat each other, on average the less the larger the stretch
 /// factor. All send in one order, and runs that begin near each other repeat each other for most of
-/// the time (`docs/tuning.md`). `proto/tests/sparse.rs` shows that they begin at different places;
-/// this test compares the file.
+/// the time (`docs/tuning.md`). `proto/tests/proto/sparse.rs` shows that they begin at different
+/// places; this test compares the file.
 #[test]
 fn mirrors_of_tornado_blocks_repeat_each_other_and_complete() {
     let Some(mirrored) = mirrored("--fec tornado --stretch 10", 12 << 20) else { return };

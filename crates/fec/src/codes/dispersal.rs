@@ -12,7 +12,7 @@
 //! | | |
 //! |---|---|
 //! | source | Rabin 1989 |
-//! | tests, with elimination as the slow reference | `crates/fec/tests/reed_solomon/dispersal.rs` |
+//! | tests, with elimination as the slow reference | `crates/fec/tests/fec/reed_solomon/dispersal.rs` |
 
 use crate::codes::shared::linear::{Generator, Linear, Recovery};
 use crate::codes::shared::splitmix::SplitMix64;

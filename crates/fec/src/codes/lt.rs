@@ -29,8 +29,8 @@
 //! | | |
 //! |---|---|
 //! | source | Luby 2002, sections 3 and 4; parameters in `docs/codes.md` |
-//! | slow reference | `crates/fec/tests/sparse/reference.rs` |
-//! | tests | `crates/fec/tests/sparse`: degrees, reception, hostile ids |
+//! | slow reference | `crates/fec/tests/fec/sparse/reference.rs` |
+//! | tests | `crates/fec/tests/fec/sparse`: degrees, reception, hostile ids |
 
 mod decoder;
 pub(crate) mod degrees;

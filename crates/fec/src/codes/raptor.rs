@@ -13,8 +13,8 @@
 //! | | |
 //! |---|---|
 //! | source | [RFC 5053](https://www.rfc-editor.org/rfc/rfc5053), section 5 |
-//! | slow reference | `crates/fec/tests/raptor/reference.rs` |
-//! | tests | `crates/fec/tests/raptor`: vectors, any ids, hostile ids, failure rates |
+//! | slow reference | `crates/fec/tests/fec/raptor/reference.rs` |
+//! | tests | `crates/fec/tests/fec/raptor`: vectors, any ids, hostile ids, failure rates |
 
 mod decoder;
 mod matrix;

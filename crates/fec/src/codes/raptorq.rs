@@ -11,8 +11,8 @@
 //! | | |
 //! |---|---|
 //! | source | [RFC 6330](https://www.rfc-editor.org/rfc/rfc6330), section 5 |
-//! | slow reference | `crates/fec/tests/raptorq/reference.rs` |
-//! | tests | `crates/fec/tests/raptorq`: vectors, the crate `raptorq`, hostile ids, failure rates |
+//! | slow reference | `crates/fec/tests/fec/raptorq/reference.rs` |
+//! | tests | `crates/fec/tests/fec/raptorq`: vectors, the crate `raptorq`, hostile ids, failure rates |
 
 mod decoder;
 mod dense;

@@ -33,8 +33,8 @@
 //! | | |
 //! |---|---|
 //! | source | [RFC 5510](https://www.rfc-editor.org/rfc/rfc5510), sections 8 and 9; Blömer and others 1995 for Cauchy matrices |
-//! | slow reference | `crates/fec/tests/reed_solomon/reference.rs` |
-//! | tests | `crates/fec/tests/reed_solomon`: vectors, all erasures of short blocks, both ends of every limit |
+//! | slow reference | `crates/fec/tests/fec/reed_solomon/reference.rs` |
+//! | tests | `crates/fec/tests/fec/reed_solomon`: vectors, all erasures of short blocks, both ends of every limit |
 
 mod decoder;
 mod repair;

@@ -27,8 +27,8 @@
 //! | | |
 //! |---|---|
 //! | source | Byers, Luby, Mitzenmacher 2002, section V; parameters in `docs/codes.md` |
-//! | slow reference | `crates/fec/tests/sparse/reference.rs` |
-//! | tests | `crates/fec/tests/sparse`: graphs, reception, hostile ids |
+//! | slow reference | `crates/fec/tests/fec/sparse/reference.rs` |
+//! | tests | `crates/fec/tests/fec/sparse`: graphs, reception, hostile ids |
 
 mod decoder;
 pub(crate) mod graph;

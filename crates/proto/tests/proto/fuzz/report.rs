@@ -1,0 +1,338 @@
+//! Reporters and collectors that are asked, and told, anything at any time.
+
+use crate::fuzz::{SEQUENCES, advance};
+use crate::support::plain::{CLOCK, Plain};
+use bolero::check;
+use fontana_proto::report::{
+    AnswerContent, CollectorConfig, Expected, PacketCounts, RateConfig, RateControl, RepairConfig,
+    RepairRounds, ReportCollector, Reporter, RollCallGate,
+};
+use fontana_proto::{BlockId, Instant, Lacking};
+use fontana_testing::Script;
+use fontana_wire::{
+    BlockNeed, Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, RateCall, RateReport,
+    ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairCall, RepairRequest, RollCall,
+    RollCallEcho, RollCallList, SealId, SecretKey, SymbolMap, Toi, Tsi,
+};
+use std::time::Duration;
+
+fn label(script: &mut Script<'_>) -> ReceiverLabel {
+    script.pick(&["", "a", "b"]).parse().unwrap()
+}
+
+fn roll_call(script: &mut Script<'_>, receiver: ReceiverId) -> RollCall {
+    let salt = u64::from(script.below(3));
+    let mut list: Vec<_> = (0..script.below(3)).map(|_| Fingerprint(script.u32())).collect();
+    if script.once_in(3) {
+        list.push(Fingerprint::of_receiver(salt, &receiver));
+    }
+    let kind = if script.once_in(4) { RollCallList::Missing } else { RollCallList::Known };
+    RollCall {
+        instance: InstanceId([script.below(2); 16]),
+        tsi: Tsi(5),
+        serial: script.magnitude(),
+        issued_unix_ms: CLOCK + u64::from(script.u16()),
+        collector: ([10, 0, 0, script.u8()], script.u16()).into(),
+        round: script.below(3).into(),
+        position: script.magnitude() as u32,
+        window_ms: (script.magnitude() as u32).max(1),
+        head_count: script.magnitude() as u32,
+        known: script.u32(),
+        salt,
+        list: kind(list),
+        repair: script.once_in(2).then(|| RepairCall {
+            round: script.below(3).into(),
+            window_us: script.magnitude() as u32,
+            receivers: script.magnitude() as u32,
+            is_closed: script.once_in(4),
+            pending: blocks(script),
+            last: script.once_in(2).then(|| script.below(3).into()),
+        }),
+        rate: script.once_in(2).then(|| RateCall {
+            round: script.below(4).into(),
+            since: script.below(4).into(),
+            window_ms: (script.magnitude() as u32).max(1),
+            divisor: (script.magnitude() as u32).max(1),
+        }),
+    }
+}
+
+/// Up to three blocks, in ascending order.
+fn blocks(script: &mut Script<'_>) -> Vec<BlockNeed> {
+    let mut sbn = 0;
+    let mut block = |script: &mut Script<'_>| {
+        sbn += 1 + u32::from(script.below(2));
+        BlockNeed { toi: 1, sbn, symbols: 1 + (script.magnitude() as u32 >> 1) }
+    };
+    (0..script.below(4)).map(|_| block(script)).collect()
+}
+
+/// A map of the first block or another one, with up to three symbols.
+fn map(script: &mut Script<'_>) -> SymbolMap {
+    let first = script.magnitude() as u32;
+    let mut map = SymbolMap::new(1, 1 + u32::from(script.below(2)), first);
+    for _ in 0..script.below(3) {
+        map.add(first.saturating_add(script.below(60).into()));
+    }
+    map
+}
+
+/// The destination is that of the last roll call that was obeyed, counters grow, and no two reports
+/// are closer than the rate allows.
+#[test]
+fn any_roll_calls() {
+    let key = SecretKey::from_seed(&[7; 32]);
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let receiver = ReceiverId([1; 16]);
+        let mut gate = RollCallGate::new(key.public_key(), Tsi(5));
+        let mut reporter =
+            Reporter::new(receiver, label(&mut script), 4, script.u64()).with_rate_reports();
+        let (mut now, mut to, mut sent) = (Instant::ZERO, None, Vec::<(Instant, u64)>::new());
+        for _ in 0..Script::STEPS {
+            now = advance(&mut script, now);
+            let unix_ms = CLOCK + now.as_nanos() / 1_000_000;
+            match script.below(8) {
+                0 => reporter.set_final(),
+                1..=3 => {
+                    let mut symbol = roll_call(&mut script, receiver).emit(&key);
+                    let is_changed = script.once_in(4);
+                    if is_changed {
+                        let at = usize::from(script.u16()) % symbol.len();
+                        symbol[at] ^= script.u8().max(1);
+                    }
+                    if let Ok(call) = gate.check(now, unix_ms, &symbol) {
+                        assert!(!is_changed && call.collector.port() != 0);
+                        let may_lack_more = script.once_in(4);
+                        let lacking = |most: usize| {
+                            let mut blocks = blocks(&mut script);
+                            blocks.truncate(most);
+                            Lacking { blocks, may_lack_more, ..Lacking::default() }
+                        };
+                        let (received, lost) = (now.as_nanos(), now.as_nanos() / 7);
+                        reporter.set_counts(PacketCounts { received, lost });
+                        reporter.handle_roll_call(now, &call, lacking);
+                        to = Some(call.collector);
+                    }
+                }
+                _ => {}
+            }
+            while let Some(due) = reporter.poll(now) {
+                assert_eq!(Some(due.to), to);
+                assert!(sent.last().is_none_or(|&(_, counter)| due.counter > counter));
+                sent.push((now, due.counter));
+                let fifth_last = sent.len().checked_sub(5).and_then(|at| sent.get(at));
+                assert!(fifth_last.is_none_or(|&(at, _)| now >= at + Duration::from_secs(1)));
+                match due.content {
+                    AnswerContent::Request { lacking, .. } => {
+                        assert!(lacking.blocks.len() <= RepairRequest::MAX_BLOCKS);
+                    }
+                    AnswerContent::Rate(sample) => {
+                        assert!(!sample.window.is_zero());
+                        assert!((1..=RateReport::MAX_WEIGHT).contains(&sample.weight));
+                    }
+                    AnswerContent::Report { .. } => {}
+                }
+            }
+            assert!(reporter.poll_timeout().is_none_or(|due| due > now), "it was polled");
+        }
+    });
+}
+
+/// Limits hold, roll calls fit into their packets, and what is known of the receivers adds up.
+#[test]
+fn any_reports() {
+    let key = SecretKey::from_seed(&[9; 32]);
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let expected = match script.below(2) {
+            0 => Expected::Anyone,
+            _ => Expected::Count(script.magnitude() as u32),
+        };
+        let config = CollectorConfig {
+            instance: InstanceId([5; 16]),
+            tsi: Tsi(5),
+            manifest: Hash([3; 32]),
+            collector: ([10, 0, 0, 7], 9).into(),
+            expected,
+            budget_per_second: 1 + u32::from(script.below(8)),
+            list_capacity: script.below(6).into(),
+            max_receivers: 1 + usize::from(script.below(8)),
+            seed: script.u64(),
+        };
+        let mut collector = ReportCollector::new(config.clone(), Instant::ZERO);
+        let (mut now, mut serial) = (Instant::ZERO, 0);
+        for counter in 0..Script::STEPS as u64 {
+            now = advance(&mut script, now);
+            let report = ReceiverReport {
+                receiver: ReceiverId([script.below(12); 16]),
+                label: label(&mut script),
+                started_unix_ms: script.u64(),
+                round: script.below(4).into(),
+                echo: RollCallEcho { serial: script.magnitude(), held_us: script.u32() },
+                state: match script.below(4) {
+                    0 => ReceiverState::Receiving,
+                    1 => ReceiverState::Failed { exit_code: script.u8() },
+                    other => ReceiverState::Complete { manifest: Hash([other + 1; 32]) },
+                },
+                permille: 0,
+                symbols_lacking: script.magnitude(),
+                loss_ppm: 0,
+                kernel_drops: script.magnitude(),
+                channels: 1,
+                seconds: 0,
+            };
+            let signer = script.once_in(2).then_some(&key);
+            let counter = if script.once_in(8) { script.magnitude() } else { counter };
+            let feedback = Feedback::Report(report);
+            let bytes = feedback.emit(SealId([5; 8]), counter, signer, None::<&Plain>);
+            let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap();
+            collector.measure(now, &opened.feedback);
+            if script.once_in(8) {
+                collector.want_call();
+            }
+            let _ = collector.handle_report(now, &opened);
+            if let Some(call) = collector.poll_roll_call(now, CLOCK) {
+                assert!(call.serial > serial && call.window_ms >= 1000);
+                serial = call.serial;
+                let (RollCallList::Known(list) | RollCallList::Missing(list)) = &call.list;
+                assert!(list.len() <= config.list_capacity);
+            }
+            assert!(collector.poll_timeout() > now);
+            let summary = collector.summary();
+            assert!(summary.known <= config.max_receivers as u64);
+            assert!(summary.complete + summary.failed <= summary.known);
+            assert!(summary.estimate >= summary.known);
+        }
+    });
+}
+
+/// Whatever is reported, the rate stays within its bounds, and falls without reports.
+#[test]
+fn any_rate_reports() {
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let least = 1 + u64::from(script.u16());
+        let most = least + (script.magnitude() >> 8);
+        let least_to_finish = 1 + u64::from(script.u16());
+        let config = RateConfig {
+            start: script.magnitude(),
+            most,
+            least,
+            least_to_finish,
+            packet_bytes: 1 + u32::from(script.u16()),
+            budget_per_second: script.below(9).into(),
+            known: script.once_in(2).then(|| script.magnitude() as u32),
+            max_receivers: script.below(8).into(),
+        };
+        let mut control = RateControl::new(config, Instant::ZERO);
+        let (mut now, mut round) = (Instant::ZERO, 1);
+        for counter in 0..Script::STEPS as u64 {
+            now = advance(&mut script, now);
+            let report = RateReport {
+                receiver: ReceiverId([script.below(6); 16]),
+                round: if script.once_in(4) { script.magnitude() as u32 } else { round },
+                echo: RollCallEcho::default(),
+                window_us: (script.magnitude() as u32).max(1),
+                received: script.magnitude() as u32,
+                lost: script.magnitude() as u32,
+                weight: 1 + script.below(100),
+            };
+            let counter = if script.once_in(8) { script.magnitude() } else { counter };
+            let receiver = ReceiverId([script.below(6); 16]);
+            match script.below(8) {
+                0 => control.must_finish(receiver),
+                1 => control.has_finished(&receiver),
+                _ => {}
+            }
+            let _ = control.handle_report(now, &report, counter);
+            if script.once_in(2) {
+                let trip = Duration::from_micros(script.magnitude() >> 32);
+                let call = control.call(now, trip);
+                assert!(call.divisor >= 1 && call.window_ms >= 1 && call.since <= call.round);
+                assert!(call.round >= round);
+                round = call.round;
+            }
+            control.handle_timeout(now);
+            let lowest = least.min(least_to_finish);
+            assert!((lowest..=most).contains(&control.rate()), "{control:?}");
+        }
+        (0..=u8::MAX).for_each(|id| control.has_finished(&ReceiverId([id; 16])));
+        for _ in 0..100 {
+            now = now + Duration::from_secs(60);
+            control.handle_timeout(now);
+        }
+        assert_eq!(control.rate(), least);
+    });
+}
+
+/// Whatever is requested, what is sent for it stays within the bounds of each receiver, and a round
+/// never lasts for ever.
+#[test]
+fn any_requests() {
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let source_symbols = [1 + u32::from(script.below(50)), 1 + u32::from(script.below(50))];
+        let block = |sbn: u32| BlockId { toi: Toi(1), sbn: fontana_fec::Sbn(sbn) };
+        let config = RepairConfig {
+            blocks: (1..).zip(source_symbols).map(|(sbn, k)| (block(sbn), k)).collect(),
+            symbols_per_second: script.magnitude() as f64,
+            pending_capacity: script.below(3).into(),
+            max_receivers: 1 + usize::from(script.below(4)),
+            max_age: script.once_in(3).then(|| Duration::from_micros(script.magnitude() >> 32)),
+        };
+        // A receiver that was forgotten begins again: as often as it has requested, at most.
+        let receivers = Script::STEPS as u64;
+        let mut rounds = RepairRounds::new(config.clone(), Instant::ZERO);
+        let (mut now, mut given, mut last_round) = (Instant::ZERO, 0_u64, 0);
+        for counter in 0..Script::STEPS as u64 {
+            now = advance(&mut script, now);
+            match script.below(4) {
+                0 => rounds.handle_sent(now),
+                1 => {
+                    let trip = Duration::from_micros(script.magnitude() >> 32);
+                    if let Some(call) = rounds.call(now, script.u16().into(), trip) {
+                        assert!(
+                            call.round >= last_round
+                                && call.pending.len() <= config.pending_capacity
+                        );
+                        last_round = call.round;
+                        assert!(!rounds.wants_call(now));
+                    }
+                }
+                _ => {
+                    let request = RepairRequest {
+                        receiver: ReceiverId([script.below(6); 16]),
+                        round: if script.once_in(4) { script.below(9).into() } else { last_round },
+                        echo: RollCallEcho::default(),
+                        loss_ppm: script.u32() % 1_000_001,
+                        mute_us: script.u32(),
+                        may_lack_more: script.once_in(4),
+                        blocks: blocks(&mut script),
+                        maps: (0..script.below(3)).map(|_| map(&mut script)).collect(),
+                    };
+                    let counter = if script.once_in(8) { script.magnitude() } else { counter };
+                    let _ = rounds.handle_request(now, &request, counter, script.once_in(2));
+                }
+            }
+            given +=
+                rounds.poll_symbols().into_iter().flatten().map(|(_, n)| u64::from(n)).sum::<u64>();
+            given += rounds.poll_named().map_or(0, |named| named.len() as u64);
+            // Twice, for a loss of at most a half, what each receiver may cause: the content, and a
+            // third of it later; and a symbol of each block and request for rounding.
+            let content: u64 = source_symbols.iter().map(|&k| u64::from(k)).sum();
+            assert!(given <= 2 * receivers * (content * 4 / 3 + 1) + 2 * (counter + 1));
+            rounds.handle_timeout(now);
+            let _ = rounds.poll_timeout();
+        }
+        // Without further requests, the session is silent after a while.
+        for _ in 0..400 {
+            now = now + Duration::from_millis(500);
+            let _ = (rounds.poll_symbols(), rounds.poll_named());
+            rounds.handle_sent(now);
+            rounds.handle_timeout(now);
+            let _ = rounds.call(now, 1, Duration::from_millis(1));
+        }
+        assert!(rounds.is_silent(), "{rounds:?}");
+    });
+}

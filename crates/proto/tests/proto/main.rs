@@ -1,0 +1,28 @@
+//! Endpoints: whole sessions in virtual time, and any sequence of what attackers choose (`fuzz`).
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod batches;
+mod choice;
+mod congestion;
+mod datagrams;
+mod digests;
+mod extend;
+mod failures;
+mod first;
+mod forged;
+mod fuzz;
+mod hostile;
+mod layers;
+mod pulled;
+mod rate;
+mod repair;
+mod reports;
+mod restart;
+mod runs;
+mod session;
+mod small;
+mod sparse;
+mod stream;
+mod stream_repair;
+mod support;
+mod versions;

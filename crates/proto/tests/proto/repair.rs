@@ -1,0 +1,621 @@
+//! Repair on demand: what a sender sends for receivers that lose packets, how many of them request,
+//! and what those cause that lie.
+
+use crate::support::plain::{CLOCK, Plain};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
+use fontana_proto::report::{
+    AnswerContent, CollectorConfig, DueAnswer, Expected, IgnoredRequest, RepairConfig,
+    RepairRounds, ReportCollector, Reporter,
+};
+use fontana_proto::{
+    BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
+    SenderConfig, SplitMix64, TransmissionSchedule,
+};
+use fontana_wire::{
+    BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
+    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, SymbolMap, Toi,
+    Tsi,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+const INSTANCE: InstanceId = InstanceId([5; 16]);
+const BLOCKS: u32 = 5;
+/// Source symbols of a block: five are 64 MiB of 1 400 bytes.
+const SOURCE_SYMBOLS: u32 = 9_587;
+const SOURCE: u32 = BLOCKS * SOURCE_SYMBOLS;
+/// With so many more than source symbols, RaptorQ recovers a block.
+const SURPLUS: u32 = 3;
+
+/// A receiver: the symbols that it has of each block.
+struct Receiver {
+    id: ReceiverId,
+    reporter: Reporter,
+    has: [u32; BLOCKS as usize],
+    /// It claims to lack everything, always.
+    lies: bool,
+    loss: f64,
+    complete_at: Option<Instant>,
+}
+
+impl Receiver {
+    /// With every source symbol a block needs no surplus.
+    fn lacking(&self) -> Lacking {
+        let need = |(sbn, &has): (u32, &u32)| {
+            let symbols = if self.lies {
+                SOURCE_SYMBOLS
+            } else if has == SOURCE_SYMBOLS && self.loss == 0.0 {
+                0
+            } else {
+                (SOURCE_SYMBOLS + SURPLUS).saturating_sub(has)
+            };
+            (symbols > 0).then_some(BlockNeed { toi: 1, sbn, symbols })
+        };
+        let blocks = (0..).zip(&self.has).filter_map(need).collect();
+        Lacking { blocks, ..Lacking::default() }
+    }
+
+    fn take(&mut self, now: Instant, packet: &Packet) {
+        match packet {
+            Packet::Symbol(block) => {
+                self.has[*block as usize] += 1;
+                if self.complete_at.is_none() && self.lacking().is_nothing() {
+                    self.complete_at = Some(now);
+                }
+            }
+            Packet::Call(call) => {
+                let lacking = self.lacking();
+                self.reporter.handle_roll_call(now, call, |_| lacking);
+            }
+        }
+    }
+
+    fn feedback(&self, due: DueAnswer) -> Feedback {
+        let loss_ppm = if self.lies { 500_000 } else { (self.loss * 1e6) as u32 };
+        match due.content {
+            AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
+                receiver: self.id,
+                label: ReceiverLabel::default(),
+                started_unix_ms: 0,
+                round,
+                echo: due.echo,
+                state: ReceiverState::Receiving,
+                permille: 0,
+                symbols_lacking: 0,
+                loss_ppm,
+                kernel_drops: 0,
+                channels: 1,
+                seconds: 0,
+            }),
+            AnswerContent::Rate(_) => unreachable!("rate reports are not allowed"),
+            AnswerContent::Request { round, lacking, mute_us } => {
+                Feedback::Request(RepairRequest {
+                    receiver: self.id,
+                    round,
+                    echo: due.echo,
+                    loss_ppm,
+                    mute_us,
+                    may_lack_more: lacking.may_lack_more,
+                    blocks: lacking.blocks,
+                    maps: lacking.maps,
+                })
+            }
+        }
+    }
+}
+
+enum Packet {
+    Symbol(u32),
+    Call(Rc<RollCall>),
+}
+
+/// What a run has taken.
+#[derive(Debug)]
+struct Run {
+    /// Symbols sent, over the source symbols.
+    sent_per_file: f64,
+    requests: u32,
+    /// From the time at which the last honest receiver had enough until the sender knew.
+    farewell: Duration,
+    /// When the last honest receiver had enough, over the time of the source symbols.
+    complete: f64,
+}
+
+struct Conditions {
+    receivers: u32,
+    liars: u32,
+    loss: f64,
+    symbols_per_second: u32,
+    delay: Duration,
+    is_authenticated: bool,
+    seed: u64,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self {
+            receivers: 4,
+            liars: 0,
+            loss: 0.01,
+            symbols_per_second: 9_000,
+            delay: Duration::from_micros(200),
+            is_authenticated: true,
+            seed: 1,
+        }
+    }
+}
+
+/// A session in steps of 100 us. Packets and answers take `delay`; both are lost with the
+/// probability `loss`.
+struct Session<'c> {
+    conditions: &'c Conditions,
+    now: Instant,
+    random: SplitMix64,
+    collector: ReportCollector,
+    rounds: RepairRounds,
+    crowd: Vec<Receiver>,
+    /// The blocks of the source symbols that are left to send.
+    to_send: VecDeque<u32>,
+    /// Symbols on demand that are left to send of each block.
+    given: BTreeMap<u32, u32>,
+    sent: u32,
+    requests: u32,
+    /// Symbols that the rate permits now.
+    allowance: f64,
+    down: VecDeque<(Instant, Packet)>,
+    up: VecDeque<(Instant, Feedback, u64)>,
+}
+
+const STEP: Duration = Duration::from_micros(100);
+
+impl<'c> Session<'c> {
+    fn new(conditions: &'c Conditions) -> Self {
+        let Conditions { receivers, liars, loss, symbols_per_second, seed, .. } = *conditions;
+        let config = CollectorConfig {
+            instance: INSTANCE,
+            tsi: Tsi(5),
+            manifest: Hash([3; 32]),
+            collector: "10.0.0.7:40007".parse().unwrap(),
+            expected: Expected::Count(receivers),
+            budget_per_second: 200,
+            list_capacity: 100,
+            max_receivers: 1 << 16,
+            seed,
+        };
+        let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, SOURCE_SYMBOLS);
+        let repair = RepairConfig {
+            blocks: (0..BLOCKS).map(block).collect(),
+            symbols_per_second: symbols_per_second.into(),
+            pending_capacity: 64,
+            max_receivers: 1 << 16,
+            max_age: None,
+        };
+        let receiver = |number: u32| {
+            let mut id = [9; 16];
+            id[..4].copy_from_slice(&number.to_be_bytes());
+            let (id, label) = (ReceiverId(id), ReceiverLabel::default());
+            let reporter = Reporter::new(id, label, 4, seed << 32 | u64::from(number));
+            let lies = number < liars;
+            Receiver { id, reporter, has: [0; BLOCKS as usize], lies, loss, complete_at: None }
+        };
+        Self {
+            conditions,
+            now: Instant::ZERO,
+            random: SplitMix64::new(seed, 77),
+            collector: ReportCollector::new(config, Instant::ZERO),
+            rounds: RepairRounds::new(repair, Instant::ZERO),
+            crowd: (0..receivers).map(receiver).collect(),
+            to_send: (0..SOURCE).map(|i| i % BLOCKS).collect(),
+            given: BTreeMap::new(),
+            sent: 0,
+            requests: 0,
+            allowance: 0.0,
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+        }
+    }
+
+    /// The block of the next symbol. On demand, blocks alternate, as in the sender.
+    fn next_block(&mut self) -> Option<u32> {
+        self.to_send.pop_front().or_else(|| {
+            let after = self.given.range(1 + self.sent % BLOCKS..).next();
+            let (&block, _) = after.or_else(|| self.given.first_key_value())?;
+            let left = self.given.get_mut(&block)?;
+            *left -= 1;
+            if *left == 0 {
+                self.given.remove(&block);
+            }
+            Some(block)
+        })
+    }
+
+    /// The sender sends what the rate permits, and a roll call if one is due.
+    fn send(&mut self) {
+        self.allowance += f64::from(self.conditions.symbols_per_second) * STEP.as_secs_f64();
+        let at = self.now + self.conditions.delay;
+        while self.allowance >= 1.0 {
+            let Some(block) = self.next_block() else {
+                self.allowance = 0.0;
+                break;
+            };
+            self.allowance -= 1.0;
+            self.sent += 1;
+            self.down.push_back((at, Packet::Symbol(block)));
+        }
+        if self.to_send.is_empty() && self.given.is_empty() {
+            self.rounds.handle_sent(self.now);
+        }
+        self.rounds.handle_timeout(self.now);
+        if self.rounds.wants_call(self.now) {
+            self.collector.want_call();
+        }
+        if let Some(mut call) = self.collector.poll_roll_call(self.now, CLOCK) {
+            let (receivers, trip) = (self.collector.head_count(), self.collector.round_trip());
+            call.repair = self.rounds.call(self.now, receivers, trip);
+            self.down.push_back((at, Packet::Call(Rc::new(call))));
+        }
+    }
+
+    /// Receivers get what has arrived, and answer.
+    fn receive(&mut self) {
+        let now = self.now;
+        while self.down.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, packet)) = self.down.pop_front() else { break };
+            for receiver in &mut self.crowd {
+                if !is_lost(&mut self.random, receiver.loss) {
+                    receiver.take(now, &packet);
+                }
+            }
+        }
+        for receiver in &mut self.crowd {
+            while let Some(due) = receiver.reporter.poll(now) {
+                let counter = due.counter;
+                let feedback = receiver.feedback(due);
+                self.requests += u32::from(matches!(feedback, Feedback::Request(_)));
+                if !is_lost(&mut self.random, self.conditions.loss) {
+                    self.up.push_back((now + self.conditions.delay, feedback, counter));
+                }
+            }
+        }
+    }
+
+    /// The sender handles the answers that have arrived.
+    fn collect(&mut self) {
+        let now = self.now;
+        while self.up.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, feedback, counter)) = self.up.pop_front() else { break };
+            self.collector.measure(now, &feedback);
+            match &feedback {
+                Feedback::Report(report) => {
+                    self.rounds.note_loss(report.loss_ppm);
+                    let bytes =
+                        feedback.emit(SealId::from(INSTANCE), counter, None, None::<&Plain>);
+                    let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
+                    self.collector.handle_report(now, &opened.unwrap()).unwrap();
+                }
+                Feedback::Rate(_) => unreachable!("rate reports are not allowed"),
+                Feedback::Request(request) => {
+                    let known = self.conditions.is_authenticated;
+                    let _ = self.rounds.handle_request(now, request, counter, known);
+                }
+            }
+            for (block, count) in self.rounds.poll_symbols().into_iter().flatten() {
+                *self.given.entry(block.sbn.0).or_insert(0) += count;
+            }
+        }
+    }
+
+    /// When the last honest receiver had enough; `None` if one still lacks something.
+    fn complete_at(&self) -> Option<Instant> {
+        let honest = self.crowd.iter().filter(|receiver| !receiver.lies);
+        let times = honest.map(|receiver| receiver.complete_at);
+        times.collect::<Option<BTreeSet<_>>>()?.pop_last()
+    }
+}
+
+fn is_lost(random: &mut SplitMix64, loss: f64) -> bool {
+    ((random.next_u64() >> 11) as f64) / 2_f64.powi(53) < loss
+}
+
+/// Runs a session until the sender knows that nothing is lacking; beside liars, until the others
+/// have enough.
+fn run(conditions: &Conditions) -> Run {
+    let seed = conditions.seed;
+    let mut session = Session::new(conditions);
+    loop {
+        session.now = session.now + STEP;
+        let seconds = session.now.as_nanos() as f64 / 1e9;
+        assert!(seconds < 120.0, "seed {seed}: it does not end");
+        session.send();
+        session.receive();
+        session.collect();
+        let last = session.complete_at();
+        if session.rounds.is_silent() || (conditions.liars > 0 && last.is_some()) {
+            let last =
+                last.unwrap_or_else(|| panic!("seed {seed}: it ended before all had enough"));
+            let passed = last.saturating_since(Instant::ZERO).as_secs_f64();
+            return Run {
+                sent_per_file: f64::from(session.sent) / f64::from(SOURCE),
+                requests: session.requests,
+                farewell: session.now.saturating_since(last),
+                complete: passed * f64::from(conditions.symbols_per_second) / f64::from(SOURCE),
+            };
+        }
+    }
+}
+
+#[test]
+fn little_more_is_sent_than_the_receiver_needs_that_lost_most() {
+    for (loss, most) in [(0.0, 1.0), (0.01, 1.015), (0.1, 1.125), (0.3, 1.46)] {
+        for seed in 1..=3 {
+            let run = run(&Conditions { loss, seed, ..Conditions::default() });
+            assert!(run.sent_per_file <= most, "{loss}, seed {seed}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn the_session_ends_soon_after_the_last_receiver_has_enough() {
+    for seed in 1..=5 {
+        let run = run(&Conditions { loss: 0.0, seed, ..Conditions::default() });
+        assert!(run.farewell <= Duration::from_millis(50), "seed {seed}: {run:?}");
+    }
+}
+
+#[test]
+fn few_of_many_receivers_request() {
+    for seed in 1..=2 {
+        let run = run(&Conditions { receivers: 300, seed, ..Conditions::default() });
+        assert!(run.sent_per_file <= 1.02, "seed {seed}: {run:?}");
+        // Without suppression, each would request about twice.
+        assert!(run.requests <= 200, "seed {seed}: {run:?}");
+    }
+}
+
+/// A tenth of the receivers claims to lack everything, in every round, and to lose half.
+#[test]
+fn receivers_that_lie_delay_the_others_by_less_than_a_third() {
+    for (loss, is_authenticated) in [(0.01, true), (0.1, true), (0.01, false)] {
+        let with = |liars| {
+            run(&Conditions {
+                receivers: 20,
+                liars,
+                loss,
+                is_authenticated,
+                ..Conditions::default()
+            })
+        };
+        let (alone, beside) = (with(0), with(2));
+        assert!(beside.complete <= 1.3 * alone.complete, "{loss}: {alone:?}, {beside:?}");
+    }
+}
+
+/// Symbols that are sent for receivers that request everything in each of many rounds of 100 ms.
+/// `receiver`: who requests in a round.
+fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64, Instant) {
+    let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, 1_000);
+    let config = RepairConfig {
+        blocks: (0..10).map(block).collect(),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 48,
+        max_receivers: 1 << 16,
+        max_age: None,
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    let (mut now, mut given) = (Instant::ZERO, 0);
+    for counter in 0..200 {
+        now = now + Duration::from_millis(100);
+        rounds.handle_sent(now);
+        rounds.handle_timeout(now);
+        let Some(call) = rounds.call(now, 4, Duration::from_millis(1)) else { continue };
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&receiver(counter).to_be_bytes());
+        let need = |sbn| BlockNeed { toi: 1, sbn, symbols: u32::MAX };
+        let request = RepairRequest {
+            receiver: ReceiverId(id),
+            round: call.round,
+            echo: RollCallEcho::default(),
+            loss_ppm: 0,
+            mute_us: 0,
+            may_lack_more: false,
+            blocks: (0..10).map(need).collect(),
+            maps: Vec::new(),
+        };
+        let _ = rounds.handle_request(now, &request, counter.into(), is_authenticated);
+        given +=
+            rounds.poll_symbols().into_iter().flatten().map(|(_, n)| u64::from(n)).sum::<u64>();
+    }
+    (given, now)
+}
+
+#[test]
+fn one_receiver_causes_the_content_once_and_a_third_of_it_later() {
+    let (given, _) = given_to_liars(|_| 1, true);
+    assert!((13_000..=13_340).contains(&given), "{given} symbols for a content of 10 000");
+}
+
+/// Each request is in the name of another receiver.
+#[test]
+fn receivers_that_nothing_authenticates_get_a_quarter_of_the_rate() {
+    let (given, until) = given_to_liars(|round| round, false);
+    let quarter = until.as_nanos() as f64 / 1e9 * 1_000.0 / 4.0;
+    assert!((0.9 * quarter..=quarter).contains(&(given as f64)), "{given} of {quarter}");
+}
+
+/// Of a code whose symbols repeat, receivers name the symbols that they lack. Each is sent once for
+/// all, and only if it exists.
+#[test]
+fn symbols_that_are_named_are_given_out_once_in_a_round() {
+    let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
+    let config = RepairConfig {
+        blocks: (0..2).map(|sbn| (block(sbn), 300)).collect(),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 48,
+        max_receivers: 8,
+        max_age: None,
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    rounds.handle_sent(Instant::ZERO);
+    let call = rounds.call(Instant::ZERO, 2, Duration::ZERO).unwrap();
+    let mut map = SymbolMap::new(1, 0, 290);
+    assert!([291, 299, 300, 545].into_iter().all(|esi| map.add(esi)) && !map.add(546));
+    let request = |id, maps| RepairRequest {
+        receiver: ReceiverId([id; 16]),
+        round: call.round,
+        echo: RollCallEcho::default(),
+        loss_ppm: 0,
+        mute_us: 0,
+        may_lack_more: false,
+        blocks: Vec::new(),
+        maps,
+    };
+    let unknown = SymbolMap::new(9, 0, 0);
+    for (id, maps) in [(1, vec![map, unknown]), (2, vec![map, SymbolMap::new(1, 1, 7)])] {
+        rounds.handle_request(Instant::ZERO, &request(id, maps), 0, true).unwrap();
+    }
+    let named = rounds.poll_named().unwrap();
+    let esis: Vec<_> = named.iter().map(|(block, esi)| (block.sbn.0, esi.0)).collect();
+    assert_eq!(esis, [(0, 290), (0, 291), (0, 299), (1, 7)]);
+    assert_eq!((rounds.poll_named(), rounds.poll_symbols()), (None, None));
+}
+
+/// The age counts from the end of the source symbols, whenever that is.
+#[test]
+fn what_is_older_than_the_maximum_age_is_not_repaired() {
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    let block = BlockId { toi: Toi(1), sbn: Sbn(0) };
+    let config = RepairConfig {
+        blocks: BTreeMap::from([(block, 100)]),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 48,
+        max_receivers: 8,
+        max_age: Some(Duration::from_secs(10)),
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    assert!(!rounds.is_too_old(at(100)), "the source symbols are still being sent");
+    rounds.handle_sent(at(100));
+    let request = |call: &fontana_wire::RepairCall| RepairRequest {
+        receiver: ReceiverId([1; 16]),
+        round: call.round,
+        echo: RollCallEcho::default(),
+        loss_ppm: 0,
+        mute_us: 0,
+        may_lack_more: false,
+        blocks: vec![BlockNeed { toi: 1, sbn: 0, symbols: 5 }],
+        maps: Vec::new(),
+    };
+    let call = rounds.call(at(100), 1, Duration::ZERO).unwrap();
+    rounds.handle_request(at(101), &request(&call), 0, true).unwrap();
+    assert_eq!(rounds.poll_symbols(), Some(vec![(block, 5)]));
+    rounds.handle_sent(at(102));
+    rounds.handle_timeout(at(102));
+    let call = rounds.call(at(102), 1, Duration::ZERO).unwrap();
+    assert!(!rounds.is_too_old(at(110) - Duration::from_nanos(1)));
+    assert!(rounds.is_too_old(at(110)));
+    let late = rounds.handle_request(at(110), &request(&call), 1, true);
+    assert_eq!(late, Err(IgnoredRequest::TooOld));
+    assert_eq!(rounds.poll_symbols(), None);
+}
+
+/// The sender on ids: symbols that are named follow the source symbols, in the order in which they
+/// were named.
+#[test]
+fn a_sender_without_a_code_sends_again_what_is_named() {
+    let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme: NO_CODE };
+    let layout = layout.layout().unwrap();
+    let mut sender = sender(layout, true);
+    let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
+    let named = [(block(0), Esi(99)), (block(2), Esi(0)), (block(0), Esi(5)), (block(0), Esi(5))];
+    let symbols = sent(&mut sender, |sender| {
+        let other = [(block(9), Esi(0)), (block(0), Esi(100))];
+        sender.resend(&[&named[..], &other].concat());
+        assert!(!sender.is_sent());
+    });
+    assert_eq!(symbols.len(), 304);
+    let again: Vec<_> = symbols[300..].iter().map(|&(_, block, esi)| (block, esi)).collect();
+    assert_eq!(again, named);
+    assert!(sender.is_sent());
+}
+
+/// The sender on ids: symbols that are requested follow the source symbols, are fresh, and blocks
+/// alternate. Then nothing but control packets is sent.
+#[test]
+fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 3, sub_blocks: 1, alignment: 4 });
+    let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme }.layout().unwrap();
+    for source_pass in [true, false] {
+        let mut sender = sender(layout, source_pass);
+        let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
+        let symbols = sent(&mut sender, |sender| {
+            let unknown = BlockId { toi: Toi(9), sbn: Sbn(0) };
+            sender.repair(&[(block(0), 30), (block(2), 10), (unknown, 5)]);
+            assert!(!sender.is_sent());
+        });
+        let source = symbols.iter().filter(|(ms, ..)| *ms < 600).count();
+        assert_eq!(source, if source_pass { 300 } else { 0 });
+        let repair = &symbols[source..];
+        let of = |sbn| repair.iter().filter(|(_, id, _)| *id == block(sbn)).count();
+        assert_eq!((of(0), of(1), of(2)), (30, 0, 10));
+        assert!(repair.iter().all(|(_, _, esi)| esi.0 >= 100), "fresh symbols");
+        let distinct: BTreeSet<_> = symbols.iter().map(|&(_, id, esi)| (id, esi)).collect();
+        assert_eq!(distinct.len(), symbols.len());
+        // The block of which little is lacking is ready after twice as many symbols.
+        let last = repair.iter().rposition(|(_, id, _)| *id == block(2)).unwrap();
+        assert!(last <= 22, "{last}");
+        assert!(sender.is_sent());
+    }
+}
+
+const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: 100 });
+
+fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
+    Sender::new(SenderConfig {
+        tsi: Tsi(5),
+        objects: vec![SendObject { toi: Toi(1), layout, source_pass }],
+        first: Vec::new(),
+        control: Vec::new(),
+        mode: SendMode::RepairOnDemand,
+        schedule: TransmissionSchedule::EVEN,
+        channels: None,
+        rate_bytes_per_second: 1_000_000,
+        packet_overhead: 28,
+        peak_window: Duration::ZERO,
+        round_symbols: 1024,
+        opening_permille: 100,
+        sequence_in_cci: true,
+        omit_padding: false,
+        fti_in_packets: false,
+        seal: None,
+        seed: 1,
+    })
+}
+
+/// The symbols of two seconds, with the millisecond of each. `request` is called when the source
+/// symbols are sent.
+fn sent(sender: &mut Sender, request: impl Fn(&mut Sender)) -> Vec<(u64, BlockId, Esi)> {
+    let (mut symbols, mut header) = (Vec::new(), Vec::new());
+    for ms in 0..2000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        sender.handle_timeout(now);
+        if ms == 600 {
+            assert!(sender.is_sent());
+            request(sender);
+        }
+        while let Some(output) = sender.poll_output(now, &mut header) {
+            match output {
+                Output::Job(SendJob::Prepare { batch, .. }) => {
+                    sender.handle_done(now, SendDone::Prepared { batch });
+                }
+                Output::Transmit { symbol: Some(symbol), .. } => {
+                    symbols.push((ms, symbol.block, symbol.esi));
+                }
+                Output::Event(event) => panic!("{event:?}"),
+                _ => {}
+            }
+        }
+    }
+    symbols
+}

@@ -1,0 +1,580 @@
+//! Simulated receivers that report: how many reports arrive in a second, how long it takes until
+//! all are known, and what attackers can make receivers send.
+
+use crate::support::plain::{CLOCK, Plain};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{EncodingId, FecScheme, Oti};
+use fontana_proto::report::{
+    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, ReportCollector,
+    Reporter, RollCallGate, RollCallRefusal,
+};
+use fontana_proto::{
+    ControlObject, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject,
+    Sender, SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
+};
+use fontana_wire::{
+    Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, ReceiverId,
+    ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallEcho, RollCallError,
+    RollCallList, SealId, SecretKey, Toi, Tsi,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+const BUDGET: u32 = 200;
+const MANIFEST: Hash = Hash([3; 32]);
+
+fn instance() -> InstanceId {
+    InstanceId([5; 16])
+}
+
+fn collector_address() -> SocketAddr {
+    "10.0.0.7:40007".parse().unwrap()
+}
+
+fn config(expected: Expected, seed: u64) -> CollectorConfig {
+    CollectorConfig {
+        instance: instance(),
+        tsi: Tsi(5),
+        manifest: MANIFEST,
+        collector: collector_address(),
+        expected,
+        budget_per_second: BUDGET,
+        // That of a packet of 1 500 bytes.
+        list_capacity: RollCall::capacity(1388, None).unwrap(),
+        max_receivers: 1 << 20,
+        seed,
+    }
+}
+
+fn receiver_id(number: u64) -> ReceiverId {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&number.to_be_bytes());
+    ReceiverId(id)
+}
+
+fn report(receiver: ReceiverId, label: &str, state: ReceiverState, round: u32) -> ReceiverReport {
+    ReceiverReport {
+        receiver,
+        label: label.parse().unwrap(),
+        started_unix_ms: CLOCK,
+        round,
+        echo: RollCallEcho::default(),
+        state,
+        permille: 500,
+        symbols_lacking: 10,
+        loss_ppm: 0,
+        kernel_drops: 0,
+        channels: 1,
+        seconds: 1,
+    }
+}
+
+/// What receivers lack that request nothing.
+fn nothing(_: usize) -> Lacking {
+    Lacking::default()
+}
+
+const COMPLETE: ReceiverState = ReceiverState::Complete { manifest: MANIFEST };
+
+fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> OpenedFeedback {
+    let feedback = Feedback::Report(report.clone());
+    let bytes = feedback.emit(SealId::from(instance()), counter, key, None::<&Plain>);
+    FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap()
+}
+
+/// What happened in a simulated session.
+struct Run {
+    /// Reports sent in each second.
+    per_second: Vec<u32>,
+    /// Time from which all receivers are known.
+    all_known_at: Option<Duration>,
+    roll_calls: u32,
+    roll_call_bytes: usize,
+}
+
+enum Event {
+    Poll(usize),
+    Call(Rc<RollCall>),
+    Report(Box<OpenedFeedback>),
+}
+
+/// `crowd` receivers that finish within a second. Roll calls and reports take 10 ms, and each is
+/// lost with probability `loss` at each receiver.
+fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
+    let mut random = SplitMix64::new(seed, 1);
+    let mut unit = move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    let start = Instant::ZERO;
+    let mut collector = ReportCollector::new(config(Expected::Anyone, seed), start);
+    let mut reporters: Vec<_> = (0..crowd as u64)
+        .map(|number| {
+            let (id, label) = (receiver_id(number), ReceiverLabel::default());
+            Reporter::new(id, label, 4, seed << 32 | number)
+        })
+        .collect();
+    let finished: Vec<_> = (0..crowd).map(|_| start + Duration::from_secs_f64(unit())).collect();
+    let delay = Duration::from_millis(10);
+    let (mut queue, mut events, mut serial) = (BinaryHeap::new(), BTreeMap::new(), 0_u64);
+    let mut push = |queue: &mut BinaryHeap<_>, events: &mut BTreeMap<u64, Event>, at, event| {
+        serial += 1;
+        queue.push(Reverse((at, serial)));
+        events.insert(serial, event);
+    };
+    let mut run =
+        Run { per_second: Vec::new(), all_known_at: None, roll_calls: 0, roll_call_bytes: 0 };
+    let key = SecretKey::from_seed(&[7; 32]);
+    loop {
+        let next_event: Option<Instant> = queue.peek().map(|Reverse((at, _))| *at);
+        let next_call = collector.poll_timeout();
+        let now = next_event.map_or(next_call, |at| at.min(next_call));
+        if now > start + limit {
+            return run;
+        }
+        if now == next_call {
+            let unix_ms = CLOCK + now.as_nanos() / 1_000_000;
+            if let Some(call) = collector.poll_roll_call(now, unix_ms) {
+                run.roll_calls += 1;
+                run.roll_call_bytes += call.emit(&key).len();
+                push(&mut queue, &mut events, now + delay, Event::Call(Rc::new(call)));
+            }
+            continue;
+        }
+        let Some(Reverse((_, serial))) = queue.pop() else { continue };
+        match events.remove(&serial).unwrap() {
+            Event::Call(call) => {
+                for (number, reporter) in reporters.iter_mut().enumerate() {
+                    if reporter.is_known() || unit() < loss {
+                        continue;
+                    }
+                    reporter.handle_roll_call(now, &call, nothing);
+                    if let Some(due) = reporter.poll_timeout() {
+                        push(&mut queue, &mut events, due.max(now), Event::Poll(number));
+                    }
+                }
+            }
+            Event::Poll(number) => {
+                let reporter = &mut reporters[number];
+                let is_finished = finished[number] <= now;
+                if is_finished {
+                    reporter.set_final();
+                }
+                let Some(due) = reporter.poll(now) else { continue };
+                assert_eq!(due.to, collector_address());
+                let second = (now.as_nanos() / 1_000_000_000) as usize;
+                run.per_second.resize(run.per_second.len().max(second + 1), 0);
+                run.per_second[second] += 1;
+                let state = if is_finished { COMPLETE } else { ReceiverState::Receiving };
+                let AnswerContent::Report { round } = due.content else { panic!("{due:?}") };
+                let report = report(receiver_id(number as u64), "", state, round);
+                if unit() >= loss {
+                    let opened = Box::new(opened(&report, due.counter, None));
+                    push(&mut queue, &mut events, now + delay, Event::Report(opened));
+                }
+            }
+            Event::Report(report) => {
+                let news = collector.handle_report(now, &report).unwrap();
+                // The summary looks at all receivers.
+                if news.is_some()
+                    && run.all_known_at.is_none()
+                    && collector.receivers().len() == crowd
+                    && collector.summary().complete == crowd as u64
+                {
+                    run.all_known_at = Some(Duration::from_nanos(now.as_nanos()));
+                }
+            }
+        }
+    }
+}
+
+/// Checks the bounds of the claim for one seed.
+fn check_crowd(crowd: usize, loss: f64, seed: u64) {
+    let budget = f64::from(BUDGET);
+    // 1.3 N / R and four intervals of half a second.
+    let allowed = Duration::from_secs_f64(1.3 * crowd as f64 / budget + 2.0);
+    let run = simulate(crowd, loss, seed, allowed + Duration::from_secs(5));
+    for (second, &count) in run.per_second.iter().enumerate() {
+        let most = budget + 4.0 * budget.sqrt();
+        assert!(f64::from(count) <= most, "seed {seed}: {count} reports in second {second}");
+    }
+    for (start, five) in run.per_second.windows(5).enumerate() {
+        let sum: u32 = five.iter().sum();
+        assert!(f64::from(sum) <= 5.5 * budget, "seed {seed}: {sum} in 5 s from {start}");
+    }
+    let at = run.all_known_at.unwrap_or_else(|| panic!("seed {seed}: not all known"));
+    assert!(at <= allowed, "seed {seed}: all of {crowd} known after {at:?}, allowed {allowed:?}");
+    // A session of 1 000 packets a second has 1 % for them.
+    let seconds = (allowed + Duration::from_secs(5)).as_secs_f64();
+    let packets = f64::from(run.roll_calls);
+    assert!(packets / seconds <= 10.0, "seed {seed}: {packets} roll calls in {seconds} s");
+    assert!(run.roll_call_bytes <= 1388 * run.roll_calls as usize);
+}
+
+#[test]
+fn ten_thousand_receivers_are_known_within_the_time_and_the_budget() {
+    for seed in 1..=2 {
+        check_crowd(10_000, 0.05, seed);
+    }
+}
+
+/// The same, for all seeds of the claim.
+#[test]
+#[ignore = "half a minute"]
+fn ten_thousand_receivers_are_known_for_every_seed() {
+    for seed in 1..=20 {
+        check_crowd(10_000, 0.05, seed);
+    }
+}
+
+#[test]
+fn few_receivers_are_known_in_seconds() {
+    for crowd in [1, 4, 50] {
+        for seed in 1..=20 {
+            let run = simulate(crowd, 0.05, seed, Duration::from_secs(30));
+            let at = run.all_known_at.unwrap_or_else(|| panic!("{crowd}, seed {seed}"));
+            assert!(at < Duration::from_secs(20), "{crowd}, seed {seed}: {at:?}");
+            // Then they are silent.
+            let last = run.per_second.len();
+            assert!(last <= 25, "{crowd}, seed {seed}: a report in second {last}");
+        }
+    }
+}
+
+#[test]
+fn a_crowd_that_appears_at_once_raises_the_number_at_once() {
+    let mut collector = ReportCollector::new(config(Expected::Count(4), 1), Instant::ZERO);
+    let first = collector.poll_roll_call(Instant::ZERO, CLOCK).unwrap();
+    assert_eq!(first.head_count, 4);
+    // 10 000 receivers a second, each once.
+    let mut now = Instant::ZERO;
+    let mut called_after = None;
+    for number in 0..2 * u64::from(BUDGET) + 1 {
+        now = Instant::ZERO + Duration::from_micros(100 * number);
+        let report = report(receiver_id(number), "", ReceiverState::Receiving, first.round);
+        collector.handle_report(now, &opened(&report, 0, None)).unwrap();
+        if collector.poll_timeout() <= now {
+            called_after = Some(number);
+            break;
+        }
+    }
+    assert_eq!(called_after, Some(2 * u64::from(BUDGET)), "as soon as it is twice the budget");
+    let call = collector.poll_roll_call(now, CLOCK).unwrap();
+    // 401 in the first 40 ms of a window of a second.
+    assert!((8_000..14_000).contains(&call.head_count), "{}", call.head_count);
+    assert!(call.window_ms > 40_000, "{}", call.window_ms);
+}
+
+/// A signed roll call of the publisher, for tests of what receivers obey.
+fn call(serial: u64, issued_unix_ms: u64) -> RollCall {
+    RollCall {
+        instance: instance(),
+        tsi: Tsi(5),
+        serial,
+        issued_unix_ms,
+        collector: collector_address(),
+        round: serial as u32,
+        position: 0,
+        window_ms: 1000,
+        head_count: 1000,
+        known: 0,
+        salt: serial,
+        list: RollCallList::Known(Vec::new()),
+        repair: None,
+        rate: None,
+    }
+}
+
+/// What receivers send, by destination.
+type Sent = BTreeMap<SocketAddr, u32>;
+
+/// Delivers symbols at their times to 1 000 receivers. `times` are milliseconds since [`CLOCK`].
+fn deliver(publisher: &SecretKey, symbols: &[(u64, Vec<u8>)], seconds: u64) -> Sent {
+    let mut receivers: Vec<_> = (0..1000)
+        .map(|number| {
+            let gate = RollCallGate::new(publisher.public_key(), Tsi(5));
+            let id = receiver_id(number);
+            (gate, Reporter::new(id, ReceiverLabel::default(), 4, number))
+        })
+        .collect();
+    let mut sent = Sent::new();
+    for ms in 0..seconds * 1000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        for (_, symbol) in symbols.iter().filter(|(at, _)| *at == ms) {
+            for (gate, reporter) in &mut receivers {
+                if let Ok(call) = gate.check(now, CLOCK + ms, symbol) {
+                    reporter.handle_roll_call(now, &call, nothing);
+                }
+            }
+        }
+        for (_, reporter) in &mut receivers {
+            while let Some(due) = reporter.poll(now) {
+                *sent.entry(due.to).or_default() += 1;
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn forged_and_replayed_roll_calls_make_receivers_send_nothing() {
+    let (publisher, attacker) = (SecretKey::from_seed(&[7; 32]), SecretKey::from_seed(&[8; 32]));
+    let victim: SocketAddr = "192.0.2.66:53".parse().unwrap();
+    let honest = call(1, CLOCK).emit(&publisher);
+    // The victim's address in an honest roll call; a window for one receiver; another key.
+    let mut moved = call(2, CLOCK + 100);
+    moved.collector = victim;
+    let mut forged = moved.emit(&publisher);
+    let length = forged.len();
+    forged[length - 64..].copy_from_slice(&honest[honest.len() - 64..]);
+    let mut at_once = honest.clone();
+    at_once[79..83].copy_from_slice(&1_u32.to_be_bytes());
+    at_once[75..79].copy_from_slice(&1_u32.to_be_bytes());
+    let of_attacker = moved.emit(&attacker);
+    let old = call(9, CLOCK - 61_000).emit(&publisher);
+    let early = call(9, CLOCK + 90_000).emit(&publisher);
+    let symbols: Vec<_> = (0..20)
+        .flat_map(|at| {
+            [&forged, &at_once, &of_attacker, &old, &early].map(|s| (at * 50, s.clone()))
+        })
+        .collect();
+    assert_eq!(deliver(&publisher, &symbols, 2), Sent::new());
+    // With honest roll calls beside them, and each of these repeated ten times: one report in each
+    // round of each receiver, to the collector.
+    let rounds: Vec<_> = (0..3)
+        .flat_map(|round| {
+            let bytes = call(10 + round, CLOCK + 1100 * round).emit(&publisher);
+            (0..10).map(move |again| (1100 * round + 20 * again, bytes.clone()))
+        })
+        .collect();
+    let sent = deliver(&publisher, &[symbols, rounds].concat(), 4);
+    assert_eq!(sent.keys().collect::<Vec<_>>(), [&collector_address()]);
+    assert!((2990..=3000).contains(&sent[&collector_address()]), "{sent:?}");
+}
+
+#[test]
+fn a_gate_says_why_it_refuses() {
+    let publisher = SecretKey::from_seed(&[7; 32]);
+    let mut gate = RollCallGate::new(publisher.public_key(), Tsi(5));
+    let mut check = |after_ms: u64, call: &RollCall| {
+        let now = Instant::ZERO + Duration::from_millis(after_ms);
+        gate.check(now, CLOCK + after_ms, &call.emit(&publisher)).map(|_| ())
+    };
+    let other = RollCall { tsi: Tsi(6), ..call(1, CLOCK) };
+    assert_eq!(check(0, &other), Err(RollCallRefusal::OtherSession(Tsi(6))));
+    for address in [
+        "239.1.2.3:9",
+        "255.255.255.255:9",
+        "0.0.0.0:9",
+        "10.0.0.7:0",
+        "[ff02::1]:9",
+        "[::ffff:10.0.0.7]:9",
+    ] {
+        let collector = address.parse().unwrap();
+        let bad = RollCall { collector, ..call(1, CLOCK) };
+        assert_eq!(check(0, &bad), Err(RollCallRefusal::Collector(collector)));
+    }
+    assert_eq!(check(0, &call(3, CLOCK)), Ok(()));
+    assert_eq!(check(10, &call(3, CLOCK)), Err(RollCallRefusal::Replayed));
+    assert_eq!(check(10, &call(2, CLOCK)), Err(RollCallRefusal::Replayed));
+    assert_eq!(check(10, &call(4, CLOCK - 60_000)), Err(RollCallRefusal::NotNow { seconds: 60 }));
+    assert_eq!(check(10, &call(4, CLOCK)), Ok(()));
+    // Another run of the sender: only when the first one is silent, and never an earlier one.
+    let restarted = RollCall { instance: InstanceId([6; 16]), ..call(1, CLOCK + 100) };
+    assert_eq!(check(200, &restarted), Err(RollCallRefusal::OtherSender));
+    assert_eq!(check(5100, &restarted), Ok(()));
+    assert_eq!(check(11_000, &call(5, CLOCK + 50)), Err(RollCallRefusal::Replayed));
+    let later = |serial| call(serial, CLOCK + 11_000);
+    let checked = (100..300).filter(|&serial| check(11_000, &later(serial)).is_ok()).count();
+    assert_eq!(checked, 60, "signatures in one second");
+    let attacker = SecretKey::from_seed(&[8; 32]);
+    let bytes = call(900, CLOCK + 13_000).emit(&attacker);
+    let now = Instant::ZERO + Duration::from_secs(13);
+    let refused = gate.check(now, CLOCK + 13_000, &bytes);
+    assert_eq!(refused, Err(RollCallRefusal::Invalid(RollCallError::OtherSigner)));
+}
+
+#[test]
+fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
+    let mut reporter = Reporter::new(receiver_id(1), ReceiverLabel::default(), 4, 1);
+    let mut sent = Vec::new();
+    for ms in 0..10_000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        // A new round every 10 ms, with a window of 1 ms.
+        if ms % 10 == 0 {
+            reporter.handle_roll_call(now, &RollCall { window_ms: 1, ..call(ms, CLOCK) }, nothing);
+        }
+        sent.extend(reporter.poll(now).map(|_| ms));
+    }
+    assert!((35..=41).contains(&sent.len()), "{}", sent.len());
+    assert!(sent.windows(5).all(|five| five[4] - five[0] >= 1000), "{sent:?}");
+    // Without roll calls, nothing after two seconds.
+    assert!(
+        reporter.poll_timeout().is_none_or(|due| due < Instant::ZERO + Duration::from_secs(12))
+    );
+    assert_eq!(reporter.poll(Instant::ZERO + Duration::from_secs(13)), None);
+}
+
+#[test]
+fn a_receiver_stops_when_two_roll_calls_list_it_after_its_final_report() {
+    let id = receiver_id(1);
+    let mut reporter = Reporter::new(id, ReceiverLabel::default(), 4, 1);
+    let listing = |serial: u64| {
+        let list = RollCallList::Known(vec![Fingerprint::of_receiver(serial, &id)]);
+        RollCall { round: 1, list, ..call(serial, CLOCK) }
+    };
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    reporter.set_final();
+    reporter.handle_roll_call(at(0), &listing(1), nothing);
+    reporter.handle_roll_call(at(1), &listing(2), nothing);
+    assert!(!reporter.is_known(), "it has not reported");
+    assert!(reporter.poll(at(1900)).is_some());
+    reporter.handle_roll_call(at(1900), &listing(3), nothing);
+    reporter.handle_roll_call(at(1910), &listing(3), nothing);
+    assert!(!reporter.is_known(), "one salt");
+    reporter.handle_roll_call(at(1920), &listing(4), nothing);
+    assert!(reporter.is_known());
+    reporter.handle_roll_call(at(1930), &RollCall { round: 2, ..listing(5) }, nothing);
+    assert_eq!((reporter.poll_timeout(), reporter.poll(at(3500))), (None, None));
+    // Another run of the sender knows nothing of it.
+    let other = RollCall { instance: InstanceId([6; 16]), ..call(6, CLOCK) };
+    reporter.handle_roll_call(at(3600), &other, nothing);
+    assert!(!reporter.is_known() && reporter.poll(at(5000)).is_some());
+}
+
+fn named(labels: &[(&str, Option<&SecretKey>)]) -> Expected {
+    let receiver = |&(label, key): &(&str, Option<&SecretKey>)| ExpectedReceiver {
+        label: label.parse().unwrap(),
+        key: key.map(SecretKey::public_key),
+    };
+    Expected::Named(labels.iter().map(receiver).collect())
+}
+
+#[test]
+fn only_one_process_without_contradiction_makes_a_name_complete() {
+    let labels = [("a", None), ("b", None), ("c", None), ("d", None), ("e", None)];
+    let mut collector = ReportCollector::new(config(named(&labels), 1), Instant::ZERO);
+    let mut tell = |number, label: &str, state, counter| {
+        let report = report(receiver_id(number), label, state, 1);
+        collector.handle_report(Instant::ZERO, &opened(&report, counter, None)).map(|_| ())
+    };
+    tell(1, "a", ReceiverState::Receiving, 0).unwrap();
+    tell(1, "a", COMPLETE, 1).unwrap();
+    assert!(tell(1, "a", ReceiverState::Failed { exit_code: 5 }, 1).is_err(), "a replayed counter");
+    tell(2, "b", COMPLETE, 0).unwrap();
+    tell(3, "b", COMPLETE, 0).unwrap();
+    tell(4, "c", COMPLETE, 0).unwrap();
+    tell(4, "c", ReceiverState::Receiving, 1).unwrap();
+    tell(5, "d", ReceiverState::Complete { manifest: Hash([9; 32]) }, 0).unwrap();
+    tell(6, "stranger", COMPLETE, 0).unwrap();
+    let summary = collector.summary();
+    let missing: Vec<_> = summary.missing.iter().map(|it| (it.label.as_str(), it.state)).collect();
+    let expected = [
+        ("b", ExpectedState::Contradictory),
+        ("c", ExpectedState::Contradictory),
+        ("d", ExpectedState::OtherContent),
+        ("e", ExpectedState::NeverHeard),
+    ];
+    assert_eq!(missing, expected);
+    assert_eq!((summary.known, summary.complete, summary.ignored), (6, 2, 1));
+    assert!(!summary.is_as_expected());
+}
+
+#[test]
+fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_first() {
+    let (key, other) = (SecretKey::from_seed(&[1; 32]), SecretKey::from_seed(&[2; 32]));
+    let expected = named(&[("a", Some(&key))]);
+    let mut collector = ReportCollector::new(config(expected, 1), Instant::ZERO);
+    let forged = report(receiver_id(9), "a", COMPLETE, 1);
+    for signer in [None, Some(&other)] {
+        assert!(collector.handle_report(Instant::ZERO, &opened(&forged, 0, signer)).is_err());
+    }
+    let first = report(receiver_id(1), "a", ReceiverState::Failed { exit_code: 5 }, 1);
+    collector.handle_report(Instant::ZERO, &opened(&first, 0, Some(&key))).unwrap();
+    assert!(!collector.summary().is_as_expected());
+    let second =
+        ReceiverReport { started_unix_ms: CLOCK + 1, ..report(receiver_id(2), "a", COMPLETE, 1) };
+    collector.handle_report(Instant::ZERO, &opened(&second, 0, Some(&key))).unwrap();
+    let summary = collector.summary();
+    assert!(summary.is_as_expected());
+    assert_eq!((summary.complete, summary.ignored), (1, 2));
+}
+
+/// Reports that the user does not trust do not change what a stream sends.
+#[test]
+fn receivers_are_followed_whose_reports_count_until_they_are_final_or_silent() {
+    let key = SecretKey::from_seed(&[9; 32]);
+    let mut collector = ReportCollector::new(config(named(&[("a", Some(&key))]), 1), Instant::ZERO);
+    let round = collector.poll_roll_call(Instant::ZERO, CLOCK).unwrap().round;
+    let mut take = |number, label, state, counter, key: Option<&SecretKey>| {
+        let report = report(receiver_id(number), label, state, round);
+        collector.handle_report(Instant::ZERO, &opened(&report, counter, key)).unwrap();
+        [collector.is_followed(|_| true), collector.is_followed(|status| status.is_signed)]
+    };
+    assert_eq!(take(1, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
+    assert_eq!(take(2, "a", ReceiverState::Receiving, 0, Some(&key)), [true, true]);
+    assert_eq!(take(2, "a", COMPLETE, 1, Some(&key)), [true, false]);
+}
+
+#[test]
+fn a_count_is_reached_by_that_many_complete_receivers() {
+    let mut collector = ReportCollector::new(config(Expected::Count(2), 1), Instant::ZERO);
+    for (number, is_enough) in [(1, false), (2, true)] {
+        let report = report(receiver_id(number), "", COMPLETE, 1);
+        collector.handle_report(Instant::ZERO, &opened(&report, 0, None)).unwrap();
+        assert_eq!(collector.summary().is_as_expected(), is_enough);
+    }
+    let anyone = ReportCollector::new(config(Expected::Anyone, 1), Instant::ZERO);
+    assert!(!anyone.summary().is_as_expected(), "no one is expected");
+}
+
+#[test]
+fn a_roll_call_is_the_next_packet_of_channel_0_once() {
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
+    let layout = Oti { transfer_length: 50_000, symbol_size: 1000, scheme }.layout().unwrap();
+    let mut sender = Sender::new(SenderConfig {
+        tsi: Tsi(5),
+        objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
+        first: Vec::new(),
+        control: Vec::new(),
+        mode: SendMode::OnDemand,
+        schedule: TransmissionSchedule::EVEN,
+        channels: None,
+        rate_bytes_per_second: 1_000_000,
+        packet_overhead: 28,
+        peak_window: Duration::ZERO,
+        round_symbols: 1024,
+        opening_permille: 0,
+        sequence_in_cci: true,
+        omit_padding: false,
+        fti_in_packets: false,
+        seal: None,
+        seed: 1,
+    });
+    let bytes = call(1, CLOCK).emit(&SecretKey::from_seed(&[7; 32]));
+    let oti = control_oti(bytes.len(), 1000);
+    let object = ControlObject::new(Toi::ROLL_CALL, oti, &bytes, None, 1).unwrap();
+    let (mut packets, mut header) = (Vec::new(), Vec::new());
+    for ms in 0..200 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        sender.handle_timeout(now);
+        if ms == 100 {
+            sender.announce(object.clone());
+        }
+        while let Some(output) = sender.poll_output(now, &mut header) {
+            match output {
+                Output::Job(SendJob::Prepare { batch, .. }) => {
+                    sender.handle_done(now, SendDone::Prepared { batch });
+                }
+                Output::Transmit { .. } => packets.push((ms, std::mem::take(&mut header))),
+                _ => {}
+            }
+        }
+    }
+    assert!(packets.len() > 100, "{}", packets.len());
+    let calls: Vec<_> = packets.iter().filter(|(_, bytes)| RollCall::may_be(bytes)).collect();
+    let [(ms, datagram)] = &calls[..] else { panic!("{} roll calls", calls.len()) };
+    assert!((100..105).contains(ms), "{ms}");
+    let packet = Packet::parse(datagram).unwrap();
+    assert_eq!(packet.payload(EncodingId::NO_CODE).unwrap().unwrap().symbol, bytes);
+}

@@ -1,0 +1,45 @@
+//! Small content: receivers that join at any time wait for head and manifest no longer than for the
+//! content.
+
+use crate::support::world::{
+    Content, ReceiverDriver, SenderDriver, Setup, T, receiver_config, run, sender,
+};
+use fontana_proto::{Instant, SplitMix64};
+use std::time::Duration;
+
+/// Packets that receivers get until they have content of `symbols` symbols, over that number,
+/// ascending. Each receiver loses 30 % and joins at a random time.
+fn received(symbols: u64, receptions: u64) -> Vec<f64> {
+    let content = Content::new(&[(symbols as usize * usize::from(T), 1)], 1);
+    let mut senders = [SenderDriver::new(sender(&content, &Setup::default(), None), &content)];
+    let mut random = SplitMix64::new(1, symbols);
+    let mut receivers: Vec<_> = (0..receptions)
+        .map(|seed| {
+            let mut receiver = ReceiverDriver::new(receiver_config(), 0.3, seed);
+            // The sender has begun to repeat its control objects.
+            let millis = 1_000 + u64::from(random.below(2_000));
+            receiver.joins_at = Instant::ZERO + Duration::from_millis(millis);
+            receiver
+        })
+        .collect();
+    run(&mut senders, &mut receivers, Duration::from_secs(60));
+    let packets = |receiver: &ReceiverDriver| {
+        assert!(receiver.has(&content));
+        receiver.endpoint.stats().datagrams as f64 / symbols as f64
+    };
+    let mut all: Vec<f64> = receivers.iter().map(packets).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+#[test]
+fn small_content_takes_little_more_than_its_size_at_a_loss_of_30_percent() {
+    // The symbols of 200, 400 and 3200 kB, of 1400 bytes each.
+    for (symbols, most_late) in [(143, 2.5), (286, 1.2), (2_288, 1.3)] {
+        let all = received(symbols, 300);
+        let (median, late) = (all[150], all[285]);
+        println!("{symbols} symbols: median {median:.2}, 95th percentile {late:.2}");
+        assert!(median <= 1.15, "{symbols} symbols: {median}");
+        assert!(late <= most_late, "{symbols} symbols: {late}");
+    }
+}
