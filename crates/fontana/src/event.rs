@@ -152,6 +152,14 @@ pub enum ReceiveEvent {
         /// Bytes to compare in total.
         of: u64,
     },
+    /// A large file that got its name is being hashed for the application's record
+    /// ([`ReceiverBuilder::report_files`](crate::ReceiverBuilder::report_files)).
+    Hashed {
+        /// Bytes that were hashed.
+        bytes: u64,
+        /// Bytes of the file.
+        of: u64,
+    },
     /// Symbols of an earlier run or of existing files are not received again.
     Resumed {
         /// Source symbols that are not received again.

@@ -25,7 +25,7 @@ pub struct Device {
 /// The unit of `st_blocks` (stat(2)).
 const BLOCK: u64 = 512;
 
-/// Zeros per write if a device cannot zero a range by itself.
+/// Zeros per write if a device cannot zero a range by itself, and per comparison.
 const ZEROS: usize = 1 << 20;
 
 impl Device {
@@ -194,7 +194,7 @@ impl Device {
         }
     }
 
-    /// Overwrites a range with zeros.
+    /// Makes a range zeros. In a file it becomes a hole, which needs no room on the disk.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -203,19 +203,62 @@ impl Device {
         if length == 0 {
             return Ok(());
         }
-        // A device does this by itself if it can (BLKZEROOUT), and so does a file system.
+        if self.capacity.is_none() {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            return match sys::retry(|| {
+                rustix::fs::fallocate(&self.file, flags, range.start, length)
+            }) {
+                Ok(()) => Ok(()),
+                // What is not in a hole has its room already.
+                Err(_) => self.overwrite(range),
+            };
+        }
+        // A device does this by itself if it can (BLKZEROOUT).
         let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
         if sys::retry(|| rustix::fs::fallocate(&self.file, flags, range.start, length)).is_ok() {
             return Ok(());
         }
+        self.overwrite(range)
+    }
+
+    /// Writes zeros where a range is not a hole.
+    fn overwrite(&self, range: Range<u64>) -> Result<(), StagingError> {
         let zeros = vec![0; ZEROS];
-        let mut at = range.start;
+        let mut at = self.next_data(range.clone())?;
         while at < range.end {
             let count = (range.end - at).min(ZEROS as u64);
             self.write_all_at(at, zeros.get(..count as usize).unwrap_or_default())?;
-            at += count;
+            at = self.next_data(at + count..range.end)?;
         }
         Ok(())
+    }
+
+    /// True if a range is all zeros. Holes of a file are not read.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn is_zero(&self, range: Range<u64>) -> Result<bool, StagingError> {
+        let mut chunk = vec![0; ZEROS];
+        let mut at = self.next_data(range.clone())?;
+        while at < range.end {
+            let count = (range.end - at).min(ZEROS as u64);
+            let bytes = chunk.get_mut(..count as usize).unwrap_or_default();
+            self.read_exact_at(at, bytes)?;
+            if bytes.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            at = self.next_data(at + count..range.end)?;
+        }
+        Ok(true)
+    }
+
+    /// The first byte of a range that is not in a hole of a file; the end of the range if there is
+    /// none. A device has no holes.
+    fn next_data(&self, range: Range<u64>) -> Result<u64, StagingError> {
+        if self.capacity.is_some() || range.start >= range.end {
+            return Ok(range.start);
+        }
+        sys::next_data(&self.file, range).map_err(failed(&self.path, "examine"))
     }
 
     /// Waits until everything is on the disk, and drops the page cache, so that later reads come
@@ -232,5 +275,29 @@ impl Device {
 
     pub(crate) fn file(&self) -> &Arc<OwnedFd> {
         &self.file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_hole_of_a_file_takes_no_room_and_no_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let device = Device::open(&path, false).unwrap();
+        // As much as no disk has.
+        let (start, end) = (1 << 20, 1 << 42);
+        device.set_length(end).unwrap();
+        device.write_all_at(0, &[7; 4096]).unwrap();
+        device.write_all_at(start, &[7; 1 << 16]).unwrap();
+        assert!(!device.is_zero(start - 1..end).unwrap());
+        device.zero(start..end).unwrap();
+        assert!(device.is_zero(start..end).unwrap());
+        device.overwrite(start..end).unwrap();
+        assert!(!device.is_zero(0..end).unwrap());
+        assert!(std::fs::metadata(&path).unwrap().blocks() * BLOCK < 1 << 19);
     }
 }

@@ -9,10 +9,11 @@ use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::staging::Staging;
+use crate::sys;
 use crate::target::TargetDirectory;
 use crate::target::TargetName;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -84,6 +85,14 @@ impl ExistingFile {
         Ok(count == out.len())
     }
 
+    /// The first byte of a range that is not in a hole; the end of the range if there is none.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn next_data(&self, range: Range<u64>) -> Result<u64, StagingError> {
+        sys::next_data(&self.file, range).map_err(failed(&self.path, "examine"))
+    }
+
     /// True if a range of it is all zeros. Holes are not read.
     ///
     /// # Errors
@@ -92,14 +101,7 @@ impl ExistingFile {
         let mut chunk = vec![0; CHUNK];
         let mut at = range.start;
         while at < range.end {
-            match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
-                Ok(data) => at = data.max(at),
-                // There is no data after this offset.
-                Err(Errno::NXIO) => return Ok(true),
-                // The file system does not report holes.
-                Err(Errno::INVAL | Errno::OPNOTSUPP) => {}
-                Err(errno) => return Err(failed(&self.path, "examine")(errno)),
-            }
+            at = self.next_data(at..range.end)?;
             let count = range.end.saturating_sub(at).min(CHUNK as u64) as usize;
             let part = chunk.get_mut(..count).unwrap_or_default();
             if !self.read_at(at, part)? || part.iter().any(|&byte| byte != 0) {

@@ -1,8 +1,9 @@
 //! System calls that are repeated while signals interrupt them, and the reservation of space.
 
 use rustix::fd::AsFd;
-use rustix::fs::{self, FallocateFlags};
+use rustix::fs::{self, FallocateFlags, SeekFrom};
 use rustix::io::{Errno, Result};
+use std::ops::Range;
 
 /// Repeats a call while signals interrupt it.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
@@ -45,4 +46,14 @@ fn free_memory(file: impl AsFd) -> Result<Option<u64>> {
 #[cfg(not(target_os = "linux"))]
 fn free_memory(_file: impl AsFd) -> Result<Option<u64>> {
     Ok(None)
+}
+/// The first byte of a file's range that is not in a hole; the end of the range if there is none.
+/// If the file system does not report holes, the first byte.
+pub(crate) fn next_data(file: impl AsFd, range: Range<u64>) -> Result<u64> {
+    match fs::seek(file, SeekFrom::Data(range.start)) {
+        Ok(data) => Ok(data.clamp(range.start, range.end.max(range.start))),
+        Err(Errno::NXIO) => Ok(range.end),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(range.start),
+        Err(errno) => Err(errno),
+    }
 }

@@ -301,6 +301,12 @@ impl Manifest {
         self.objects.iter().fold(0, |sum, object| sum.saturating_add(object.oti.transfer_length))
     }
 
+    /// What a receiver may have to store, in bytes: the larger one of what it receives and of the
+    /// length of all files, holes included.
+    pub fn largest_length(&self) -> u64 {
+        self.transfer_length().max(self.content_length())
+    }
+
     /// Hash over all objects. Manifests with equal objects have the same hash, regardless of the
     /// names and times of the files.
     pub fn tree_hash(&self) -> Hash {

@@ -308,8 +308,8 @@ pub(crate) struct ReceiveArguments {
     pub(crate) max_layers: Option<u8>,
     /// Accept at most this many bytes in one session: 10G
     ///
-    /// Any host that can send to the group chooses the size of a session. The default is 32T: the
-    /// disk is the limit.
+    /// Any host that can send to the group chooses the size of a session. Holes of files count with
+    /// their length. The default is 32T: the disk is the limit.
     #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_max_size)]
     pub(crate) max_size: u64,
     /// Ask the kernel for this many bytes of receive buffer

@@ -46,6 +46,10 @@ pub(crate) enum ReceiveEvent {
         bytes: u64,
         of_bytes: u64,
     },
+    Hashed {
+        bytes: u64,
+        of_bytes: u64,
+    },
     Selected {
         files: u64,
         bytes: u64,

@@ -169,6 +169,24 @@ impl Watch<'_> {
         }
     }
 
+    /// Shows how much of what is on the disk was read.
+    fn show_read(&self, event: &ReceiveEvent) {
+        let console = self.console;
+        match *event {
+            ReceiveEvent::Hashed { bytes, of } => {
+                console.event(&Line::Hashed { bytes, of_bytes: of });
+                let (bytes, of) = (Bytes(bytes), Bytes(of));
+                console.note(format_args!("hashed {bytes} of {of} for the audit log"));
+            }
+            ReceiveEvent::Compared { bytes, of } => {
+                console.event(&Line::Compared { bytes, of_bytes: of });
+                let (bytes, of) = (Bytes(bytes), Bytes(of));
+                console.note(format_args!("compared {bytes} of {of} that may be here already"));
+            }
+            _ => {}
+        }
+    }
+
     /// Shows an event about the content of the session that is received.
     fn show_content(&mut self, event: &ReceiveEvent) {
         let console = self.console;
@@ -185,12 +203,7 @@ impl Watch<'_> {
                 self.files = files;
                 self.described.select(files);
             }
-            ReceiveEvent::Compared { bytes, of } => {
-                let (bytes, of_bytes) = (*bytes, *of);
-                console.event(&Line::Compared { bytes, of_bytes });
-                let (bytes, of) = (Bytes(bytes), Bytes(of_bytes));
-                console.note(format_args!("compared {bytes} of {of} that may be here already"));
-            }
+            ReceiveEvent::Hashed { .. } | ReceiveEvent::Compared { .. } => self.show_read(event),
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);
                 self.is_here_already = symbols == source_symbols;

@@ -570,6 +570,9 @@ impl DecidingThread<'_, '_> {
             TargetReport::Found { toi, name, bytes } => {
                 return (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
             }
+            TargetReport::Hashed { bytes, of } => {
+                return (self.emit)(ReceiveEvent::Hashed { bytes, of });
+            }
             TargetReport::Named(file) => return (self.emit)(ReceiveEvent::FileNamed(file)),
             TargetReport::Opened { scope, opened, room } => {
                 if let Some(room) = room {

@@ -42,7 +42,7 @@ impl Receiver {
         if expected.newer_than.is_some_and(|version| manifest.version() <= version) {
             return Err(Rejection::OldVersion);
         }
-        if manifest.transfer_length() > limits.max_transfer_bytes
+        if manifest.largest_length() > limits.max_transfer_bytes
             || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))
         {
             return Err(Rejection::TooLarge);

@@ -13,9 +13,6 @@ use fontana_wire::{BlockHasher, FileEntry, Manifest, ManifestObject, Toi, manife
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that are read at a time when zeros are checked.
-const CHUNK: usize = 256 << 10;
-
 /// A device, and the file that is received there.
 pub(in crate::receive) struct DeviceTarget {
     root: StagingRoot,
@@ -147,17 +144,9 @@ impl FileOnDevice {
                 }
             }
         }
-        let mut chunk = vec![0; CHUNK];
         for hole in &self.holes {
-            let mut at = hole.start;
-            while at < hole.end {
-                let count = (hole.end - at).min(CHUNK as u64);
-                let bytes = chunk.get_mut(..count as usize).unwrap_or_default();
-                device.read_exact_at(at, bytes)?;
-                if bytes.iter().any(|&byte| byte != 0) {
-                    return Err(differs().into());
-                }
-                at += count;
+            if !device.is_zero(hole.clone())? {
+                return Err(differs().into());
             }
         }
         Ok(())

@@ -18,6 +18,8 @@ pub(in crate::receive) enum TargetReport {
     Committed { toi: Toi },
     /// The object was a descriptor of an FCAST session.
     CarouselRead { toi: Toi, instance: CarouselInstance },
+    /// Bytes of a file that got its name and that were hashed, of all of it.
+    Hashed { bytes: u64, of: u64 },
     /// A file or link got its name.
     Named(NamedFile),
     /// Everything is on the disk.

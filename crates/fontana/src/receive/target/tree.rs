@@ -262,7 +262,7 @@ impl TreeTarget {
     pub(super) fn commit(&mut self, toi: Toi) -> Result<(), Error> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let named = open.commit(toi)?;
-        open.unnamed.report(&named, &self.root.directory, &self.reports)
+        open.unnamed.report(&named, &self.root.directory, &self.abandoned, &self.reports)
     }
 
     /// Commits what has no object (empty files, links, directories) and removes the staging
@@ -272,7 +272,8 @@ impl TreeTarget {
         let staging = Arc::clone(&open.staging);
         staging.commit(&open.without_objects)?;
         let OpenTree { unnamed, without_objects, .. } = &mut open;
-        unnamed.report(without_objects, &self.root.directory, &self.reports)?;
+        let directory = &self.root.directory;
+        unnamed.report(without_objects, directory, &self.abandoned, &self.reports)?;
         staging.correct(&open.corrections)?;
         staging.commit_directories()?;
         // After everything that the mark vouches for, and before success is reported.

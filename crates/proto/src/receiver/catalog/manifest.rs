@@ -239,7 +239,7 @@ fn offer(
         return Err(Rejection::OldVersion);
     }
     let limits = &config.limits;
-    if manifest.transfer_length() > limits.max_transfer_bytes
+    if manifest.largest_length() > limits.max_transfer_bytes
         || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))
     {
         return Err(Rejection::TooLarge);
