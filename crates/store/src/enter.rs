@@ -42,6 +42,9 @@ impl Entered {
                 Err(Errno::LOOP | Errno::NOTDIR) => {
                     return Err(StagingError::NotOurs { path: path() });
                 }
+                Err(Errno::ACCESS) if is_of_another(disk, root, name) => {
+                    return Err(StagingError::NotOurs { path: path() });
+                }
                 Err(errno) => return Err(failed(&path(), "open")(errno)),
             };
             let stat = disk.stat(directory.as_fd()).map_err(failed(&path(), "examine"))?;
@@ -63,6 +66,12 @@ impl Entered {
         }
         Err(StagingError::Busy { path: path() })
     }
+}
+
+/// True if another user has something with this name.
+pub(crate) fn is_of_another(disk: &dyn Disk, directory: BorrowedFd<'_>, name: &str) -> bool {
+    let stat = disk.stat_at(directory, name.as_bytes());
+    stat.is_ok_and(|stat| stat.st_uid != rustix::process::geteuid().as_raw())
 }
 
 /// Attempts to lock, and the wait between them. A process that lists interrupted receptions holds

@@ -3,6 +3,7 @@
 //!
 //! Their names begin like those of staging directories, so no received file can have them.
 
+use crate::enter::is_of_another;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::target::STAGING_PREFIX;
@@ -33,6 +34,9 @@ impl TargetDirectory {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(StagingError::NotOurs { path }),
+            Err(Errno::ACCESS) if is_of_another(disk, self.as_fd(), &file_name(name)) => {
+                return Err(StagingError::NotOurs { path });
+            }
             Err(errno) => return Err(failed(&path, "read")(errno)),
         };
         let stat = disk.stat(file.as_fd()).map_err(failed(&path, "examine"))?;

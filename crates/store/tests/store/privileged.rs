@@ -3,8 +3,11 @@
 use crate::fixtures::{Mount, name, names_in, no_code, staging_with, whole_file};
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::Category;
-use fontana_store::{Errno, FileAttributes, StagedObject, StagingError, StagingOptions};
+use fontana_store::{
+    Errno, FileAttributes, StagedObject, StagingError, StagingOptions, TargetDirectory,
+};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const MIB: u64 = 1 << 20;
 const RESERVE: StagingOptions = StagingOptions { overwrite: false, reserve: true, open_files: 4 };
@@ -83,6 +86,30 @@ fn a_read_only_file_system_is_refused() {
     assert_eq!(error.category(), Category::Refused);
     let error = staging_with(&disk.path.join("new"), RESERVE).unwrap_err();
     assert_eq!(error.category(), Category::Refused);
+}
+
+/// In a directory that all users may write to, another user has taken the name, and closed it.
+#[test]
+fn a_name_that_another_user_occupies_is_said_to_be_that() {
+    let Some(disk) = Mount::tmpfs("size=1m,mode=1777") else { return };
+    let path = disk.path.join(".fontana-test");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(disk.path.join(".fontana-mark"), "mark").unwrap();
+    fs::set_permissions(disk.path.join(".fontana-mark"), fs::Permissions::from_mode(0o600))
+        .unwrap();
+    let root = disk.path.clone();
+    // The user of one thread only.
+    let (entered, read) = std::thread::spawn(move || {
+        let user = Some(rustix::process::Uid::from_raw(12_345));
+        rustix::thread::set_thread_res_uid(None, user, None).unwrap();
+        let target = TargetDirectory::open(&root).unwrap();
+        (staging_with(&root, RESERVE).map(|_| ()), target.read_memo("mark", 8).map(|_| ()))
+    })
+    .join()
+    .unwrap();
+    assert_eq!(entered, Err(StagingError::NotOurs { path }));
+    assert!(matches!(read, Err(StagingError::NotOurs { .. })), "{read:?}");
 }
 
 #[test]
