@@ -307,6 +307,12 @@ impl Follow {
                 }
                 (Ended::TimeUp | Ended::Closed | Ended::Stopped | Ended::NoMirrors, accepted) => {
                     let outcome = match (accepted, outcome) {
+                        // As many versions as were asked for have not come in time.
+                        (None, Some(Outcome::Complete))
+                            if count.is_some() && report.ended == Ended::TimeUp =>
+                        {
+                            report.outcome
+                        }
                         (None, Some(outcome)) => outcome,
                         _ => report.outcome,
                     };

@@ -167,6 +167,25 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     sending.end();
 }
 
+/// A version was asked for, and none newer than what is there is sent.
+#[test]
+fn a_follower_that_receives_only_an_old_version_is_not_complete_if_it_was_to_take_one() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("tree"), directory.path().join("into"));
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("file"), "first").unwrap();
+    let addressing = addressing(58);
+    let sending = publish(&root, &addressing, 1);
+    let options = follow_options(&sending, &addressing, &into);
+    assert_eq!(follow(options.clone(), 1).0.taken, 1);
+    let (report, told) = follow(options.timeout(Some(Duration::from_secs(4))), 1);
+    assert_eq!(report.taken, 0, "{told:?}");
+    assert!(told.contains(&"waiting".into()), "{told:?}");
+    assert_ne!(report.outcome, Outcome::Complete);
+    sending.end();
+}
+
 #[test]
 fn a_version_that_follows_soon_is_taken_at_once() {
     let _turn = TURN.lock();
