@@ -193,8 +193,10 @@ const CONTROL_INTERVAL: u64 = 256;
 /// Shortest interval between control packets, in packets, even if the head then comes less than
 /// once a second on slow links.
 const MIN_CONTROL_INTERVAL: u64 = 50;
-/// Interval of packets of a session that has only control objects.
+/// Longest interval of packets of a session that has only control objects.
 const IDLE_INTERVAL: Duration = Duration::from_millis(20);
+/// Time in which it sends all of them once, if the rate allows it.
+const IDLE_PASS: Duration = Duration::from_secs(2);
 /// Interval of control packets of a session that repairs on demand while nothing is requested: a
 /// receiver that joins late waits for head and manifest for about a second.
 const SILENT_INTERVAL: Duration = Duration::from_millis(200);
@@ -472,9 +474,12 @@ impl Sender {
         let enough = |carousel: &ControlCarousel| {
             carousel.sent() >= IDLE_PUSH_SYMBOLS.max(2 * carousel.source_symbols())
         };
+        let symbols: u64 = self.control.iter().map(ControlCarousel::source_symbols).sum();
+        let pass = IDLE_PASS / u32::try_from(symbols).unwrap_or(u32::MAX).max(1);
+        let idle = IDLE_INTERVAL.min(pass);
         let (is_finite, interval) = match self.mode {
-            SendMode::Push { .. } => (true, IDLE_INTERVAL),
-            SendMode::OnDemand => (false, IDLE_INTERVAL),
+            SendMode::Push { .. } => (true, idle),
+            SendMode::OnDemand => (false, idle),
             SendMode::RepairOnDemand => (false, SILENT_INTERVAL),
         };
         let repairs = self.mode == SendMode::RepairOnDemand;

@@ -4,7 +4,11 @@
 use crate::support::world::{
     Content, ReceiverDriver, SenderDriver, Setup, T, receiver_config, run, sender,
 };
-use fontana_proto::{Instant, SplitMix64};
+use fontana_proto::{
+    ControlObject, Endpoint, Instant, Output, SendMode, Sender, SenderConfig, SplitMix64,
+    TransmissionSchedule, control_oti,
+};
+use fontana_wire::{Toi, Tsi};
 use std::time::Duration;
 
 /// Packets that receivers get until they have content of `symbols` symbols, over that number,
@@ -42,4 +46,54 @@ fn small_content_takes_little_more_than_its_size_at_a_loss_of_30_percent() {
         assert!(median <= 1.15, "{symbols} symbols: {median}");
         assert!(late <= most_late, "{symbols} symbols: {late}");
     }
+}
+
+/// Bytes that a sender sends in ten seconds that has only a control object of so many symbols.
+fn sent_without_content(symbols: usize, mode: SendMode, rate: u64) -> u64 {
+    let bytes = vec![7; symbols * 1000];
+    let object =
+        ControlObject::new(Toi::MANIFEST, control_oti(bytes.len(), 1000), &bytes, None, 1).unwrap();
+    let mut sender = Sender::new(SenderConfig {
+        tsi: Tsi(5),
+        objects: Vec::new(),
+        first: Vec::new(),
+        control: vec![object],
+        mode,
+        schedule: TransmissionSchedule::EVEN,
+        channels: None,
+        rate_bytes_per_second: rate,
+        packet_overhead: 28,
+        peak_window: Duration::ZERO,
+        round_symbols: 1024,
+        opening_permille: 0,
+        sequence_in_cci: true,
+        omit_padding: false,
+        fti_in_packets: false,
+        seal: None,
+        seed: 1,
+    });
+    let (mut sent, mut header) = (0, Vec::new());
+    for ms in 0..10_000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        sender.handle_timeout(now);
+        while let Some(output) = sender.poll_output(now, &mut header) {
+            if matches!(output, Output::Transmit { .. }) {
+                sent += header.len() as u64 + 28;
+                header.clear();
+            }
+        }
+    }
+    sent
+}
+
+/// The names of many empty files are sent as fast as content would be, and few as before.
+#[test]
+fn names_of_empty_files_are_sent_at_the_rate() {
+    let mode = SendMode::OnDemand;
+    let many = sent_without_content(2_000, mode, 1_000_000);
+    assert!((9_000_000..=10_100_000).contains(&many), "{many} bytes at 1 MB/s");
+    let slow = sent_without_content(2_000, mode, 100_000);
+    assert!((900_000..=1_010_000).contains(&slow), "{slow} bytes at 100 kB/s");
+    let few = sent_without_content(3, mode, 1_000_000);
+    assert!((450_000..=550_000).contains(&few), "{few} bytes: one packet in 20 ms");
 }
