@@ -60,6 +60,13 @@ impl ReportCollection {
     /// twice in two roll calls a second of one packet.
     pub const MAX_BUDGET: u32 = 200;
 
+    /// True if keys are expected of some receivers, and others are not trusted.
+    pub(crate) fn has_signers(&self) -> bool {
+        let has_key = matches!(&self.expected, Expected::Named(list)
+            if list.iter().any(|receiver| receiver.key.is_some()));
+        has_key && !self.trust_unauthenticated
+    }
+
     /// True if signatures authenticate the reports of all expected receivers.
     pub(crate) fn is_signed(&self) -> bool {
         matches!(&self.expected, Expected::Named(list)
@@ -156,8 +163,11 @@ impl AwaitedReceivers {
 pub struct Crowd {
     /// The numbers.
     pub summary: CrowdSummary,
-    /// The receivers that have reported.
+    /// The receivers that have reported, or those of them that are not complete or have changed
+    /// lately, at most 2 000.
     pub receivers: Vec<ReceiverStatus>,
+    /// `receivers` are all of them: once a minute, and at the end.
+    pub is_whole: bool,
     /// A group key or signatures authenticate the reports.
     pub is_authenticated: bool,
 }

@@ -4,7 +4,7 @@
 
 use crate::mtu::IpVersion;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -70,16 +70,20 @@ impl CollectorSocket {
         self.0.local_addr()
     }
 
-    /// Receives one datagram, and returns its length; a longer one is cut to `buffer`. `None` if
-    /// none arrives within `timeout`.
+    /// Receives one datagram, and returns its length and the address that it claims to come from; a
+    /// longer one is cut to `buffer`. `None` if none arrives within `timeout`.
     ///
     /// # Errors
     /// The system's error.
-    pub fn receive(&self, timeout: Duration, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub fn receive(
+        &self,
+        timeout: Duration,
+        buffer: &mut [u8],
+    ) -> io::Result<Option<(usize, IpAddr)>> {
         // 0 would wait forever.
         self.0.set_read_timeout(Some(timeout.max(Duration::from_micros(1))))?;
         match self.0.recv_from(buffer) {
-            Ok((length, _)) => Ok(Some(length)),
+            Ok((length, from)) => Ok(Some((length, from.ip()))),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -107,7 +111,7 @@ mod tests {
         socket.send(b"a report", to).unwrap();
         let mut buffer = [0; 4];
         let received = collector.receive(Duration::from_secs(5), &mut buffer).unwrap();
-        assert_eq!((received, &buffer), (Some(4), b"a re"));
+        assert_eq!((received, &buffer), (Some((4, to.ip())), b"a re"));
         assert_eq!(collector.receive(Duration::ZERO, &mut buffer).unwrap(), None);
         for to in ["239.255.77.1:9", "255.255.255.255:9", "0.0.0.0:9", "127.0.0.1:0", "[::1]:9"] {
             let refused = socket.send(b"a report", to.parse().unwrap());

@@ -16,11 +16,13 @@
 //! together send at most its budget of reports. It may change the window during a round: the
 //! numbers that were drawn stay.
 
+mod authority;
 mod collector;
 mod gate;
 mod head_count;
 mod limit;
 mod line_error;
+mod places;
 mod rate_control;
 mod rate_reporter;
 mod reporter;
@@ -29,6 +31,7 @@ mod round_trip;
 mod rounds;
 mod status;
 
+pub use authority::{Authority, Network};
 pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
 pub use gate::{RollCallGate, RollCallRefusal};
 pub use rate_control::{IgnoredRate, RateConfig, RateControl, SlowReceiver};

@@ -116,6 +116,8 @@ pub(crate) struct RollCallCounts {
 pub(crate) struct StatusFile {
     #[serde(flatten)]
     pub(crate) counts: RollCallCounts,
+    /// `missing` and `receivers` have all of them.
+    pub(crate) whole: bool,
     pub(crate) missing: Vec<String>,
     pub(crate) receivers: Vec<ReportedReceiver>,
 }

@@ -25,6 +25,9 @@ use std::process::{Child, Command, Stdio};
 const MAX_EXPECT_BYTES: u64 = 16 << 20;
 /// Receivers that a file of `--expect` names, at most: as many as a sender remembers.
 const MAX_EXPECTED: usize = 1 << 16;
+/// Missing names in the status file while it has not all receivers: with 2 000 of these, it has
+/// at most 1 MB.
+const MAX_MISSING: usize = 2_000;
 /// Names that are listed at the end on a terminal.
 const MAX_LISTED: usize = 100;
 
@@ -214,7 +217,7 @@ impl<'a> ReportWatch<'a> {
     /// Shows a receiver's new state.
     pub(super) fn show_report(&mut self, status: &ReceiverStatus, console: &Console) {
         let receiver = status.report.receiver;
-        self.names.insert(receiver, status.report.label.clone());
+        self.note_name(status);
         console.event(&SendEvent::Report(ReportedReceiver::new(status)));
         let name = name_of(status);
         match status.report.state {
@@ -230,6 +233,23 @@ impl<'a> ReportWatch<'a> {
         if let Some(rate) = self.unnamed.remove(&receiver) {
             self.show_slow(&receiver, rate, console);
         }
+    }
+
+    /// Notes the name of a receiver whose rate reports count.
+    fn note_name(&mut self, status: &ReceiverStatus) {
+        if !status.by.is_authentic() && !self.arguments.reports.trust_unauthenticated_reports {
+            return;
+        }
+        let receiver = status.report.receiver;
+        if self.names.len() >= MAX_EXPECTED && !self.names.contains_key(&receiver) {
+            // Ids are random: so is the one that is forgotten.
+            let next = self.names.range(receiver..).next().map(|(id, _)| *id);
+            match next {
+                Some(next) => _ = self.names.remove(&next),
+                None => _ = self.names.pop_first(),
+            }
+        }
+        self.names.insert(receiver, status.report.label.clone());
     }
 
     /// Shows the rate that follows the receivers.
@@ -452,7 +472,7 @@ impl ReportedReceiver {
             kernel_drops: report.kernel_drops,
             channels: report.channels,
             seconds: f64::from(report.seconds),
-            signed: status.is_signed,
+            signed: status.is_signed(),
             contradictory: status.is_contradictory,
         }
     }
@@ -475,9 +495,12 @@ impl RollCallCounts {
 
 impl StatusFile {
     fn new(crowd: &Crowd) -> Self {
+        let most = if crowd.is_whole { usize::MAX } else { MAX_MISSING };
+        let missing = crowd.summary.missing.iter().take(most);
         Self {
             counts: RollCallCounts::new(crowd),
-            missing: crowd.summary.missing.iter().map(|it| it.label.to_string()).collect(),
+            whole: crowd.is_whole,
+            missing: missing.map(|it| it.label.to_string()).collect(),
             receivers: crowd.receivers.iter().map(ReportedReceiver::new).collect(),
         }
     }
@@ -486,6 +509,42 @@ impl StatusFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana::reports::Authority;
+    use fontana::wire::{Hash, ReceiverReport, RollCallEcho};
+
+    /// As many receivers as the sender shows while it runs, each with the longest values.
+    #[test]
+    fn the_status_file_has_at_most_a_megabyte_until_it_is_whole() {
+        let label: ReceiverLabel = "n".repeat(ReceiverLabel::MAX_SIZE).parse().unwrap();
+        let report = ReceiverReport {
+            receiver: ReceiverId([0xFF; 16]),
+            label: label.clone(),
+            started_unix_ms: u64::MAX,
+            round: u32::MAX,
+            echo: RollCallEcho::default(),
+            state: ReceiverState::Complete { manifest: Hash([0xFF; 32]) },
+            permille: 999,
+            symbols_lacking: u64::MAX,
+            loss_ppm: 123_456,
+            kernel_drops: u64::MAX,
+            channels: u8::MAX,
+            seconds: u32::MAX,
+        };
+        let status = ReceiverStatus {
+            report,
+            reported_at: fontana_proto::Instant::ZERO,
+            by: Authority::Group,
+            is_contradictory: false,
+        };
+        let missing = MissingReceiver { label, state: ExpectedState::NeverHeard };
+        let mut crowd = Crowd::default();
+        crowd.receivers = vec![status; 2_000];
+        crowd.summary.missing = vec![missing; MAX_EXPECTED];
+        let text = StatusFile::new(&crowd).to_text();
+        assert!(text.len() <= 1_000_000, "{} bytes", text.len());
+        crowd.is_whole = true;
+        assert!(StatusFile::new(&crowd).to_text().len() > 4_000_000, "all missing names");
+    }
 
     #[test]
     fn a_file_of_expected_receivers_has_labels_keys_and_comments() {

@@ -3,7 +3,7 @@
 use crate::console::{Console, columns};
 use crate::progress::line;
 use fontana::Crowd;
-use fontana::reports::ReceiverStatus;
+use fontana::reports::{CrowdSummary, ReceiverStatus};
 use fontana::wire::ReceiverState;
 use indicatif::ProgressBar;
 
@@ -25,7 +25,7 @@ impl ReceiverTable {
         if !console.draws() {
             return;
         }
-        let rows = rows(&crowd.receivers);
+        let rows = rows(&crowd.receivers, &crowd.summary);
         while self.lines.len() < rows.len() {
             self.lines.push(console.bar(line()));
         }
@@ -46,7 +46,7 @@ impl ReceiverTable {
 
 /// The rows: failed receivers, then those that receive and have the least. Complete ones are
 /// counted with the rest.
-fn rows(receivers: &[ReceiverStatus]) -> Vec<String> {
+fn rows(receivers: &[ReceiverStatus], summary: &CrowdSummary) -> Vec<String> {
     let is_shown = |status: &&ReceiverStatus| {
         !matches!(status.report.state, ReceiverState::Complete { .. }) || status.is_contradictory
     };
@@ -57,10 +57,9 @@ fn rows(receivers: &[ReceiverStatus]) -> Vec<String> {
     });
     shown.truncate(ROWS);
     let mut rows: Vec<String> = shown.iter().map(|status| row(status)).collect();
-    let rest = receivers.len() - shown.len();
+    let rest = summary.known.saturating_sub(shown.len() as u64);
     if rest > 0 && !shown.is_empty() {
-        let complete = |status: &&ReceiverStatus| !is_shown(status);
-        let complete = receivers.iter().filter(complete).count();
+        let complete = summary.complete;
         rows.push(format!("and {rest} more, of which {complete} are complete"));
     }
     rows
@@ -87,6 +86,7 @@ fn row(status: &ReceiverStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana::reports::Authority;
     use fontana::wire::{Hash, ReceiverId, ReceiverReport, RollCallEcho};
 
     fn status(number: u8, state: ReceiverState, permille: u16) -> ReceiverStatus {
@@ -107,7 +107,7 @@ mod tests {
         ReceiverStatus {
             report,
             reported_at: fontana_proto::Instant::ZERO,
-            is_signed: false,
+            by: Authority::Group,
             is_contradictory: false,
         }
     }
@@ -121,7 +121,8 @@ mod tests {
             status(3, ReceiverState::Receiving, 450),
             status(4, ReceiverState::Failed { exit_code: 5 }, 990),
         ];
-        let rows = rows(&receivers);
+        let summary = CrowdSummary { known: 4, complete: 1, ..CrowdSummary::default() };
+        let rows = rows(&receivers, &summary);
         let expected = [
             "rack-4                 99.0 %  loss  1.2 %  failed with exit code 5",
             "rack-3                 45.0 %  loss  1.2 %  lacks 5 symbols",
@@ -135,10 +136,11 @@ mod tests {
     fn the_table_is_short_whatever_the_number_of_receivers() {
         let many: Vec<_> =
             (0..=u8::MAX).map(|number| status(number, ReceiverState::Receiving, 0)).collect();
-        let rows = rows(&many);
+        let summary = CrowdSummary { known: 256, ..CrowdSummary::default() };
+        let rows = rows(&many, &summary);
         assert_eq!(rows.len(), ROWS + 1);
         assert_eq!(rows.last().unwrap(), "and 246 more, of which 0 are complete");
         let complete = ReceiverState::Complete { manifest: Hash([1; 32]) };
-        assert!(super::rows(&[status(1, complete, 1000)]).is_empty());
+        assert!(super::rows(&[status(1, complete, 1000)], &CrowdSummary::default()).is_empty());
     }
 }

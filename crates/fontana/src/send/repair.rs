@@ -67,6 +67,8 @@ pub(super) fn repair_config(
         pending_capacity: PENDING_CAPACITY,
         max_receivers: MAX_RECEIVERS,
         max_age: reports.max_age,
+        trusts_unauthenticated: reports.trust_unauthenticated,
+        has_signers: reports.has_signers(),
     }))
 }
 
@@ -182,6 +184,8 @@ mod tests {
             pending_capacity: PENDING_CAPACITY,
             max_receivers: 1,
             max_age: None,
+            trusts_unauthenticated: false,
+            has_signers: false,
         };
         let mut stage = RepairStage::new(config, SentRequests::default());
         let (updates, told) = crossbeam_channel::unbounded();

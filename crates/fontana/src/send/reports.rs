@@ -20,8 +20,8 @@ use fontana_proto::report::{
 };
 use fontana_proto::{Instant, SendMode, StreamSender};
 use fontana_wire::{
-    Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, RateCall, RepairCall, RollCall,
-    SealId, SecretKey, Ticket, Tsi,
+    Feedback, FeedbackDatagram, Hash, InstanceId, RateCall, RepairCall, RollCall, SealId,
+    SecretKey, Ticket, Tsi,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -29,11 +29,17 @@ use std::time::Duration;
 
 /// Longest wait for a report: when the end of the session is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// Interval of the state of all receivers.
+/// Interval of the state of the receivers that are not complete, or have changed.
 const CROWD_EVERY: Duration = Duration::from_secs(1);
-/// Shortest interval of the check whether all receivers are complete, which looks at each.
+/// Largest number of these.
+const MAX_NOTABLE: usize = 2_000;
+/// Interval of the state of all receivers.
+const WHOLE_EVERY: Duration = Duration::from_secs(60);
+/// Shortest interval of the check whether all receivers are complete, which looks at each, and its
+/// longest one: receivers that no longer report may have another state then.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
-/// Receivers that are remembered: 16 MB of them.
+const CHECK_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
+/// Receivers that are remembered: at most 32 MB of them.
 const MAX_RECEIVERS: usize = 1 << 16;
 /// Longest time from the completion of all receivers to the end of the session, in which they are
 /// told that they are known.
@@ -89,7 +95,11 @@ struct Collected {
     /// Since when all expected receivers are complete, or nothing is left to repair.
     done_since: Option<Instant>,
     next_crowd: Instant,
+    /// When the state of all receivers is due.
+    next_whole: Instant,
     next_check: Instant,
+    /// What the last check has looked at, and when.
+    checked: Option<(u64, Instant)>,
     next_round: Instant,
 }
 
@@ -187,6 +197,7 @@ impl ReportThread {
             budget_per_second: reports.budget_per_second.min(acknowledged),
             list_capacity,
             max_receivers: MAX_RECEIVERS,
+            trusts_unauthenticated: reports.trust_unauthenticated,
             seed: system::random_u64()?,
         };
         Ok(Self {
@@ -231,7 +242,9 @@ impl ReportThread {
             id: SealId::from(self.config.instance),
             done_since: None,
             next_crowd: Instant::ZERO,
+            next_whole: Instant::ZERO + WHOLE_EVERY,
             next_check: Instant::ZERO,
+            checked: None,
             next_round: Instant::ZERO,
         };
         let mut buffer = vec![0; FeedbackDatagram::MAX_SIZE + 1];
@@ -244,7 +257,7 @@ impl ReportThread {
             }
             let patience = collected.patience(now);
             let received = match self.socket.receive(patience, &mut buffer) {
-                Ok(Some(length)) => buffer.get(..length),
+                Ok(Some((length, from))) => buffer.get(..length).map(|datagram| (datagram, from)),
                 Ok(None) => None,
                 // Only a defect of the system ends a socket that is bound.
                 Err(error) => {
@@ -253,16 +266,17 @@ impl ReportThread {
                     None
                 }
             };
-            let Some(datagram) = received else { continue };
+            let Some((datagram, from)) = received else { continue };
             let now = Instant::from_nanos(clock.now_nanos());
-            let Ok(status) = self.take(&mut collected, now, datagram, updates) else { return };
-            if let Some(status) = status
-                && updates.send(Update::Report(Box::new(status))).is_err()
-            {
+            if self.take(&mut collected, now, datagram, from, updates).is_err() {
                 return;
             }
         }
-        let _ = updates.send(Update::Crowd(Arc::new(self.crowd(&collected.collector))));
+        let now = Instant::from_nanos(clock.now_nanos());
+        while let Some(status) = collected.collector.poll_news(now) {
+            let _ = updates.send(Update::Report(Box::new(status)));
+        }
+        let _ = updates.send(Update::Crowd(Arc::new(self.whole_crowd(&collected.collector))));
     }
 
     /// Sends what is due to the pacing thread. Returns whether the session is over.
@@ -317,8 +331,16 @@ impl ReportThread {
                 updates.send(Update::RollCall(Box::new(object)))?;
             }
         }
-        if now >= collected.next_check {
+        while let Some(status) = collector.poll_news(now) {
+            updates.send(Update::Report(Box::new(status)))?;
+        }
+        let changes = collector.changes();
+        let is_due = collected
+            .checked
+            .is_none_or(|(last, at)| last != changes || now >= at + CHECK_AT_LEAST_EVERY);
+        if is_due && now >= collected.next_check {
             collected.next_check = now + CHECK_EVERY;
+            collected.checked = Some((changes, now));
             let is_done = match self.options.expected {
                 Expected::Anyone => collector.has_only_final(),
                 _ => collector.summary().is_as_expected(),
@@ -326,10 +348,19 @@ impl ReportThread {
             collected.done_since = if is_done { collected.done_since.or(Some(now)) } else { None };
         }
         let is_over = self.is_over(collected, now, all_since);
-        let collector = &collected.collector;
-        if is_over || now >= collected.next_crowd {
+        let collector = &mut collected.collector;
+        if is_over || now >= collected.next_whole {
+            (collected.next_crowd, collected.next_whole) = (now + CROWD_EVERY, now + WHOLE_EVERY);
+            updates.send(Update::Crowd(Arc::new(self.whole_crowd(collector))))?;
+        } else if now >= collected.next_crowd {
             collected.next_crowd = now + CROWD_EVERY;
-            updates.send(Update::Crowd(Arc::new(self.crowd(collector))))?;
+            let crowd = Crowd {
+                summary: collector.summary(),
+                receivers: collector.notable(MAX_NOTABLE),
+                is_whole: false,
+                is_authenticated: self.is_authenticated(),
+            };
+            updates.send(Update::Crowd(Arc::new(crowd)))?;
         }
         Ok(is_over)
     }
@@ -365,17 +396,18 @@ impl ReportThread {
     /// Whether a report counts for the beginning of a stream, and its repair follows it: any host
     /// could have sent it otherwise.
     fn counts(&self, status: &ReceiverStatus) -> bool {
-        self.group_key.is_some() || status.is_signed || self.options.trust_unauthenticated
+        status.by.is_authentic() || self.options.trust_unauthenticated
     }
 
-    /// Reads a datagram. Returns the state of a receiver if it is new.
+    /// Reads a datagram.
     fn take(
         &self,
         Collected { collector, repair, rate, stream, id, .. }: &mut Collected,
         now: Instant,
         datagram: &[u8],
+        from: IpAddr,
         updates: &Sender<Update>,
-    ) -> Result<Option<ReceiverStatus>, SendError<Update>> {
+    ) -> Result<(), SendError<Update>> {
         let opened = FeedbackDatagram::parse(datagram).ok().filter(|it| it.header.instance == *id);
         let opened = opened.and_then(|datagram| {
             let key = self.group_key.as_ref();
@@ -385,32 +417,39 @@ impl ReportThread {
         });
         let Some(opened) = opened else {
             collector.ignore();
-            return Ok(None);
+            return Ok(());
         };
+        let by = collector.authority(&opened, from);
+        let is_authentic = by.is_authentic() || self.options.trust_unauthenticated;
         match &opened.feedback {
             Feedback::Report(report) => {
-                let Ok(status) = collector.handle_report(now, &opened) else { return Ok(None) };
+                let Ok(status) = collector.handle_report(now, &opened, by) else { return Ok(()) };
+                if !collector.counts(by) {
+                    return Ok(());
+                }
                 collector.measure(now, &opened.feedback);
                 if let Some(repair) = repair {
-                    repair.rounds.note_loss(report.loss_ppm);
+                    repair.rounds.note_loss(now, report.loss_ppm);
                     if report.loss_ppm > 0 {
                         repair.note_losses();
                     }
                 }
                 let follows = stream.as_ref().is_some_and(|stream| stream.repairs);
-                if follows && self.is_authentic(&opened) {
+                if follows && is_authentic {
                     let update = StreamUpdate::Loss { ppm: report.loss_ppm };
                     updates.send(Update::Stream(update))?;
                 }
-                if let (Some(rate), Some(status)) = (rate, &status) {
+                if let (Some(rate), Some(status)) = (rate, &status)
+                    && is_authentic
+                {
                     rate.note_state(status);
                 }
-                Ok(status)
+                Ok(())
             }
             Feedback::Rate(report) => {
-                let taken = match rate.as_mut().filter(|_| self.is_authentic(&opened)) {
+                let taken = match rate.as_mut().filter(|_| is_authentic) {
                     Some(rate) => {
-                        if !collector.knows(&report.receiver) {
+                        if !collector.knows(by, &report.receiver) {
                             rate.note_unknown(report.receiver);
                         }
                         rate.take(now, report, opened.counter, updates)?
@@ -426,54 +465,39 @@ impl ReportThread {
                 } else {
                     collector.ignore();
                 }
-                Ok(None)
+                Ok(())
             }
             // What a fragment may have bounds what receivers can cause that lie.
             Feedback::Request(request) if stream.as_ref().is_some_and(|it| it.repairs) => {
-                if !self.is_authentic(&opened) {
+                if !is_authentic {
                     collector.ignore();
-                    return Ok(None);
+                    return Ok(());
                 }
                 collector.measure(now, &opened.feedback);
                 let update = StreamUpdate::Request(Box::new(request.clone()));
                 updates.send(Update::Stream(update))?;
-                Ok(None)
+                Ok(())
             }
             Feedback::Request(request) => {
-                let is_authentic = self.is_authentic(&opened);
                 let taken = repair.as_mut().is_some_and(|repair| {
-                    let rounds = &mut repair.rounds;
-                    rounds.handle_request(now, request, opened.counter, is_authentic).is_ok()
+                    repair.rounds.handle_request(now, request, opened.counter, by).is_ok()
                 });
-                if taken {
+                if !taken {
+                    collector.ignore();
+                } else if collector.counts(by) {
                     collector.measure(now, &opened.feedback);
                     repair.iter_mut().for_each(RepairStage::note_losses);
-                } else {
-                    collector.ignore();
                 }
-                Ok(None)
+                Ok(())
             }
         }
     }
 
-    /// Whether a member of the group has sent it, an expected receiver has signed it, or the user
-    /// trusts all.
-    fn is_authentic(&self, opened: &OpenedFeedback) -> bool {
-        let is_expected = || {
-            let Expected::Named(list) = &self.options.expected else { return false };
-            let signer = opened.claimed_signer();
-            signer.is_some_and(|signer| {
-                let is_known = list.iter().any(|receiver| receiver.key == Some(signer));
-                is_known && opened.is_signed_by(&signer)
-            })
-        };
-        opened.is_sealed || self.options.trust_unauthenticated || is_expected()
-    }
-
-    fn crowd(&self, collector: &ReportCollector) -> Crowd {
+    fn whole_crowd(&self, collector: &ReportCollector) -> Crowd {
         Crowd {
             summary: collector.summary(),
             receivers: collector.receivers().cloned().collect(),
+            is_whole: true,
             is_authenticated: self.is_authenticated(),
         }
     }

@@ -1,18 +1,21 @@
 //! The sender's side: issues roll calls and keeps the state of each receiver.
 
+use super::authority::{Authority, Network};
 use super::head_count::HeadCount;
+use super::places::{Counts, Place, Places};
 use super::round_trip::{RoundTrip, UNKNOWN_ROUND_TRIP};
 use super::status::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
+use crate::feedback::AT_ONCE;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{
-    Feedback, Fingerprint, Hash, InstanceId, OpenedFeedback, ReceiverId, ReceiverLabel,
-    ReceiverState, RollCall, RollCallList, Tsi,
+    Feedback, Fingerprint, Hash, InstanceId, OpenedFeedback, PublicKey, ReceiverId, ReceiverLabel,
+    ReceiverReport, ReceiverState, RollCall, RollCallList, Tsi,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Interval of roll calls.
@@ -21,12 +24,8 @@ const EVERY: Duration = Duration::from_millis(500);
 const EVERY_WHILE_SEARCHING: Duration = Duration::from_millis(200);
 /// Shortest interval of roll calls. Overload makes the next one come sooner.
 const LEAST_INTERVAL: Duration = Duration::from_millis(20);
-/// Roll calls that list a receiver after its final report. A receiver stops after two; the third is
-/// for those that lose one, where there is room.
-const LISTINGS: usize = 3;
-/// Rounds after which a receiver that no longer reports is not waited for.
-const SILENT_ROUNDS: u32 = 2;
-
+/// States that are shown in a second, at most: as many as receivers report in the budget.
+const NEWS_PER_SECOND: u32 = 200;
 /// What a collector needs to know.
 #[derive(Clone, Debug)]
 pub struct CollectorConfig {
@@ -44,8 +43,12 @@ pub struct CollectorConfig {
     pub budget_per_second: u32,
     /// Fingerprints that fit into a roll call.
     pub list_capacity: usize,
-    /// Receivers that are remembered, each in about 250 bytes. Further ones are counted as ignored.
+    /// Receivers that are remembered, each in at most 500 bytes. Of these, a quarter at most are
+    /// receivers that nothing authenticates, unless they are trusted. Further ones are counted as
+    /// ignored.
     pub max_receivers: usize,
+    /// The user trusts receivers that nothing authenticates.
+    pub trusts_unauthenticated: bool,
     /// Seed of the salts.
     pub seed: u64,
 }
@@ -59,19 +62,10 @@ pub enum IgnoredReport {
     Replayed,
     /// The receiver's key is expected, and has not signed it.
     NotSigned,
+    /// A later process signs with the same key.
+    Superseded,
     /// As many receivers are known as the collector remembers.
     TooMany,
-}
-
-/// A receiver that has reported.
-#[derive(Debug)]
-struct Known {
-    status: ReceiverStatus,
-    counter: u64,
-    /// Round of its last report.
-    round: u32,
-    /// It waits to be listed.
-    is_queued: bool,
 }
 
 /// Issues roll calls, and collects the reports of the receivers.
@@ -80,11 +74,21 @@ pub struct ReportCollector {
     config: CollectorConfig,
     random: SplitMix64,
     head_count: HeadCount,
-    receivers: BTreeMap<ReceiverId, Known>,
-    /// Processes by their label, if it is not empty.
-    labels: BTreeMap<ReceiverLabel, BTreeSet<ReceiverId>>,
-    /// Receivers with a final state, by the number of roll calls that list them.
-    to_list: [VecDeque<ReceiverId>; LISTINGS],
+    places: Places,
+    /// The fingerprints of the expected labels, in ascending order, and their numbers.
+    labels: Vec<(Fingerprint, u32)>,
+    /// The keys of the expected receivers, in ascending order.
+    keys: Vec<PublicKey>,
+    /// Receivers that nothing authenticates count for a part of a round only.
+    limits_others: bool,
+    /// Answers of this round that count.
+    answers: Counts,
+    /// Changes of what is known of the receivers.
+    changes: u64,
+    /// The last time that was seen.
+    seen: Instant,
+    /// The present second of news, and how many of them it had.
+    news: (Instant, u32),
     /// Times of the reports of the last second.
     recent: VecDeque<Instant>,
     ignored: u64,
@@ -109,13 +113,28 @@ impl ReportCollector {
             Expected::Count(count) => Some(*count),
             Expected::Named(list) => u32::try_from(list.len()).ok(),
         };
+        let places = Places::new(config.max_receivers, config.trusts_unauthenticated, config.seed);
+        let named = match &config.expected {
+            Expected::Named(list) => &list[..],
+            Expected::Anyone | Expected::Count(_) => &[],
+        };
+        let fingerprint = |expected: &ExpectedReceiver| places.fingerprint(&expected.label);
+        let mut labels: Vec<_> = named.iter().map(fingerprint).zip(0..).collect();
+        labels.sort_unstable();
+        let mut keys: Vec<_> = named.iter().filter_map(|expected| expected.key).collect();
+        keys.sort_unstable();
         Self {
             random: SplitMix64::new(config.seed, 0),
             head_count: HeadCount::new(config.budget_per_second, known, now),
+            places,
+            labels,
+            limits_others: !keys.is_empty() && !config.trusts_unauthenticated,
+            keys,
+            answers: Counts::default(),
+            changes: 0,
+            seen: now,
+            news: (now, 0),
             config,
-            receivers: BTreeMap::new(),
-            labels: BTreeMap::new(),
-            to_list: Default::default(),
             recent: VecDeque::new(),
             ignored: 0,
             estimate: 0.0,
@@ -134,8 +153,31 @@ impl ReportCollector {
         self.ignored += 1;
     }
 
-    /// Handles a report. Whether the session's group key is required was checked when it was
-    /// opened. Returns the receiver's state if it is new or has changed.
+    /// What vouches for an answer that came from this address. Whether the session's group key is
+    /// required was checked when it was opened. Checks a signature only of a key that is expected,
+    /// of a report that of its label.
+    pub fn authority(&self, opened: &OpenedFeedback, from: IpAddr) -> Authority {
+        let key = match &opened.feedback {
+            Feedback::Report(report) => self.expected(&report.label).and_then(|it| it.key),
+            Feedback::Request(_) | Feedback::Rate(_) => {
+                opened.claimed_signer().filter(|key| self.keys.binary_search(key).is_ok())
+            }
+        };
+        match key {
+            Some(key) if opened.is_signed_by(&key) => Authority::Key(key),
+            _ if opened.is_sealed => Authority::Group,
+            _ => Authority::Nobody(Network::of(from)),
+        }
+    }
+
+    /// Whether what such a receiver says of itself counts for the session: all of it where nothing
+    /// authenticates any, and only what is authentic where receivers sign.
+    pub fn counts(&self, by: Authority) -> bool {
+        by.is_authentic() || !self.limits_others
+    }
+
+    /// Handles a report. `by`: its [`authority`](Self::authority). Returns the receiver's state if
+    /// it is new or has changed.
     ///
     /// # Errors
     /// Why the report was ignored.
@@ -143,8 +185,10 @@ impl ReportCollector {
         &mut self,
         now: Instant,
         opened: &OpenedFeedback,
+        by: Authority,
     ) -> Result<Option<ReceiverStatus>, IgnoredReport> {
-        let result = self.take(now, opened);
+        self.seen = self.seen.max(now);
+        let result = self.take(now, opened, by);
         self.ignored += u64::from(result.is_err());
         result
     }
@@ -153,61 +197,116 @@ impl ReportCollector {
         &mut self,
         now: Instant,
         opened: &OpenedFeedback,
+        by: Authority,
     ) -> Result<Option<ReceiverStatus>, IgnoredReport> {
         let Feedback::Report(report) = &opened.feedback else {
             return Err(IgnoredReport::NotAReport);
         };
-        if self.receivers.get(&report.receiver).is_some_and(|known| known.counter >= opened.counter)
-        {
+        let expected = self.expected(&report.label);
+        let is_expected = expected.is_some();
+        let key = expected.and_then(|expected| expected.key);
+        let is_signed = matches!(by, Authority::Key(signer) if key == Some(signer));
+        if (key.is_some() || matches!(by, Authority::Key(_))) && !is_signed {
+            return Err(IgnoredReport::NotSigned);
+        }
+        let known = self.places.slot(by, &report.receiver);
+        let place = known.and_then(|slot| self.places.get(slot));
+        if place.is_some_and(|place| place.counter >= opened.counter) {
             return Err(IgnoredReport::Replayed);
         }
-        let key = self.expected(&report.label).and_then(|expected| expected.key);
-        let is_signed = match key {
-            Some(key) if !opened.is_signed_by(&key) => return Err(IgnoredReport::NotSigned),
-            key => key.is_some(),
-        };
-        let is_known = self.receivers.contains_key(&report.receiver);
-        self.count(now, report.round, &report.receiver);
-        if !is_known && self.receivers.len() >= self.config.max_receivers {
-            return Err(IgnoredReport::TooMany);
+        let last_round = place.map(|place| place.round);
+        if known.is_none() {
+            self.supersede(by, report)?;
         }
-        let last = self.receivers.get(&report.receiver).map(|known| &known.status);
-        let is_contradictory = last.is_some_and(|last| {
+        let is_first = report.round == self.head_count.round() && last_round != Some(report.round);
+        if by.is_authentic() {
+            self.count(now, by, is_first);
+        }
+        let mut status = ReceiverStatus {
+            report: report.clone(),
+            reported_at: now,
+            by,
+            is_contradictory: false,
+        };
+        let slot = match known {
+            Some(slot) => slot,
+            None => {
+                self.changes += 1;
+                let (round, seen) = (self.head_count.round(), self.seen);
+                let is_gone = |place: &Place| place.is_gone(round, seen);
+                let slot = self.places.add(by, status.clone(), is_expected, is_gone);
+                slot.ok_or(IgnoredReport::TooMany)?
+            }
+        };
+        if !by.is_authentic() && is_first {
+            self.count(now, by, is_first);
+        }
+        let place = self.places.get_mut(slot).ok_or(IgnoredReport::TooMany)?;
+        let last = known.map(|_| &place.status);
+        status.is_contradictory = last.is_some_and(|last| {
             let goes_back = last.report.state.is_final() && last.report.state != report.state;
             last.is_contradictory || goes_back || last.report.label != report.label
         });
         let is_news = last.is_none_or(|last| {
-            last.report.state != report.state || last.is_contradictory != is_contradictory
+            last.report.state != report.state || last.is_contradictory != status.is_contradictory
         });
-        if !is_known && !report.label.is_empty() {
-            self.labels.entry(report.label.clone()).or_default().insert(report.receiver);
+        if known.is_some() {
+            // The place keeps its first label.
+            status.report.label.clone_from(&place.status.report.label);
         }
-        let status = ReceiverStatus {
-            report: report.clone(),
-            reported_at: now,
-            is_signed,
-            is_contradictory,
-        };
-        let was_queued = self.receivers.get(&report.receiver).is_some_and(|known| known.is_queued);
-        let is_queued = report.state.is_final();
-        if is_queued && !was_queued {
-            self.to_list[0].push_back(report.receiver);
+        place.status.clone_from(&status);
+        (place.counter, place.round, place.serial) =
+            (opened.counter, report.round, report.echo.serial);
+        // A stranger who uses the id of a receiver that signs would be told in its place.
+        if report.state.is_final() && self.counts(by) {
+            self.places.queue_listing(slot);
         }
-        let known = Known {
-            status: status.clone(),
-            counter: opened.counter,
-            round: report.round,
-            is_queued: is_queued || was_queued,
-        };
-        self.receivers.insert(report.receiver, known);
+        if is_news {
+            self.changes += 1;
+            self.places.queue_news(slot);
+        }
         Ok(is_news.then_some(status))
     }
 
-    /// Counts a report of `round`.
-    fn count(&mut self, now: Instant, round: u32, receiver: &ReceiverId) {
-        let known = self.receivers.get(receiver);
-        if round == self.head_count.round() && known.is_none_or(|known| known.round != round) {
+    /// Forgets the process that this one, which is not known, replaces under its key and label: an
+    /// earlier one, or one that has gone without an end. An old report of that time is of no use to
+    /// an attacker: it answers no later roll call.
+    fn supersede(&mut self, by: Authority, report: &ReceiverReport) -> Result<(), IgnoredReport> {
+        let Authority::Key(_) = by else { return Ok(()) };
+        let fingerprint = self.places.fingerprint(&report.label);
+        let mut processes = self.places.labelled(fingerprint, &report.label);
+        let Some(place) = processes.find(|place| place.status.by == by) else { return Ok(()) };
+        let last = &place.status.report;
+        let is_later =
+            (report.started_unix_ms, report.receiver) > (last.started_unix_ms, last.receiver);
+        let answers_later = report.echo.serial > place.serial;
+        let replaces = place.is_gone(self.head_count.round(), self.seen) && answers_later;
+        if !is_later && !replaces {
+            return Err(IgnoredReport::Superseded);
+        }
+        let replaced = last.receiver;
+        drop(processes);
+        if let Some(slot) = self.places.slot(by, &replaced) {
+            self.places.remove(slot);
+        }
+        Ok(())
+    }
+
+    /// Counts a report. `is_first`: it is its receiver's first one in this round.
+    fn count(&mut self, now: Instant, by: Authority, is_first: bool) {
+        let counted =
+            self.answers.limited(self.limits_others, self.config.budget_per_second as usize);
+        if is_first {
+            self.answers.add(by);
+        }
+        let is_counted =
+            self.answers.limited(self.limits_others, self.config.budget_per_second as usize)
+                > counted;
+        if is_first && is_counted {
             self.head_count.reply(now);
+        }
+        if !by.is_authentic() && !is_counted {
+            return;
         }
         while self.recent.front().is_some_and(|&at| at + Duration::from_secs(1) <= now) {
             self.recent.pop_front();
@@ -222,9 +321,61 @@ impl ReportCollector {
         }
     }
 
-    /// Whether the receiver has reported.
-    pub fn knows(&self, receiver: &ReceiverId) -> bool {
-        self.receivers.contains_key(receiver)
+    /// The next receiver whose state is new or has changed, its last state, at most
+    /// 200 in a second. Authentic ones come first.
+    pub fn poll_news(&mut self, now: Instant) -> Option<ReceiverStatus> {
+        if now >= self.news.0 + Duration::from_secs(1) {
+            self.news = (now, 0);
+        }
+        if self.news.1 >= NEWS_PER_SECOND {
+            return None;
+        }
+        let status = self.places.take_news()?.clone();
+        self.news.1 += 1;
+        Some(status)
+    }
+
+    /// When more news may be polled, if there are any.
+    pub fn news_at(&self) -> Option<Instant> {
+        let is_full = self.news.1 >= NEWS_PER_SECOND;
+        let due = if is_full { self.news.0 + Duration::from_secs(1) } else { self.seen };
+        self.places.has_news().then_some(due)
+    }
+
+    /// A number that grows with each change of what is known of the receivers.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// At most so many of the receivers that are not complete, or whose state has changed since the
+    /// last call; these first, then failed ones and those that have the least.
+    pub fn notable(&mut self, most: usize) -> Vec<ReceiverStatus> {
+        let notable = |slot| {
+            let place = self.places.get(slot)?;
+            let report = &place.status.report;
+            let is_complete = matches!(report.state, ReceiverState::Complete { .. });
+            let receives = report.state == ReceiverState::Receiving;
+            let is_notable = place.is_changed || !is_complete || place.status.is_contradictory;
+            let order = (!place.is_changed, receives, report.permille, report.receiver);
+            is_notable.then_some((order, slot))
+        };
+        let mut found: Vec<_> = self.places.slots().filter_map(notable).collect();
+        if found.len() > most {
+            found.select_nth_unstable(most);
+            found.truncate(most);
+        }
+        found.sort_unstable();
+        let place = |(_, slot)| {
+            let place = self.places.get_mut(slot)?;
+            place.is_changed = false;
+            Some(place.status.clone())
+        };
+        found.into_iter().filter_map(place).collect()
+    }
+
+    /// Whether the receiver has reported under this authority.
+    pub fn knows(&self, by: Authority, receiver: &ReceiverId) -> bool {
+        self.places.slot(by, receiver).is_some()
     }
 
     /// Asks for a roll call before the next one is due.
@@ -240,19 +391,22 @@ impl ReportCollector {
     /// Whether receivers have reported, and all of them a final state, but those that no longer
     /// report. Looks at every receiver.
     pub fn has_only_final(&self) -> bool {
-        !self.receivers.is_empty() && self.outstanding().next().is_none()
+        self.places.len() > 0 && self.outstanding().next().is_none()
     }
 
     /// Whether receivers have reported lately, and no final state. `counts`: whose reports count.
     /// Looks at every receiver.
     pub fn is_followed(&self, counts: impl Fn(&ReceiverStatus) -> bool) -> bool {
-        self.outstanding().any(counts)
+        self.outstanding().any(|place| counts(&place.status))
     }
 
     /// Number of receivers: those that have reported, or more by the estimate of the last round. In
     /// the first round, the number that is assumed.
     pub fn head_count(&self) -> u32 {
-        let known = u32::try_from(self.receivers.len()).unwrap_or(u32::MAX);
+        let others = self.places.unauthenticated();
+        let counts = Counts { authentic: self.places.len() - others, others };
+        let least = AT_ONCE as usize / 4;
+        let known = u32::try_from(counts.limited(self.limits_others, least)).unwrap_or(u32::MAX);
         known.max(self.last_estimate.unwrap_or_else(|| self.head_count.assumed()))
     }
 
@@ -284,9 +438,11 @@ impl ReportCollector {
         if now < self.poll_timeout() {
             return None;
         }
+        self.seen = self.seen.max(now);
+        let last_round = self.head_count.round();
         // The number of receivers is halved at most once in the regular interval.
         if now >= self.next_call {
-            let outstanding = self.outstanding().count();
+            let outstanding = self.outstanding_count();
             let (round, estimate) = (self.head_count.round(), self.head_count.estimate());
             self.estimate = self.estimate.max(estimate.unwrap_or(0.0));
             self.head_count.announce(now, outstanding);
@@ -296,15 +452,19 @@ impl ReportCollector {
             let every = if self.head_count.is_searching() { EVERY_WHILE_SEARCHING } else { EVERY };
             self.next_call = now + every;
         } else if std::mem::take(&mut self.begins_round) {
-            self.head_count.begin_round(now, self.outstanding().count());
+            let outstanding = self.outstanding_count();
+            self.head_count.begin_round(now, outstanding);
         } else {
             self.head_count.advance(now);
+        }
+        if self.head_count.round() != last_round {
+            self.answers = Counts::default();
         }
         (self.called_at, self.is_wanted) = (Some(now), false);
         self.serial += 1;
         self.round_trip.call(now, self.serial);
         let salt = self.random.next_u64();
-        let known = self.receivers.values().filter(|known| known.status.report.state.is_final());
+        let known = self.places.iter().filter(|place| place.status.report.state.is_final());
         let known = known.count() as u32;
         Some(RollCall {
             instance: self.config.instance,
@@ -326,46 +486,36 @@ impl ReportCollector {
 
     /// True if receivers wait to be told that their final state is known.
     pub fn is_listing(&self) -> bool {
-        self.to_list.iter().take(LISTINGS - 1).any(|queue| !queue.is_empty())
+        let [never, once, _] = self.places.waiting();
+        never + once > 0
     }
 
     /// Receivers that have reported lately, and no final state.
-    fn outstanding(&self) -> impl Iterator<Item = &ReceiverStatus> {
+    fn outstanding(&self) -> impl Iterator<Item = &Place> {
         let round = self.head_count.round();
-        let waits = move |known: &&Known| {
-            let is_silent = round.wrapping_sub(known.round) > SILENT_ROUNDS;
-            !known.status.report.state.is_final() && !is_silent
-        };
-        self.receivers.values().filter(waits).map(|known| &known.status)
+        let waits =
+            move |place: &&Place| !place.status.report.state.is_final() && !place.is_silent(round);
+        self.places.iter().filter(waits)
+    }
+
+    /// The number of these that a round is for.
+    fn outstanding_count(&self) -> usize {
+        let mut counts = Counts::default();
+        self.outstanding().for_each(|place| counts.add(place.status.by));
+        counts.limited(self.limits_others, self.config.budget_per_second as usize)
     }
 
     /// The shorter of two lists: receivers whose final state is newly known, or names whose final
     /// state is not.
     fn list(&mut self, salt: u64) -> RollCallList {
-        let waiting: usize = self.to_list.iter().map(VecDeque::len).sum();
+        let waiting: usize = self.places.waiting().iter().sum();
         let missing = self.missing_names(waiting.min(self.config.list_capacity));
-        let mut listed = Vec::new();
-        let mut moved: [Vec<ReceiverId>; LISTINGS] = Default::default();
         let capacity = if missing.is_some() { usize::MAX } else { self.config.list_capacity };
-        for (queue, moved) in self.to_list.iter_mut().zip(&mut moved) {
-            while listed.len() < capacity
-                && let Some(receiver) = queue.pop_front()
-            {
-                listed.push(Fingerprint::of_receiver(salt, &receiver));
-                moved.push(receiver);
-            }
-        }
-        let [first, second, third] = moved;
-        let [_, queue_of_second, queue_of_third] = &mut self.to_list;
-        queue_of_second.extend(first);
-        queue_of_third.extend(second);
-        for receiver in third {
-            if let Some(known) = self.receivers.get_mut(&receiver) {
-                known.is_queued = false;
-            }
-        }
+        let listed = self.places.take_listed(capacity);
+        let fingerprint = |receiver| Fingerprint::of_receiver(salt, receiver);
+        let fingerprints = listed.iter().map(fingerprint).collect();
         match missing {
-            None => RollCallList::Known(listed),
+            None => RollCallList::Known(fingerprints),
             Some(labels) => RollCallList::Missing(
                 labels.iter().map(|label| Fingerprint::of_label(salt, label)).collect(),
             ),
@@ -389,40 +539,36 @@ impl ReportCollector {
                 return None;
             }
         }
-        let is_told = |receiver: &ReceiverId| {
-            let label = self.receivers.get(receiver).map(|known| &known.status.report.label);
-            label.is_some_and(|label| !label.is_empty() && !missing.contains(label))
+        let is_told = |place: &Place| {
+            let label = &place.status.report.label;
+            !label.is_empty() && !missing.contains(label)
         };
-        self.to_list.iter().flatten().all(is_told).then_some(missing)
+        self.places.to_list().all(is_told).then_some(missing)
     }
 
     fn expected(&self, label: &ReceiverLabel) -> Option<&ExpectedReceiver> {
-        match &self.config.expected {
-            Expected::Named(list) if !label.is_empty() => {
-                list.iter().find(|expected| expected.label == *label)
-            }
-            _ => None,
-        }
+        let Expected::Named(list) = &self.config.expected else { return None };
+        let fingerprint = self.places.fingerprint(label);
+        let first = self.labels.partition_point(|&(other, _)| other < fingerprint);
+        let same = self.labels.iter().skip(first).take_while(|(other, _)| *other == fingerprint);
+        same.filter_map(|&(_, number)| list.get(number as usize))
+            .find(|expected| expected.label == *label && !label.is_empty())
     }
 
-    /// What is known of the receiver with this label.
+    /// What is known of the receiver with this label. Of several processes, those count that have
+    /// not gone.
     fn state_of(&self, label: &ReceiverLabel) -> ExpectedState {
-        let processes = self.labels.get(label).into_iter().flatten();
-        let processes: Vec<_> =
-            processes.filter_map(|id| self.receivers.get(id)).map(|known| &known.status).collect();
-        let latest = match &processes[..] {
-            [] => return ExpectedState::NeverHeard,
-            [only] => only,
-            // One key: the later process replaces the earlier one.
-            several if several.iter().all(|status| status.is_signed) => {
-                let latest = several.iter().max_by_key(|status| status.report.started_unix_ms);
-                let Some(latest) = latest else { return ExpectedState::NeverHeard };
-                latest
-            }
-            _ => return ExpectedState::Contradictory,
+        let processes = || self.places.labelled(self.places.fingerprint(label), label);
+        let mut present =
+            processes().filter(|place| !place.is_gone(self.head_count.round(), self.seen));
+        let counted = match (present.next(), present.next()) {
+            (Some(_), Some(_)) => return ExpectedState::Contradictory,
+            (Some(only), None) => Some(only),
+            (None, _) => processes().max_by_key(|place| place.status.reported_at),
         };
-        match latest.report.state {
-            _ if latest.is_contradictory => ExpectedState::Contradictory,
+        let Some(Place { status, .. }) = counted else { return ExpectedState::NeverHeard };
+        match status.report.state {
+            _ if status.is_contradictory => ExpectedState::Contradictory,
             ReceiverState::Complete { manifest } if manifest != self.config.manifest => {
                 ExpectedState::OtherContent
             }
@@ -433,20 +579,17 @@ impl ReportCollector {
     /// True if this receiver is complete.
     fn is_complete(&self, status: &ReceiverStatus) -> bool {
         let is_complete = |state| matches!(state, ReceiverState::Complete { manifest } if manifest == self.config.manifest);
-        if status.report.label.is_empty() {
-            return !status.is_contradictory && is_complete(status.report.state);
+        if status.is_contradictory || !is_complete(status.report.state) {
+            return false;
         }
-        match self.state_of(&status.report.label) {
-            ExpectedState::Reported(state) => {
-                is_complete(state) && is_complete(status.report.state)
-            }
-            _ => false,
-        }
+        let label = &status.report.label;
+        label.is_empty()
+            || matches!(self.state_of(label), ExpectedState::Reported(state) if is_complete(state))
     }
 
-    /// The receivers that have reported, in the order of their ids.
-    pub fn receivers(&self) -> impl ExactSizeIterator<Item = &ReceiverStatus> {
-        self.receivers.values().map(|known| &known.status)
+    /// The receivers that have reported, in the order of what vouches for them and of their ids.
+    pub fn receivers(&self) -> impl Iterator<Item = &ReceiverStatus> {
+        self.places.iter().map(|place| &place.status)
     }
 
     /// All receivers together. Looks at every receiver.
@@ -454,7 +597,7 @@ impl ReportCollector {
         let complete = self.receivers().filter(|status| self.is_complete(status)).count() as u64;
         let failed =
             |status: &&ReceiverStatus| matches!(status.report.state, ReceiverState::Failed { .. });
-        let known = self.receivers.len() as u64;
+        let known = self.places.len() as u64;
         let (expected, named) = match &self.config.expected {
             Expected::Anyone => (None, &[][..]),
             Expected::Count(count) => (Some(u64::from(*count)), &[][..]),

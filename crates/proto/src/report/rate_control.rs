@@ -92,7 +92,8 @@ pub struct RateConfig {
     pub budget_per_second: u32,
     /// The number of receivers, if it is known.
     pub known: Option<u32>,
-    /// Receivers that are remembered. Further ones do not count.
+    /// Receivers that are remembered. Further ones do not count, unless others have not reported
+    /// for 60 rounds.
     pub max_receivers: usize,
 }
 
@@ -352,7 +353,7 @@ impl RateControl {
             return Err(IgnoredRate::OtherRound);
         }
         let is_new = !self.receivers.contains_key(&report.receiver);
-        if is_new && self.receivers.len() >= self.config.max_receivers {
+        if is_new && self.receivers.len() >= self.config.max_receivers && !self.forget_one() {
             return Err(IgnoredRate::TooMany);
         }
         let known = self.receivers.entry(report.receiver).or_insert_with(|| Known {
@@ -374,6 +375,16 @@ impl RateControl {
         self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, SILENCE);
         Ok(self.judge(now, report))
+    }
+
+    /// Forgets the receiver whose last report is the oldest, if that no longer counts. Returns
+    /// whether it did.
+    fn forget_one(&mut self) -> bool {
+        let oldest = self.receivers.iter().min_by_key(|(_, known)| known.round);
+        let oldest =
+            oldest.filter(|(_, known)| self.round.saturating_sub(known.round) > MOST_ROUNDS);
+        let Some(receiver) = oldest.map(|(receiver, _)| *receiver) else { return false };
+        self.receivers.remove(&receiver).is_some()
     }
 
     /// Counts a report for the divisor. The count is over two rounds, so that the last reports of a

@@ -55,3 +55,24 @@ impl RoundTrip {
         present.into_iter().chain(self.before).max().unwrap_or(UNKNOWN_ROUND_TRIP)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_round_trip_is_forgotten_after_a_minute() {
+        let mut trip = RoundTrip::default();
+        let mut answer = |serial: u64, at_s: u64, after: Duration| {
+            let at = Instant::ZERO + Duration::from_secs(at_s);
+            trip.call(at, serial);
+            trip.answer(at + after, RollCallEcho { serial, held_us: 0 });
+            trip.largest()
+        };
+        let (long, short) = (Duration::from_secs(4), Duration::from_millis(5));
+        assert_eq!(answer(1, 0, long), long);
+        assert_eq!(answer(2, 20, short), long);
+        assert_eq!(answer(3, 40, short), long);
+        assert_eq!(answer(4, 80, short), short);
+    }
+}

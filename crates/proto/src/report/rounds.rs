@@ -12,9 +12,16 @@
 //! a crowd, some that were drawn by their waits ask, and the round is closed; those that lack more
 //! than what is sent ask in the next one, and they are fewer each time.
 //!
+//! Receivers that nothing authenticates have a quarter of the rate together. A round serves them by
+//! the networks that they are in: each may cause half of what is left of that quarter, all requests
+//! of one network count as one when a round is closed, and a network may cause the content
+//! [`CONTENT_OF_A_NETWORK`] times at once, and once more in each [`CONTENT_EVERY`]. Where others
+//! sign, they close no round and keep no session from ending.
+//!
 //! A round in which nothing is requested is silent. After enough silent rounds nothing is lacking,
 //! with the certainty that losses permit.
 
+use super::authority::{Authority, Network};
 use crate::endpoint::BlockId;
 use crate::feedback::{
     AT_ONCE, ENOUGH, LEAST_INTERVAL, LONGEST_MUTE, LONGEST_ROUND_TRIP, SLACK, believed_loss,
@@ -42,6 +49,18 @@ const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
 const MORE_PER_ROUND: f64 = 0.25;
 /// Part of the rate for all receivers together that nothing authenticates.
 const UNAUTHENTICATED_SHARE: f64 = 0.25;
+/// Part of what is left of it that one network may cause in a round.
+const NETWORK_SHARE: f64 = 0.5;
+/// How often one network that nothing authenticates may cause the content at once: a few receivers
+/// on a host, or one that is started again.
+const CONTENT_OF_A_NETWORK: f64 = 4.0;
+/// Time in which it may cause the content once more.
+const CONTENT_EVERY: Duration = Duration::from_secs(600);
+/// Networks that a round serves, at most. They may be invented: each answer may come from another.
+const NETWORKS_PER_ROUND: usize = 256;
+/// Time after which the largest loss of a period is forgotten, twice. A crowd of 65 536 reports
+/// once in six minutes; what its few receivers with losses lack, they request.
+const LOSS_PERIOD: Duration = Duration::from_secs(60);
 
 /// What [`RepairRounds`] needs to know.
 #[derive(Clone, Debug)]
@@ -57,6 +76,10 @@ pub struct RepairConfig {
     /// Largest age of what is repaired: later than this after the source symbols are sent, requests
     /// are ignored. `None`: any.
     pub max_age: Option<Duration>,
+    /// The user trusts receivers that nothing authenticates.
+    pub trusts_unauthenticated: bool,
+    /// Receivers sign: those that nothing authenticates keep no session from ending.
+    pub has_signers: bool,
 }
 
 /// Why a request, or a part of it, was ignored.
@@ -68,6 +91,8 @@ pub enum IgnoredRequest {
     OtherRound,
     /// The content is older than what is repaired.
     TooOld,
+    /// As many networks as a round serves have requested in it.
+    TooMany,
 }
 
 /// A receiver that has requested.
@@ -76,6 +101,14 @@ struct Requester {
     counter: u64,
     /// Symbols that it may still cause to be sent.
     credit: f64,
+}
+
+/// A network of receivers that nothing authenticates.
+#[derive(Debug)]
+struct NetworkCredit {
+    /// Symbols that it may still cause to be sent, and since when that is so.
+    credit: f64,
+    at: Instant,
 }
 
 #[derive(Debug)]
@@ -96,8 +129,11 @@ struct Round {
     named: BTreeSet<(BlockId, Esi)>,
     /// Something was requested that no roll call has said.
     has_news: bool,
-    /// Number of requests.
+    /// Number of requests; those that nothing authenticates count once for each network.
     requests: u32,
+    /// The networks that have requested and that nothing authenticates, and the symbols that each
+    /// may still cause in this round.
+    networks: BTreeMap<Network, f64>,
 }
 
 /// Decides which symbols are sent for what receivers lack.
@@ -105,7 +141,8 @@ struct Round {
 pub struct RepairRounds {
     config: RepairConfig,
     source_symbols: f64,
-    requesters: BTreeMap<ReceiverId, Requester>,
+    requesters: BTreeMap<(Authority, ReceiverId), Requester>,
+    networks: BTreeMap<Network, NetworkCredit>,
     /// `None` while the source symbols are sent.
     round: Option<Round>,
     /// Symbols to be given out, of each block.
@@ -121,7 +158,9 @@ pub struct RepairRounds {
     silent_rounds: u32,
     /// Receivers may be unable to request until then.
     mute_until: Instant,
-    largest_loss: f64,
+    /// The largest loss of this period and of the last one, and when this one began.
+    losses: [f64; 2],
+    loss_since: Instant,
 }
 
 impl RepairRounds {
@@ -132,6 +171,7 @@ impl RepairRounds {
             config,
             source_symbols,
             requesters: BTreeMap::new(),
+            networks: BTreeMap::new(),
             round: None,
             owed: BTreeMap::new(),
             owed_named: Vec::new(),
@@ -140,7 +180,8 @@ impl RepairRounds {
             source_sent_at: None,
             silent_rounds: 0,
             mute_until: now,
-            largest_loss: 0.0,
+            losses: [0.0; 2],
+            loss_since: now,
         }
     }
 
@@ -153,9 +194,24 @@ impl RepairRounds {
         }
     }
 
-    /// A receiver loses this part of the packets.
-    pub fn note_loss(&mut self, loss_ppm: u32) {
-        self.largest_loss = self.largest_loss.max(believed_loss(loss_ppm));
+    /// A receiver loses this part of the packets. That is believed for one to two minutes.
+    pub fn note_loss(&mut self, now: Instant, loss_ppm: u32) {
+        self.forget_losses(now);
+        let [present, _] = &mut self.losses;
+        *present = present.max(believed_loss(loss_ppm));
+    }
+
+    fn forget_losses(&mut self, now: Instant) {
+        if now >= self.loss_since + LOSS_PERIOD {
+            let [present, _] = self.losses;
+            let last = if now < self.loss_since + 2 * LOSS_PERIOD { present } else { 0.0 };
+            (self.losses, self.loss_since) = ([0.0, last], now);
+        }
+    }
+
+    fn largest_loss(&self) -> f64 {
+        let [present, last] = self.losses;
+        present.max(last)
     }
 
     /// Whether the content is older than what is repaired: nothing more is sent.
@@ -164,8 +220,7 @@ impl RepairRounds {
         sent.is_some_and(|(at, max_age)| now >= at + max_age)
     }
 
-    /// Handles a request. `is_authenticated`: a group key, a signature or the user's word says that
-    /// it is an expected receiver's.
+    /// Handles a request. `by`: what vouches for it.
     ///
     /// # Errors
     /// Why it was ignored.
@@ -174,40 +229,139 @@ impl RepairRounds {
         now: Instant,
         request: &RepairRequest,
         counter: u64,
-        is_authenticated: bool,
+        by: Authority,
     ) -> Result<(), IgnoredRequest> {
         if self.is_too_old(now) {
             return Err(IgnoredRequest::TooOld);
         }
-        let known = self.requesters.get(&request.receiver);
+        let id = (by, request.receiver);
+        self.admit(id, counter)?;
+        let Some(round) = self.round.as_mut().filter(|round| round.number == request.round) else {
+            return Err(IgnoredRequest::OtherRound);
+        };
+        let network = match by {
+            Authority::Nobody(network) if !self.config.trusts_unauthenticated => Some(network),
+            _ => None,
+        };
+        if let Some(network) = network {
+            if !round.networks.contains_key(&network) && round.networks.len() >= NETWORKS_PER_ROUND
+            {
+                return Err(IgnoredRequest::TooMany);
+            }
+            self.share.0 = share_now(&self.config, self.share, now);
+            self.share.1 = now;
+        }
+        let holds = network.is_none() || !self.config.has_signers;
+        if holds {
+            let mute = Duration::from_micros(request.mute_us.into()).min(LONGEST_MUTE);
+            self.mute_until = self.mute_until.max(now + mute);
+            self.silent_rounds = 0;
+        }
+        round.has_news = true;
+        if holds && network.is_none_or(|network| !round.networks.contains_key(&network)) {
+            round.requests = round.requests.saturating_add(1);
+        }
+        // A request that comes late does not wait for the next round.
+        round.next_at = round.next_at.map(|next_at| next_at.min(now + WAITING_INTERVAL));
+        let loss = believed_loss(request.loss_ppm);
+        if holds {
+            self.note_loss(now, request.loss_ppm);
+        }
+        let mut allowance = self.allowance(now, id, network, 1.0 / (1.0 - loss));
+        let most = allowance;
+        self.cause(request, loss, &mut allowance);
+        self.spend(id, network, most - allowance, 1.0 / (1.0 - loss));
+        Ok(())
+    }
+
+    /// Remembers the counter of a receiver's request.
+    fn admit(&mut self, id: (Authority, ReceiverId), counter: u64) -> Result<(), IgnoredRequest> {
+        let known = self.requesters.get(&id);
         if known.is_some_and(|known| known.counter >= counter) {
             return Err(IgnoredRequest::Replayed);
         }
         if known.is_none() && self.requesters.len() >= self.config.max_receivers {
-            // Ids are random: so is the one that follows. It begins again, if it still requests.
-            let next = self.requesters.range(request.receiver..).next();
-            let forgotten = next.or_else(|| self.requesters.first_key_value()).map(|(id, _)| *id);
+            // One that nothing authenticates, if there is any. Ids are random: so is the one that
+            // follows. It begins again, if it still requests.
+            let last = self.requesters.last_key_value().map(|(id, _)| *id);
+            let forgotten = match last {
+                Some(last) if !last.0.is_authentic() => {
+                    let next = self.requesters.range(id..).next().map(|(id, _)| *id);
+                    next.filter(|(by, _)| !by.is_authentic()).or(Some(last))
+                }
+                // An authentic one gives way to authentic ones only.
+                _ if !id.0.is_authentic() => return Err(IgnoredRequest::TooMany),
+                _ => {
+                    let next = self.requesters.range(id..).next();
+                    next.or_else(|| self.requesters.first_key_value()).map(|(id, _)| *id)
+                }
+            };
             forgotten.map(|id| self.requesters.remove(&id));
         }
         let credit = self.source_symbols;
         let new = Requester { counter, credit };
-        let requester = self.requesters.entry(request.receiver).or_insert(new);
-        requester.counter = counter;
-        let Some(round) = self.round.as_mut().filter(|round| round.number == request.round) else {
-            return Err(IgnoredRequest::OtherRound);
-        };
-        let mute = Duration::from_micros(request.mute_us.into()).min(LONGEST_MUTE);
-        self.mute_until = self.mute_until.max(now + mute);
-        self.silent_rounds = 0;
-        (round.requests, round.has_news) = (round.requests.saturating_add(1), true);
-        // A request that comes late does not wait for the next round.
-        round.next_at = round.next_at.map(|next_at| next_at.min(now + WAITING_INTERVAL));
-        let loss = believed_loss(request.loss_ppm);
-        self.largest_loss = self.largest_loss.max(loss);
-        self.share.0 = share_now(&self.config, self.share, now);
-        self.share.1 = now;
+        self.requesters.entry(id).or_insert(new).counter = counter;
+        Ok(())
+    }
+
+    /// Symbols that a receiver may cause now.
+    fn allowance(
+        &mut self,
+        now: Instant,
+        id: (Authority, ReceiverId),
+        network: Option<Network>,
+        per_symbol: f64,
+    ) -> f64 {
+        let credit = self.requesters.get(&id).map_or(0.0, |known| known.credit);
+        let Some(network) = network else { return credit };
+        let most = CONTENT_OF_A_NETWORK * self.source_symbols;
+        let per_second = self.source_symbols / CONTENT_EVERY.as_secs_f64();
+        if !self.networks.contains_key(&network) && self.networks.len() >= self.config.max_receivers
+        {
+            // The one with the most credit is the one that has caused least lately.
+            self.networks.retain(|_, known| {
+                let passed = now.saturating_since(known.at).as_secs_f64();
+                known.credit + per_second * passed < most
+            });
+            if self.networks.len() >= self.config.max_receivers {
+                self.networks.pop_first();
+            }
+        }
+        let new = NetworkCredit { credit: most, at: now };
+        let known = self.networks.entry(network).or_insert(new);
+        let passed = now.saturating_since(known.at).as_secs_f64();
+        (known.credit, known.at) = ((known.credit + per_second * passed).min(most), now);
+        let Some(round) = &mut self.round else { return 0.0 };
+        let share = round.networks.entry(network).or_insert(self.share.0 * NETWORK_SHARE);
+        credit.min(known.credit).min(share.min(self.share.0) / per_symbol)
+    }
+
+    /// A receiver has caused so many symbols.
+    fn spend(
+        &mut self,
+        id: (Authority, ReceiverId),
+        network: Option<Network>,
+        caused: f64,
+        per_symbol: f64,
+    ) {
+        if let Some(known) = self.requesters.get_mut(&id) {
+            known.credit += caused * (MORE_PER_ROUND - 1.0);
+        }
+        let Some(network) = network else { return };
+        self.share.0 -= caused * per_symbol;
+        if let Some(known) = self.networks.get_mut(&network) {
+            known.credit -= caused;
+        }
+        if let Some(share) = self.round.as_mut().and_then(|it| it.networks.get_mut(&network)) {
+            *share -= caused * per_symbol;
+        }
+    }
+
+    /// Takes what is requested, and has not been before in this round, as far as the receiver may
+    /// cause it.
+    fn cause(&mut self, request: &RepairRequest, loss: f64, allowance: &mut f64) {
+        let Some(round) = &mut self.round else { return };
         let per_symbol = 1.0 / (1.0 - loss);
-        let mut caused = 0.0;
         for need in &request.blocks {
             let block = BlockId { toi: Toi(need.toi.into()), sbn: Sbn(need.sbn) };
             let Some(&k) = self.config.blocks.get(&block) else { continue };
@@ -215,17 +369,11 @@ impl RepairRounds {
             // No block lacks more than its source symbols and the surplus of its code. What the
             // request causes is what no other receiver has asked for.
             let most = k.saturating_add(k.div_ceil(8)).saturating_add(8);
-            let mut more =
-                need.symbols.min(most).saturating_sub(known).min(requester.credit as u32);
-            if !is_authenticated {
-                more = more.min((self.share.0 / per_symbol) as u32);
-                self.share.0 -= f64::from(more) * per_symbol;
-            }
+            let more = need.symbols.min(most).saturating_sub(known).min(*allowance as u32);
             if more == 0 {
                 continue;
             }
-            requester.credit -= f64::from(more);
-            caused += f64::from(more);
+            *allowance -= f64::from(more);
             round.needs.insert(block, known + more);
             // Rounded: what is lacking after this is requested again. A whole symbol more would be
             // as much as many short blocks lack.
@@ -240,20 +388,13 @@ impl RepairRounds {
             let block = BlockId { toi: Toi(map.toi.into()), sbn: Sbn(map.sbn) };
             let Some(&k) = self.config.blocks.get(&block) else { continue };
             for esi in map.symbols().take_while(|&esi| esi < k).map(Esi) {
-                let has_share = is_authenticated || self.share.0 >= per_symbol;
-                if requester.credit < 1.0 || !has_share || !round.named.insert((block, esi)) {
+                if *allowance < 1.0 || !round.named.insert((block, esi)) {
                     continue;
                 }
-                if !is_authenticated {
-                    self.share.0 -= per_symbol;
-                }
-                requester.credit -= 1.0;
-                caused += 1.0;
+                *allowance -= 1.0;
                 self.owed_named.push((block, esi));
             }
         }
-        requester.credit += caused * MORE_PER_ROUND;
-        Ok(())
     }
 
     /// The symbols to be sent now that were requested by their numbers. The caller says when they
@@ -278,6 +419,8 @@ impl RepairRounds {
 
     /// Judges the round when all requests have arrived and everything is sent, and begins the next.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.forget_losses(now);
+        let needed = needed_rounds(self.largest_loss());
         let is_done = self.is_sent && self.owed.is_empty() && self.owed_named.is_empty();
         let Some(round) = self.round.as_mut().filter(|_| is_done) else { return };
         let Some(called_at) = round.called_at.filter(|_| round.heard_at <= now) else { return };
@@ -287,7 +430,7 @@ impl RepairRounds {
             self.silent_rounds = if is_silent { self.silent_rounds.saturating_add(1) } else { 0 };
             let interval = if !round.given.is_empty() || !round.named.is_empty() {
                 Duration::ZERO
-            } else if self.silent_rounds >= needed_rounds(self.largest_loss) {
+            } else if self.silent_rounds >= needed {
                 IDLE_INTERVAL
             } else if is_silent && self.silent_rounds < QUICK_ROUNDS {
                 LEAST_INTERVAL
@@ -315,12 +458,13 @@ impl RepairRounds {
             named: BTreeSet::new(),
             has_news: false,
             requests: 0,
+            networks: BTreeMap::new(),
         });
     }
 
     /// Whether nothing has been lacking for so many rounds that the session may end.
     pub fn is_silent(&self) -> bool {
-        self.silent_rounds >= needed_rounds(self.largest_loss)
+        self.silent_rounds >= needed_rounds(self.largest_loss())
     }
 
     /// Whether a roll call should be issued soon: a round begins, or has news.

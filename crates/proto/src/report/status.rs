@@ -1,5 +1,6 @@
 //! What a collector knows of the receivers.
 
+use super::authority::Authority;
 use crate::time::Instant;
 use fontana_wire::{PublicKey, ReceiverLabel, ReceiverReport, ReceiverState};
 
@@ -32,10 +33,17 @@ pub struct ReceiverStatus {
     pub report: ReceiverReport,
     /// When it arrived.
     pub reported_at: Instant,
-    /// Its signature is that of the key that is expected of its label.
-    pub is_signed: bool,
+    /// What vouches for it: a key is the one that is expected of its label.
+    pub by: Authority,
     /// It has reported a state that cannot follow an earlier one.
     pub is_contradictory: bool,
+}
+
+impl ReceiverStatus {
+    /// True if its signature is that of the key that is expected of its label.
+    pub const fn is_signed(&self) -> bool {
+        matches!(self.by, Authority::Key(_))
+    }
 }
 
 /// What is known of an expected receiver.

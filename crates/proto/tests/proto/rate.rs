@@ -119,6 +119,7 @@ impl Session {
             budget_per_second: 200,
             list_capacity: 100,
             max_receivers: 1 << 16,
+            trusts_unauthenticated: false,
             seed,
         };
         let bytes = |packets: u32| u64::from(packets) * u64::from(PACKET_BYTES);
@@ -487,4 +488,42 @@ fn without_reports_the_rate_is_halved() {
     session.run_until(103);
     let rates = [58, 62, 79, 82, 103].map(|second: usize| session.seconds[second - 1].rate);
     assert_eq!(rates, [42.0, 21.0, 21.0, 10.5, 5.25]);
+}
+
+/// Processes come and go for longer than a sender remembers them.
+#[test]
+fn receivers_that_have_gone_give_way_to_others() {
+    let config = RateConfig {
+        start: 100_000,
+        most: 1_000_000,
+        least: 10_000,
+        least_to_finish: 10_000,
+        packet_bytes: 1_000,
+        budget_per_second: 100,
+        known: Some(2),
+        max_receivers: 2,
+    };
+    let mut control = RateControl::new(config, Instant::ZERO);
+    let mut now = Instant::ZERO;
+    let tell = |control: &mut RateControl, now, number: u8| {
+        let call = control.call(now, Duration::from_millis(1));
+        let report = RateReport {
+            receiver: ReceiverId([number; 16]),
+            round: call.round,
+            echo: fontana_wire::RollCallEcho::default(),
+            window_us: 100_000,
+            received: 10,
+            lost: 0,
+            weight: 1,
+        };
+        control.handle_report(now, &report, call.round.into()).map(|_| ())
+    };
+    assert_eq!([1, 2, 3].map(|it| tell(&mut control, now, it).is_ok()), [true, true, false]);
+    for _ in 0..200 {
+        now = now + Duration::from_secs(1);
+        let _ = control.call(now, Duration::from_millis(1));
+        control.handle_timeout(now);
+        let _ = tell(&mut control, now, 2);
+    }
+    assert_eq!([3, 4].map(|it| tell(&mut control, now, it).is_ok()), [true, false]);
 }

@@ -6,8 +6,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, DueAnswer, Expected, IgnoredRequest, RepairConfig,
-    RepairRounds, ReportCollector, Reporter,
+    AnswerContent, Authority, CollectorConfig, DueAnswer, Expected, IgnoredRequest, Network,
+    RepairConfig, RepairRounds, ReportCollector, Reporter,
 };
 use fontana_proto::{
     BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
@@ -107,6 +107,15 @@ impl Receiver {
     }
 }
 
+/// A member of the group, or a host of an address of its own that nothing authenticates.
+fn authority(receiver: ReceiverId, is_authenticated: bool) -> Authority {
+    let [a, b, c, d, ..] = receiver.0;
+    match is_authenticated {
+        true => Authority::Group,
+        false => Authority::Nobody(Network::of([a, b, c, d].into())),
+    }
+}
+
 enum Packet {
     Symbol(u32),
     Call(Rc<RollCall>),
@@ -183,6 +192,7 @@ impl<'c> Session<'c> {
             budget_per_second: 200,
             list_capacity: 100,
             max_receivers: 1 << 16,
+            trusts_unauthenticated: false,
             seed,
         };
         let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, SOURCE_SYMBOLS);
@@ -192,6 +202,8 @@ impl<'c> Session<'c> {
             pending_capacity: 64,
             max_receivers: 1 << 16,
             max_age: None,
+            trusts_unauthenticated: false,
+            has_signers: false,
         };
         let receiver = |number: u32| {
             let mut id = [9; 16];
@@ -290,16 +302,17 @@ impl<'c> Session<'c> {
             self.collector.measure(now, &feedback);
             match &feedback {
                 Feedback::Report(report) => {
-                    self.rounds.note_loss(report.loss_ppm);
+                    self.rounds.note_loss(now, report.loss_ppm);
                     let bytes =
                         feedback.emit(SealId::from(INSTANCE), counter, None, None::<&Plain>);
                     let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
-                    self.collector.handle_report(now, &opened.unwrap()).unwrap();
+                    let by = authority(report.receiver, self.conditions.is_authenticated);
+                    self.collector.handle_report(now, &opened.unwrap(), by).unwrap();
                 }
                 Feedback::Rate(_) => unreachable!("rate reports are not allowed"),
                 Feedback::Request(request) => {
-                    let known = self.conditions.is_authenticated;
-                    let _ = self.rounds.handle_request(now, request, counter, known);
+                    let by = authority(request.receiver, self.conditions.is_authenticated);
+                    let _ = self.rounds.handle_request(now, request, counter, by);
                 }
             }
             for (block, count) in self.rounds.poll_symbols().into_iter().flatten() {
@@ -403,6 +416,8 @@ fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64
         pending_capacity: 48,
         max_receivers: 1 << 16,
         max_age: None,
+        trusts_unauthenticated: false,
+        has_signers: false,
     };
     let mut rounds = RepairRounds::new(config, Instant::ZERO);
     let (mut now, mut given) = (Instant::ZERO, 0);
@@ -424,7 +439,8 @@ fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64
             blocks: (0..10).map(need).collect(),
             maps: Vec::new(),
         };
-        let _ = rounds.handle_request(now, &request, counter.into(), is_authenticated);
+        let by = authority(request.receiver, is_authenticated);
+        let _ = rounds.handle_request(now, &request, counter.into(), by);
         given +=
             rounds.poll_symbols().into_iter().flatten().map(|(_, n)| u64::from(n)).sum::<u64>();
     }
@@ -445,6 +461,117 @@ fn receivers_that_nothing_authenticates_get_a_quarter_of_the_rate() {
     assert!((0.9 * quarter..=quarter).contains(&(given as f64)), "{given} of {quarter}");
 }
 
+/// One host asks for everything, with another id each time: at last it gets what time returns.
+#[test]
+fn a_network_that_nothing_authenticates_causes_the_content_four_times() {
+    let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, 100);
+    let config = RepairConfig {
+        blocks: (0..10).map(block).collect(),
+        symbols_per_second: 1e6,
+        pending_capacity: 48,
+        max_receivers: 1 << 16,
+        max_age: None,
+        trusts_unauthenticated: false,
+        has_signers: false,
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    let (mut now, mut given) = (Instant::ZERO, [0, 0]);
+    for counter in 0..24_000_u32 {
+        now = now + Duration::from_millis(100);
+        rounds.handle_sent(now);
+        rounds.handle_timeout(now);
+        let Some(call) = rounds.call(now, 4, Duration::from_millis(1)) else { continue };
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&counter.to_be_bytes());
+        let need = |sbn| BlockNeed { toi: 1, sbn, symbols: u32::MAX };
+        let request = RepairRequest {
+            receiver: ReceiverId(id),
+            round: call.round,
+            echo: RollCallEcho::default(),
+            loss_ppm: 0,
+            mute_us: 0,
+            may_lack_more: false,
+            blocks: (0..10).map(need).collect(),
+            maps: Vec::new(),
+        };
+        let by = authority(ReceiverId([1; 16]), false);
+        let _ = rounds.handle_request(now, &request, 0, by);
+        let symbols = rounds.poll_symbols().into_iter().flatten();
+        given[usize::from(counter >= 12_000)] += symbols.map(|(_, n)| u64::from(n)).sum::<u64>();
+    }
+    // Twenty minutes each.
+    assert!((5_900..=6_100).contains(&given[0]), "{given:?}");
+    assert!((1_900..=2_100).contains(&given[1]), "{given:?}");
+}
+
+/// A host invents receivers that request one symbol each: more requests than close a round.
+#[test]
+fn requests_of_one_network_close_no_round() {
+    let closed = |networks: u8, is_authenticated| {
+        let config = RepairConfig {
+            blocks: BTreeMap::from([(BlockId { toi: Toi(1), sbn: Sbn(0) }, 100)]),
+            symbols_per_second: 1e3,
+            pending_capacity: 48,
+            max_receivers: 100,
+            max_age: None,
+            trusts_unauthenticated: false,
+            has_signers: false,
+        };
+        let mut rounds = RepairRounds::new(config, Instant::ZERO);
+        rounds.handle_sent(Instant::ZERO);
+        let call = rounds.call(Instant::ZERO, 30, Duration::ZERO).unwrap();
+        for number in 0..15 {
+            let request = RepairRequest {
+                receiver: ReceiverId([number; 16]),
+                round: call.round,
+                echo: RollCallEcho::default(),
+                loss_ppm: 0,
+                mute_us: 0,
+                may_lack_more: false,
+                blocks: vec![BlockNeed { toi: 1, sbn: 0, symbols: 1 }],
+                maps: Vec::new(),
+            };
+            let by = authority(ReceiverId([number % networks; 16]), is_authenticated);
+            rounds.handle_request(Instant::ZERO, &request, 0, by).unwrap();
+        }
+        rounds.call(Instant::ZERO, 30, Duration::ZERO).unwrap().is_closed
+    };
+    assert_eq!([closed(1, false), closed(3, false)], [false, false]);
+    assert_eq!([closed(15, false), closed(1, true)], [true, true]);
+}
+
+/// A forged loss makes a session wait for silent rounds, until it is forgotten.
+#[test]
+fn the_largest_loss_is_forgotten() {
+    let config = RepairConfig {
+        blocks: BTreeMap::from([(BlockId { toi: Toi(1), sbn: Sbn(0) }, 100)]),
+        symbols_per_second: 1e3,
+        pending_capacity: 48,
+        max_receivers: 8,
+        max_age: None,
+        trusts_unauthenticated: false,
+        has_signers: false,
+    };
+    let mut rounds = RepairRounds::new(config, Instant::ZERO);
+    let mut now = Instant::ZERO;
+    let step = |rounds: &mut RepairRounds, now: &mut Instant| {
+        *now = *now + Duration::from_millis(20);
+        rounds.handle_sent(*now);
+        rounds.handle_timeout(*now);
+        let _ = rounds.call(*now, 1, Duration::from_millis(1));
+    };
+    (0..50).for_each(|_| step(&mut rounds, &mut now));
+    assert!(rounds.is_silent());
+    rounds.note_loss(now, 1_000_000);
+    assert!(!rounds.is_silent());
+    now = now + Duration::from_secs(61);
+    step(&mut rounds, &mut now);
+    assert!(!rounds.is_silent(), "for a minute at least");
+    now = now + Duration::from_secs(61);
+    step(&mut rounds, &mut now);
+    assert!(rounds.is_silent());
+}
+
 /// Of a code whose symbols repeat, receivers name the symbols that they lack. Each is sent once for
 /// all, and only if it exists.
 #[test]
@@ -456,6 +583,8 @@ fn symbols_that_are_named_are_given_out_once_in_a_round() {
         pending_capacity: 48,
         max_receivers: 8,
         max_age: None,
+        trusts_unauthenticated: false,
+        has_signers: false,
     };
     let mut rounds = RepairRounds::new(config, Instant::ZERO);
     rounds.handle_sent(Instant::ZERO);
@@ -474,7 +603,7 @@ fn symbols_that_are_named_are_given_out_once_in_a_round() {
     };
     let unknown = SymbolMap::new(9, 0, 0);
     for (id, maps) in [(1, vec![map, unknown]), (2, vec![map, SymbolMap::new(1, 1, 7)])] {
-        rounds.handle_request(Instant::ZERO, &request(id, maps), 0, true).unwrap();
+        rounds.handle_request(Instant::ZERO, &request(id, maps), 0, Authority::Group).unwrap();
     }
     let named = rounds.poll_named().unwrap();
     let esis: Vec<_> = named.iter().map(|(block, esi)| (block.sbn.0, esi.0)).collect();
@@ -493,6 +622,8 @@ fn what_is_older_than_the_maximum_age_is_not_repaired() {
         pending_capacity: 48,
         max_receivers: 8,
         max_age: Some(Duration::from_secs(10)),
+        trusts_unauthenticated: false,
+        has_signers: false,
     };
     let mut rounds = RepairRounds::new(config, Instant::ZERO);
     assert!(!rounds.is_too_old(at(100)), "the source symbols are still being sent");
@@ -508,14 +639,14 @@ fn what_is_older_than_the_maximum_age_is_not_repaired() {
         maps: Vec::new(),
     };
     let call = rounds.call(at(100), 1, Duration::ZERO).unwrap();
-    rounds.handle_request(at(101), &request(&call), 0, true).unwrap();
+    rounds.handle_request(at(101), &request(&call), 0, Authority::Group).unwrap();
     assert_eq!(rounds.poll_symbols(), Some(vec![(block, 5)]));
     rounds.handle_sent(at(102));
     rounds.handle_timeout(at(102));
     let call = rounds.call(at(102), 1, Duration::ZERO).unwrap();
     assert!(!rounds.is_too_old(at(110) - Duration::from_nanos(1)));
     assert!(rounds.is_too_old(at(110)));
-    let late = rounds.handle_request(at(110), &request(&call), 1, true);
+    let late = rounds.handle_request(at(110), &request(&call), 1, Authority::Group);
     assert_eq!(late, Err(IgnoredRequest::TooOld));
     assert_eq!(rounds.poll_symbols(), None);
 }

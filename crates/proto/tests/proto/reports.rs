@@ -5,8 +5,8 @@ use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, ReportCollector,
-    Reporter, RollCallGate, RollCallRefusal,
+    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport,
+    ReceiverStatus, ReportCollector, Reporter, RollCallGate, RollCallRefusal,
 };
 use fontana_proto::{
     ControlObject, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject,
@@ -19,7 +19,7 @@ use fontana_wire::{
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ fn config(expected: Expected, seed: u64) -> CollectorConfig {
         // That of a packet of 1 500 bytes.
         list_capacity: RollCall::capacity(1388, None).unwrap(),
         max_receivers: 1 << 20,
+        trusts_unauthenticated: false,
         seed,
     }
 }
@@ -52,6 +53,7 @@ fn config(expected: Expected, seed: u64) -> CollectorConfig {
 fn receiver_id(number: u64) -> ReceiverId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&number.to_be_bytes());
+    id[8..].copy_from_slice(&number.to_be_bytes());
     ReceiverId(id)
 }
 
@@ -83,6 +85,27 @@ fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> Ope
     let feedback = Feedback::Report(report.clone());
     let bytes = feedback.emit(SealId::from(instance()), counter, key, None::<&Plain>);
     FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap()
+}
+
+/// Handles a report that arrives from an address of its receiver's own.
+fn take(
+    collector: &mut ReportCollector,
+    now: Instant,
+    opened: &OpenedFeedback,
+) -> Result<Option<ReceiverStatus>, IgnoredReport> {
+    let Feedback::Report(report) = &opened.feedback else { panic!("no report") };
+    let [.., a, b, c, d] = report.receiver.0;
+    take_from(collector, now, opened, [a, b, c, d].into())
+}
+
+fn take_from(
+    collector: &mut ReportCollector,
+    now: Instant,
+    opened: &OpenedFeedback,
+    from: IpAddr,
+) -> Result<Option<ReceiverStatus>, IgnoredReport> {
+    let by = collector.authority(opened, from);
+    collector.handle_report(now, opened, by)
 }
 
 /// What happened in a simulated session.
@@ -125,6 +148,7 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
     let mut run =
         Run { per_second: Vec::new(), all_known_at: None, roll_calls: 0, roll_call_bytes: 0 };
     let key = SecretKey::from_seed(&[7; 32]);
+    let mut finals = 0;
     loop {
         let next_event: Option<Instant> = queue.peek().map(|Reverse((at, _))| *at);
         let next_call = collector.poll_timeout();
@@ -174,11 +198,11 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
                 }
             }
             Event::Report(report) => {
-                let news = collector.handle_report(now, &report).unwrap();
+                let news = take(&mut collector, now, &report).unwrap();
+                finals += usize::from(news.is_some_and(|status| status.report.state.is_final()));
                 // The summary looks at all receivers.
-                if news.is_some()
-                    && run.all_known_at.is_none()
-                    && collector.receivers().len() == crowd
+                if run.all_known_at.is_none()
+                    && finals == crowd
                     && collector.summary().complete == crowd as u64
                 {
                     run.all_known_at = Some(Duration::from_nanos(now.as_nanos()));
@@ -252,7 +276,7 @@ fn a_crowd_that_appears_at_once_raises_the_number_at_once() {
     for number in 0..2 * u64::from(BUDGET) + 1 {
         now = Instant::ZERO + Duration::from_micros(100 * number);
         let report = report(receiver_id(number), "", ReceiverState::Receiving, first.round);
-        collector.handle_report(now, &opened(&report, 0, None)).unwrap();
+        take(&mut collector, now, &opened(&report, 0, None)).unwrap();
         if collector.poll_timeout() <= now {
             called_after = Some(number);
             break;
@@ -456,7 +480,7 @@ fn only_one_process_without_contradiction_makes_a_name_complete() {
     let mut collector = ReportCollector::new(config(named(&labels), 1), Instant::ZERO);
     let mut tell = |number, label: &str, state, counter| {
         let report = report(receiver_id(number), label, state, 1);
-        collector.handle_report(Instant::ZERO, &opened(&report, counter, None)).map(|_| ())
+        take(&mut collector, Instant::ZERO, &opened(&report, counter, None)).map(|_| ())
     };
     tell(1, "a", ReceiverState::Receiving, 0).unwrap();
     tell(1, "a", COMPLETE, 1).unwrap();
@@ -487,14 +511,14 @@ fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_fir
     let mut collector = ReportCollector::new(config(expected, 1), Instant::ZERO);
     let forged = report(receiver_id(9), "a", COMPLETE, 1);
     for signer in [None, Some(&other)] {
-        assert!(collector.handle_report(Instant::ZERO, &opened(&forged, 0, signer)).is_err());
+        assert!(take(&mut collector, Instant::ZERO, &opened(&forged, 0, signer)).is_err());
     }
     let first = report(receiver_id(1), "a", ReceiverState::Failed { exit_code: 5 }, 1);
-    collector.handle_report(Instant::ZERO, &opened(&first, 0, Some(&key))).unwrap();
+    take(&mut collector, Instant::ZERO, &opened(&first, 0, Some(&key))).unwrap();
     assert!(!collector.summary().is_as_expected());
     let second =
         ReceiverReport { started_unix_ms: CLOCK + 1, ..report(receiver_id(2), "a", COMPLETE, 1) };
-    collector.handle_report(Instant::ZERO, &opened(&second, 0, Some(&key))).unwrap();
+    take(&mut collector, Instant::ZERO, &opened(&second, 0, Some(&key))).unwrap();
     let summary = collector.summary();
     assert!(summary.is_as_expected());
     assert_eq!((summary.complete, summary.ignored), (1, 2));
@@ -506,14 +530,14 @@ fn receivers_are_followed_whose_reports_count_until_they_are_final_or_silent() {
     let key = SecretKey::from_seed(&[9; 32]);
     let mut collector = ReportCollector::new(config(named(&[("a", Some(&key))]), 1), Instant::ZERO);
     let round = collector.poll_roll_call(Instant::ZERO, CLOCK).unwrap().round;
-    let mut take = |number, label, state, counter, key: Option<&SecretKey>| {
+    let mut tell = |number, label, state, counter, key: Option<&SecretKey>| {
         let report = report(receiver_id(number), label, state, round);
-        collector.handle_report(Instant::ZERO, &opened(&report, counter, key)).unwrap();
-        [collector.is_followed(|_| true), collector.is_followed(|status| status.is_signed)]
+        take(&mut collector, Instant::ZERO, &opened(&report, counter, key)).unwrap();
+        [collector.is_followed(|_| true), collector.is_followed(ReceiverStatus::is_signed)]
     };
-    assert_eq!(take(1, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
-    assert_eq!(take(2, "a", ReceiverState::Receiving, 0, Some(&key)), [true, true]);
-    assert_eq!(take(2, "a", COMPLETE, 1, Some(&key)), [true, false]);
+    assert_eq!(tell(1, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
+    assert_eq!(tell(2, "a", ReceiverState::Receiving, 0, Some(&key)), [true, true]);
+    assert_eq!(tell(2, "a", COMPLETE, 1, Some(&key)), [true, false]);
 }
 
 #[test]
@@ -521,7 +545,7 @@ fn a_count_is_reached_by_that_many_complete_receivers() {
     let mut collector = ReportCollector::new(config(Expected::Count(2), 1), Instant::ZERO);
     for (number, is_enough) in [(1, false), (2, true)] {
         let report = report(receiver_id(number), "", COMPLETE, 1);
-        collector.handle_report(Instant::ZERO, &opened(&report, 0, None)).unwrap();
+        take(&mut collector, Instant::ZERO, &opened(&report, 0, None)).unwrap();
         assert_eq!(collector.summary().is_as_expected(), is_enough);
     }
     let anyone = ReportCollector::new(config(Expected::Anyone, 1), Instant::ZERO);

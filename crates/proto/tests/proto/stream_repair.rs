@@ -3,7 +3,7 @@
 
 use crate::support::plain::{CLOCK, Plain};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, DueAnswer, Expected, ReportCollector, Reporter,
+    AnswerContent, Authority, CollectorConfig, DueAnswer, Expected, ReportCollector, Reporter,
 };
 use fontana_proto::{
     Endpoint, Instant, Lacking, Output, Pacer, SendJob, SplitMix64, StreamRedundancy, StreamSender,
@@ -153,6 +153,7 @@ impl<'c> Session<'c> {
             budget_per_second: 200,
             list_capacity: 100,
             max_receivers: 1 << 16,
+            trusts_unauthenticated: false,
             seed,
         };
         let receiver = |number: u32| {
@@ -307,7 +308,7 @@ impl<'c> Session<'c> {
                     let id = SealId::from(INSTANCE);
                     let bytes = feedback.emit(id, counter, None, None::<&Plain>);
                     let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
-                    self.collector.handle_report(now, &opened.unwrap()).unwrap();
+                    self.collector.handle_report(now, &opened.unwrap(), Authority::Group).unwrap();
                 }
                 Feedback::Rate(_) => unreachable!("rate reports are not allowed"),
                 Feedback::Request(request) => self.sender.handle_request(now, request),

@@ -4,7 +4,8 @@ use super::packet::{PAYLOAD_BYTES, PacketContent, SessionPacket};
 use crate::no_jobs::NoEvent;
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::report::{
-    CollectorConfig, Expected, RateConfig, RateControl, RepairConfig, RepairRounds, ReportCollector,
+    Authority, CollectorConfig, Expected, RateConfig, RateControl, RepairConfig, RepairRounds,
+    ReportCollector,
 };
 use fontana_proto::{
     BatchId, BlockId, ChannelId, DatagramBatch, Destination, Endpoint, Instant, Output, SymbolId,
@@ -96,6 +97,7 @@ impl FollowingSender {
             budget_per_second: REPORTS_PER_SECOND,
             list_capacity: ROOM,
             max_receivers: MAX_RECEIVERS,
+            trusts_unauthenticated: false,
             seed,
         };
         let block = |sbn| (BlockId { toi: Toi(TOI.into()), sbn: Sbn(sbn) }, content.source_symbols);
@@ -105,6 +107,8 @@ impl FollowingSender {
             pending_capacity: ROOM,
             max_receivers: MAX_RECEIVERS,
             max_age: None,
+            trusts_unauthenticated: false,
+            has_signers: false,
         };
         let mut control = RateControl::new(rate, now);
         must_finish.into_iter().for_each(|receiver| control.must_finish(receiver));
@@ -138,17 +142,17 @@ impl FollowingSender {
         self.collector.measure(now, &opened.feedback);
         match &opened.feedback {
             Feedback::Report(report) => {
-                self.rounds.note_loss(report.loss_ppm);
+                self.rounds.note_loss(now, report.loss_ppm);
                 if report.state.is_final() {
                     self.control.has_finished(&report.receiver);
                 }
-                self.collector.handle_report(now, &opened).ok()?;
+                self.collector.handle_report(now, &opened, Authority::Group).ok()?;
             }
             Feedback::Rate(report) => {
                 self.control.handle_report(now, report, opened.counter).ok()?;
             }
             Feedback::Request(request) => {
-                self.rounds.handle_request(now, request, opened.counter, true).ok()?;
+                self.rounds.handle_request(now, request, opened.counter, Authority::Group).ok()?;
             }
         }
         Some(())

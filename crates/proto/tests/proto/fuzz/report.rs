@@ -4,8 +4,9 @@ use crate::fuzz::{SEQUENCES, advance};
 use crate::support::plain::{CLOCK, Plain};
 use bolero::check;
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, Expected, PacketCounts, RateConfig, RateControl, RepairConfig,
-    RepairRounds, ReportCollector, Reporter, RollCallGate,
+    AnswerContent, Authority, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, Network,
+    PacketCounts, RateConfig, RateControl, RepairConfig, RepairRounds, ReportCollector, Reporter,
+    RollCallGate,
 };
 use fontana_proto::{BlockId, Instant, Lacking};
 use fontana_testing::Script;
@@ -158,6 +159,7 @@ fn any_reports() {
             budget_per_second: 1 + u32::from(script.below(8)),
             list_capacity: script.below(6).into(),
             max_receivers: 1 + usize::from(script.below(8)),
+            trusts_unauthenticated: false,
             seed: script.u64(),
         };
         let mut collector = ReportCollector::new(config.clone(), Instant::ZERO);
@@ -191,7 +193,8 @@ fn any_reports() {
             if script.once_in(8) {
                 collector.want_call();
             }
-            let _ = collector.handle_report(now, &opened);
+            let by = collector.authority(&opened, [10, 0, 0, script.below(4)].into());
+            let _ = collector.handle_report(now, &opened, by);
             if let Some(call) = collector.poll_roll_call(now, CLOCK) {
                 assert!(call.serial > serial && call.window_ms >= 1000);
                 serial = call.serial;
@@ -203,6 +206,244 @@ fn any_reports() {
             assert!(summary.known <= config.max_receivers as u64);
             assert!(summary.complete + summary.failed <= summary.known);
             assert!(summary.estimate >= summary.known);
+        }
+    });
+}
+
+/// What a stranger reports or requests: in any name, with any id, from any address.
+fn strange(script: &mut Script<'_>, ids: &[ReceiverId], round: u32) -> (Feedback, u64, bool) {
+    let receiver = match script.once_in(2) {
+        true => *script.pick(ids),
+        false => ReceiverId([script.u8(); 16]),
+    };
+    let round = if script.once_in(4) { script.below(9).into() } else { round };
+    let echo = RollCallEcho { serial: script.below(40).into(), held_us: script.u32() };
+    let counter = if script.once_in(2) { u64::MAX } else { script.magnitude() };
+    let feedback = if script.once_in(2) {
+        Feedback::Request(RepairRequest {
+            receiver,
+            round,
+            echo,
+            loss_ppm: script.u32() % 1_000_001,
+            mute_us: script.u32(),
+            may_lack_more: script.once_in(4),
+            blocks: blocks(script),
+            maps: (0..script.below(3)).map(|_| map(script)).collect(),
+        })
+    } else {
+        Feedback::Report(ReceiverReport {
+            receiver,
+            label: label(script),
+            started_unix_ms: script.u64(),
+            round,
+            echo,
+            state: match script.below(3) {
+                0 => ReceiverState::Receiving,
+                1 => ReceiverState::Failed { exit_code: script.u8() },
+                _ => ReceiverState::Complete { manifest: Hash([3; 32]) },
+            },
+            permille: 0,
+            symbols_lacking: script.magnitude(),
+            loss_ppm: script.u32() % 1_000_001,
+            kernel_drops: 0,
+            channels: 1,
+            seconds: 0,
+        })
+    };
+    (feedback, counter, script.once_in(4))
+}
+
+/// A collector, and two receivers that sign.
+struct Signers {
+    now: Instant,
+    keys: [SecretKey; 2],
+    collector: ReportCollector,
+    rounds: RepairRounds,
+    /// The present rounds.
+    report_round: u32,
+    repair_round: Option<u32>,
+    /// What each receiver has reported, and the last round in which it has requested.
+    states: [Option<ReceiverState>; 2],
+    asked: [Option<u32>; 2],
+}
+
+impl Signers {
+    const IDS: [ReceiverId; 2] = [ReceiverId([1; 16]), ReceiverId([2; 16])];
+    const LABELS: [&str; 2] = ["a", "b"];
+
+    fn new(script: &mut Script<'_>) -> Self {
+        let keys = [1, 2].map(|seed| SecretKey::from_seed(&[seed; 32]));
+        let expected = |(label, key): (&&str, &SecretKey)| ExpectedReceiver {
+            label: label.parse().unwrap(),
+            key: Some(key.public_key()),
+        };
+        let max_receivers = 2 + usize::from(script.below(12));
+        let collector = CollectorConfig {
+            instance: InstanceId([5; 16]),
+            tsi: Tsi(5),
+            manifest: Hash([3; 32]),
+            collector: ([10, 0, 0, 7], 9).into(),
+            expected: Expected::Named(Self::LABELS.iter().zip(&keys).map(expected).collect()),
+            budget_per_second: 200,
+            list_capacity: script.below(6).into(),
+            max_receivers,
+            trusts_unauthenticated: false,
+            seed: script.u64(),
+        };
+        let block = |sbn| (BlockId { toi: Toi(1), sbn: fontana_fec::Sbn(sbn) }, 1_000);
+        let repair = RepairConfig {
+            blocks: (1..=2).map(block).collect(),
+            symbols_per_second: script.magnitude() as f64,
+            pending_capacity: 2,
+            max_receivers,
+            max_age: None,
+            trusts_unauthenticated: false,
+            has_signers: true,
+        };
+        let mut collector = ReportCollector::new(collector, Instant::ZERO);
+        let report_round = collector.poll_roll_call(Instant::ZERO, CLOCK).unwrap().round;
+        Self {
+            now: Instant::ZERO,
+            keys,
+            collector,
+            rounds: RepairRounds::new(repair, Instant::ZERO),
+            report_round,
+            repair_round: None,
+            states: [None; 2],
+            asked: [None; 2],
+        }
+    }
+
+    /// A datagram arrives. Returns whether it is taken.
+    fn take(
+        &mut self,
+        feedback: &Feedback,
+        counter: u64,
+        by: Option<&SecretKey>,
+        from: u8,
+    ) -> bool {
+        let bytes = feedback.emit(SealId([5; 8]), counter, by, None::<&Plain>);
+        let datagram = FeedbackDatagram::parse(&bytes).unwrap();
+        let Ok(opened) = datagram.open(None::<&Plain>) else { return false };
+        let authority = self.collector.authority(&opened, [10, 0, 0, from].into());
+        assert_eq!(authority.is_authentic(), by.is_some_and(|by| self.is_own(by)));
+        match feedback {
+            Feedback::Request(it) => {
+                self.rounds.handle_request(self.now, it, counter, authority).is_ok()
+            }
+            _ => self.collector.handle_report(self.now, &opened, authority).is_ok(),
+        }
+    }
+
+    fn is_own(&self, key: &SecretKey) -> bool {
+        self.keys.iter().any(|own| own.public_key() == key.public_key())
+    }
+
+    fn report(&mut self, own: usize, counter: u64, script: &mut Script<'_>) {
+        let is_final = self.states[own].is_some_and(ReceiverState::is_final);
+        let state = match is_final || script.once_in(8) {
+            true => ReceiverState::Complete { manifest: Hash([3; 32]) },
+            false => ReceiverState::Receiving,
+        };
+        let report = Feedback::Report(ReceiverReport {
+            receiver: Self::IDS[own],
+            label: Self::LABELS[own].parse().unwrap(),
+            started_unix_ms: CLOCK,
+            round: self.report_round,
+            echo: RollCallEcho::default(),
+            state,
+            permille: 0,
+            symbols_lacking: 0,
+            loss_ppm: 0,
+            kernel_drops: 0,
+            channels: 1,
+            seconds: 0,
+        });
+        let key = self.keys[own].clone();
+        assert!(self.take(&report, counter, Some(&key), script.below(4)));
+        self.states[own] = Some(state);
+    }
+
+    /// Requests once in each round. What is requested is sent.
+    fn request(&mut self, own: usize, counter: u64, script: &mut Script<'_>) {
+        if self.repair_round.is_none() || self.asked[own] == self.repair_round {
+            return;
+        }
+        self.asked[own] = self.repair_round;
+        let need = BlockNeed { toi: 1, sbn: 1 + u32::from(script.below(2)), symbols: 3 };
+        let request = Feedback::Request(RepairRequest {
+            receiver: Self::IDS[own],
+            round: self.repair_round.unwrap(),
+            echo: RollCallEcho::default(),
+            loss_ppm: 0,
+            mute_us: 0,
+            may_lack_more: false,
+            blocks: vec![need],
+            maps: Vec::new(),
+        });
+        let key = self.keys[own].clone();
+        assert!(self.take(&request, counter, Some(&key), script.below(4)));
+        let (now, receivers) = (self.now, self.collector.head_count());
+        let call = self.rounds.call(now, receivers, Duration::ZERO).unwrap();
+        assert!(call.covers(&need), "{call:?} for {need:?}");
+    }
+
+    /// The sender goes on. No round is long or closed.
+    fn go_on(&mut self) {
+        let _ = (self.rounds.poll_symbols(), self.rounds.poll_named());
+        self.rounds.handle_sent(self.now);
+        self.rounds.handle_timeout(self.now);
+        let receivers = self.collector.head_count();
+        if let Some(call) = self.rounds.call(self.now, receivers, Duration::ZERO) {
+            assert!(!call.is_closed, "{call:?}");
+            self.repair_round = Some(call.round);
+        }
+        if let Some(call) = self.collector.poll_roll_call(self.now, CLOCK) {
+            self.report_round = call.round;
+            assert!(call.window_ms <= 5_000, "{call:?}");
+        }
+    }
+
+    /// Who has reported is known, with what it has reported.
+    fn check(&self) {
+        let summary = self.collector.summary();
+        for (label, state) in Self::LABELS.iter().zip(self.states) {
+            let missing = summary.missing.iter().find(|it| it.label.as_str() == *label);
+            let expected = match state {
+                None => Some(ExpectedState::NeverHeard),
+                Some(state) => (!state.is_final()).then_some(ExpectedState::Reported(state)),
+            };
+            assert_eq!(missing.map(|it| it.state), expected, "{label}");
+        }
+    }
+}
+
+/// Beside strangers, receivers that sign are known as soon as they have reported, what they request
+/// is sent, and no round is closed to them.
+#[test]
+fn any_strangers_beside_receivers_that_sign() {
+    let stranger = SecretKey::from_seed(&[9; 32]);
+    check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
+        let mut script = Script::new(bytes);
+        let mut signers = Signers::new(&mut script);
+        for counter in 0..Script::STEPS as u64 {
+            signers.now = advance(&mut script, signers.now);
+            let own = usize::from(script.below(2));
+            match script.below(8) {
+                0 => signers.report(own, counter, &mut script),
+                1 => signers.request(own, counter, &mut script),
+                2 => signers.go_on(),
+                _ => {
+                    let round = match script.once_in(2) {
+                        true => signers.repair_round.unwrap_or(1),
+                        false => signers.report_round,
+                    };
+                    let (feedback, counter, signs) = strange(&mut script, &Signers::IDS, round);
+                    let by = signs.then_some(&stranger);
+                    signers.take(&feedback, counter, by, script.below(8));
+                }
+            }
+            signers.check();
         }
     });
 }
@@ -280,6 +521,8 @@ fn any_requests() {
             pending_capacity: script.below(3).into(),
             max_receivers: 1 + usize::from(script.below(4)),
             max_age: script.once_in(3).then(|| Duration::from_micros(script.magnitude() >> 32)),
+            trusts_unauthenticated: false,
+            has_signers: false,
         };
         // A receiver that was forgotten begins again: as often as it has requested, at most.
         let receivers = Script::STEPS as u64;
@@ -312,7 +555,11 @@ fn any_requests() {
                         maps: (0..script.below(3)).map(|_| map(&mut script)).collect(),
                     };
                     let counter = if script.once_in(8) { script.magnitude() } else { counter };
-                    let _ = rounds.handle_request(now, &request, counter, script.once_in(2));
+                    let by = match script.below(6) {
+                        0..=2 => Authority::Group,
+                        other => Authority::Nobody(Network::of([10, 0, 0, other].into())),
+                    };
+                    let _ = rounds.handle_request(now, &request, counter, by);
                 }
             }
             given +=

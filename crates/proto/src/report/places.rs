@@ -1,0 +1,470 @@
+//! The receivers that a collector remembers, in bounded memory.
+//!
+//! A receiver has a place under what vouches for its reports and its id: a report that nothing
+//! authenticates changes nothing of a receiver that signs. Receivers that nothing authenticates
+//! have a quarter of the places, a network of them at most [`MOST_OF_A_NETWORK`]. When they have no
+//! place left, one of the network that has most of them is displaced. An authentic receiver
+//! displaces them, and one whose name is expected displaces members of the group whose names are
+//! not.
+
+use super::authority::{Authority, Network};
+use super::status::ReceiverStatus;
+use crate::random::SplitMix64;
+use crate::time::Instant;
+use fontana_wire::{Fingerprint, ReceiverId, ReceiverLabel};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::time::Duration;
+
+/// Part of the places that receivers have together that nothing authenticates.
+const UNAUTHENTICATED: usize = 4;
+/// Places of one network that nothing authenticates: one host lengthens a round to six seconds.
+pub(super) const MOST_OF_A_NETWORK: u32 = 1 << 10;
+/// Places under one name without a key: two make the name contradictory.
+const MOST_OF_A_NAME: usize = 8;
+/// Entries of a queue that are not looked through for those that are passed over.
+const SHORT_QUEUE: usize = 64;
+/// Roll calls that list a receiver after its final report. A receiver stops after two; the third is
+/// for those that lose one, where there is room.
+const LISTINGS: usize = 3;
+/// Places that are looked at for one to displace.
+const LOOKED_AT: usize = 64;
+
+/// Rounds after which a receiver that no longer reports is not waited for.
+const SILENT_ROUNDS: u32 = 2;
+/// Time after which a receiver that no longer reports in these rounds has gone, and another process
+/// may have its name. The last rounds of a session take less.
+const GONE: Duration = Duration::from_secs(10);
+/// Authentic answers of a round for each of a receiver that nothing authenticates, where others
+/// sign.
+const AUTHENTIC_PER_OTHER: usize = 3;
+
+/// Receivers, by whether something authenticates them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) authentic: usize,
+    pub(super) others: usize,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, by: Authority) {
+        match by.is_authentic() {
+            true => self.authentic += 1,
+            false => self.others += 1,
+        }
+    }
+
+    /// The number of receivers that a round is for. Where others sign, those that nothing
+    /// authenticates are a quarter of them, or `least`.
+    pub(super) fn limited(self, where_others_sign: bool, least: usize) -> usize {
+        let most = (self.authentic / AUTHENTIC_PER_OTHER).max(least);
+        self.authentic + if where_others_sign { self.others.min(most) } else { self.others }
+    }
+}
+
+/// The number of a place.
+pub(super) type Slot = u32;
+
+/// A receiver that has reported.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) status: ReceiverStatus,
+    pub(super) counter: u64,
+    /// Round of its last report.
+    pub(super) round: u32,
+    /// The roll call that its last report answers.
+    pub(super) serial: u64,
+    /// Of its label.
+    fingerprint: Fingerprint,
+    /// Its label is expected.
+    pub(super) is_expected: bool,
+    /// Its state is not what the last snapshot had.
+    pub(super) is_changed: bool,
+    /// It waits to be listed, and so many roll calls have listed it.
+    listed: Option<u8>,
+    /// Its state is to be shown.
+    is_news: bool,
+}
+
+impl Place {
+    /// Whether the receiver no longer reports in this round.
+    pub(super) fn is_silent(&self, round: u32) -> bool {
+        round.wrapping_sub(self.round) > SILENT_ROUNDS
+    }
+
+    /// Whether it no longer reports, for so long that it has ended without a final state.
+    pub(super) fn is_gone(&self, round: u32, now: Instant) -> bool {
+        !self.status.report.state.is_final()
+            && self.is_silent(round)
+            && now >= self.status.reported_at + GONE
+    }
+}
+
+/// Slots in the order in which they came, those of authentic receivers first. An entry whose place
+/// was given to another receiver, or does not wait any more, is passed over.
+#[derive(Debug, Default)]
+struct SlotQueue([VecDeque<Slot>; 2]);
+
+impl SlotQueue {
+    fn push(&mut self, by: Authority, slot: Slot) {
+        let [authentic, others] = &mut self.0;
+        if by.is_authentic() { authentic } else { others }.push_back(slot);
+    }
+
+    fn pop(&mut self) -> Option<Slot> {
+        self.0.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Slot> {
+        self.0.iter().flatten().copied()
+    }
+
+    /// Forgets entries that are passed over, if they are more than the places.
+    fn shrink(&mut self, places: usize, waits: impl Fn(Slot) -> bool) {
+        for queue in &mut self.0 {
+            if queue.len() > 2 * places + SHORT_QUEUE {
+                let mut seen = BTreeSet::new();
+                queue.retain(|&slot| waits(slot) && seen.insert(slot));
+            }
+        }
+    }
+}
+
+/// The receivers that a collector remembers.
+#[derive(Debug)]
+pub(super) struct Places {
+    most: usize,
+    /// The user trusts reports that nothing authenticates: they may have all places.
+    trusts_unauthenticated: bool,
+    slots: Vec<Option<Place>>,
+    free: Vec<Slot>,
+    ids: BTreeMap<(Authority, ReceiverId), Slot>,
+    labels: BTreeSet<(Fingerprint, Slot)>,
+    /// Places of each network that nothing authenticates, and the networks by their number.
+    networks: BTreeMap<Network, u32>,
+    by_size: BTreeSet<(u32, Network)>,
+    unauthenticated: usize,
+    salt: u64,
+    random: SplitMix64,
+    /// Receivers that wait to be listed, by the roll calls that have listed them, and their number.
+    listings: [SlotQueue; LISTINGS],
+    waiting: [usize; LISTINGS],
+    /// Receivers whose state is to be shown.
+    news: SlotQueue,
+}
+
+impl Places {
+    pub(super) fn new(most: usize, trusts_unauthenticated: bool, seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed, 1);
+        Self {
+            most,
+            trusts_unauthenticated,
+            slots: Vec::new(),
+            free: Vec::new(),
+            ids: BTreeMap::new(),
+            labels: BTreeSet::new(),
+            networks: BTreeMap::new(),
+            by_size: BTreeSet::new(),
+            unauthenticated: 0,
+            salt: random.next_u64(),
+            random,
+            listings: Default::default(),
+            waiting: [0; LISTINGS],
+            news: SlotQueue::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Receivers that nothing authenticates.
+    pub(super) fn unauthenticated(&self) -> usize {
+        self.unauthenticated
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&Place> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Place> {
+        self.slots.get_mut(slot as usize)?.as_mut()
+    }
+
+    pub(super) fn slot(&self, by: Authority, receiver: &ReceiverId) -> Option<Slot> {
+        self.ids.get(&(by, *receiver)).copied()
+    }
+
+    /// All places, in the order of what vouches for them and of ids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Place> {
+        self.ids.values().filter_map(|&slot| self.get(slot))
+    }
+
+    /// All slots, in the same order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.ids.values().copied()
+    }
+
+    pub(super) fn fingerprint(&self, label: &ReceiverLabel) -> Fingerprint {
+        Fingerprint::of_label(self.salt, label)
+    }
+
+    /// The places with this label, whose fingerprint is given.
+    pub(super) fn labelled<'a>(
+        &'a self,
+        fingerprint: Fingerprint,
+        label: &'a ReceiverLabel,
+    ) -> impl Iterator<Item = &'a Place> {
+        let range = (fingerprint, 0)..=(fingerprint, Slot::MAX);
+        self.labels
+            .range(range)
+            .filter_map(|&(_, slot)| self.get(slot))
+            .filter(move |place| place.status.report.label == *label)
+    }
+
+    /// Gives a place to a receiver that has none. `None`: there is none for it. `is_gone`: whether
+    /// one no longer reports, and need not keep its place.
+    pub(super) fn add(
+        &mut self,
+        by: Authority,
+        status: ReceiverStatus,
+        is_expected: bool,
+        is_gone: impl Fn(&Place) -> bool,
+    ) -> Option<Slot> {
+        let fingerprint = self.fingerprint(&status.report.label);
+        let is_named = is_expected && !matches!(by, Authority::Key(_));
+        if is_named && self.labelled(fingerprint, &status.report.label).count() >= MOST_OF_A_NAME {
+            return None;
+        }
+        let has_room = match by {
+            Authority::Nobody(network) => self.make_room_in(network) || self.displace(by, is_gone),
+            Authority::Key(_) => {
+                self.make_room() || self.displace(Authority::Group, |it| !it.is_expected)
+            }
+            Authority::Group => {
+                let gives_way = |it: &Place| !it.is_expected && (is_expected || is_gone(it));
+                self.make_room() || self.displace(by, gives_way)
+            }
+        };
+        if !has_room {
+            return None;
+        }
+        let receiver = status.report.receiver;
+        let place = Place {
+            counter: 0,
+            round: status.report.round,
+            serial: 0,
+            fingerprint,
+            is_expected,
+            is_changed: true,
+            listed: None,
+            is_news: false,
+            status,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = Slot::try_from(self.slots.len()).ok()?;
+                self.slots.push(None);
+                slot
+            }
+        };
+        if !place.status.report.label.is_empty() {
+            self.labels.insert((fingerprint, slot));
+        }
+        self.ids.insert((by, receiver), slot);
+        if let Authority::Nobody(network) = by {
+            self.unauthenticated += 1;
+            self.resize(network, |size| size + 1);
+        }
+        if let Some(free) = self.slots.get_mut(slot as usize) {
+            *free = Some(place);
+        }
+        Some(slot)
+    }
+
+    /// Changes the number of places of a network.
+    fn resize(&mut self, network: Network, change: impl Fn(u32) -> u32) {
+        let size = self.networks.remove(&network).unwrap_or(0);
+        self.by_size.remove(&(size, network));
+        let size = change(size);
+        if size > 0 {
+            self.networks.insert(network, size);
+            self.by_size.insert((size, network));
+        }
+    }
+
+    /// Whether a receiver of this network that nothing authenticates may have a place, which is
+    /// then free.
+    fn make_room_in(&mut self, network: Network) -> bool {
+        let own = self.networks.get(&network).copied().unwrap_or(0);
+        let most = match self.trusts_unauthenticated {
+            true => self.most,
+            false => self.most.div_ceil(UNAUTHENTICATED),
+        };
+        if !self.trusts_unauthenticated && own >= MOST_OF_A_NETWORK {
+            return false;
+        }
+        if self.len() < self.most && self.unauthenticated < most {
+            return true;
+        }
+        let largest = self.by_size.last().copied();
+        largest.is_some_and(|(size, largest)| size > own + 1 && self.displace_in(largest))
+    }
+
+    /// Frees a place of this network.
+    fn displace_in(&mut self, network: Network) -> bool {
+        let id = self.random_id();
+        let by = Authority::Nobody(network);
+        let (first, last) = ((by, ReceiverId([0; 16])), (by, ReceiverId([0xFF; 16])));
+        let next = self.ids.range((by, id)..=last).next();
+        let slot = next.or_else(|| self.ids.range(first..=last).next()).map(|(_, &slot)| slot);
+        slot.is_some_and(|slot| self.remove(slot))
+    }
+
+    /// Whether an authentic receiver may have a place, which is then free, perhaps that of one that
+    /// nothing authenticates.
+    fn make_room(&mut self) -> bool {
+        let largest = self.by_size.last().copied();
+        self.len() < self.most || largest.is_some_and(|(_, network)| self.displace_in(network))
+    }
+
+    /// Frees the place of a receiver with this authority that gives way, if some random ones have
+    /// one.
+    fn displace(&mut self, by: Authority, gives_way: impl Fn(&Place) -> bool) -> bool {
+        let start = (by, self.random_id());
+        let behind = (Bound::Included(start), Bound::Unbounded);
+        let found = (self.ids.range(behind).take_while(|((other, _), _)| *other == by))
+            .chain(self.ids.range((by, ReceiverId([0; 16]))..start))
+            .take(LOOKED_AT)
+            .find(|&(_, &slot)| self.get(slot).is_some_and(&gives_way))
+            .map(|(_, &slot)| slot);
+        found.is_some_and(|slot| self.remove(slot))
+    }
+
+    fn random_id(&mut self) -> ReceiverId {
+        let mut id = [0; 16];
+        for (byte, random) in id.iter_mut().zip(self.random.next_u64().to_be_bytes()) {
+            *byte = random;
+        }
+        ReceiverId(id)
+    }
+
+    /// Forgets a receiver. Returns whether it was known.
+    pub(super) fn remove(&mut self, slot: Slot) -> bool {
+        let Some(place) = self.slots.get_mut(slot as usize).and_then(Option::take) else {
+            return false;
+        };
+        self.ids.remove(&(place.status.by, place.status.report.receiver));
+        self.labels.remove(&(place.fingerprint, slot));
+        if let Some(count) = place.listed.and_then(|it| self.waiting.get_mut(usize::from(it))) {
+            *count -= 1;
+        }
+        if let Authority::Nobody(network) = place.status.by {
+            self.unauthenticated -= 1;
+            self.resize(network, |size| size.saturating_sub(1));
+        }
+        self.free.push(slot);
+        true
+    }
+
+    /// The receiver waits to be listed, unless it does already.
+    pub(super) fn queue_listing(&mut self, slot: Slot) {
+        if self.get(slot).is_some_and(|place| place.listed.is_none()) {
+            self.list_after(slot, 0);
+        }
+    }
+
+    /// The receiver waits to be listed, after so many roll calls that have listed it.
+    fn list_after(&mut self, slot: Slot, listed: usize) {
+        let Some(queue) = self.listings.get_mut(listed) else { return };
+        let Some(place) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        place.listed = u8::try_from(listed).ok();
+        queue.push(place.status.by, slot);
+        if let Some(count) = self.waiting.get_mut(listed) {
+            *count += 1;
+        }
+        let (slots, most) = (&self.slots, self.ids.len());
+        queue.shrink(most, |slot| waits(slots, slot, listed));
+    }
+
+    /// Number of receivers that wait to be listed, by the roll calls that have listed them.
+    pub(super) fn waiting(&self) -> [usize; LISTINGS] {
+        self.waiting
+    }
+
+    /// The receivers that wait to be listed.
+    pub(super) fn to_list(&self) -> impl Iterator<Item = &Place> {
+        self.listings.iter().enumerate().flat_map(move |(listed, queue)| {
+            let waits = move |&slot: &Slot| waits(&self.slots, slot, listed);
+            queue.iter().filter(waits).filter_map(|slot| self.get(slot))
+        })
+    }
+
+    /// The receivers that the next roll call lists, at most so many: those first that were listed
+    /// least often. They wait for the one after it, if they were not listed often enough.
+    pub(super) fn take_listed(&mut self, most: usize) -> Vec<ReceiverId> {
+        let mut taken = Vec::new();
+        for listed in 0..LISTINGS {
+            while taken.len() < most
+                && let Some(slot) = self.listings.get_mut(listed).and_then(SlotQueue::pop)
+            {
+                if waits(&self.slots, slot, listed)
+                    && let Some(place) = self.get_mut(slot)
+                {
+                    place.listed = None;
+                    taken.push((slot, place.status.report.receiver, listed));
+                    if let Some(count) = self.waiting.get_mut(listed) {
+                        *count -= 1;
+                    }
+                }
+            }
+        }
+        for &(slot, _, listed) in &taken {
+            self.list_after(slot, listed + 1);
+        }
+        taken.into_iter().map(|(_, receiver, _)| receiver).collect()
+    }
+
+    /// The receiver's state is to be shown.
+    pub(super) fn queue_news(&mut self, slot: Slot) {
+        let Some(place) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        place.is_changed = true;
+        if !std::mem::replace(&mut place.is_news, true) {
+            self.news.push(place.status.by, slot);
+        }
+        let (slots, most) = (&self.slots, self.ids.len());
+        self.news.shrink(most, |slot| is_news(slots, slot));
+    }
+
+    /// The next receiver whose state is to be shown.
+    pub(super) fn take_news(&mut self) -> Option<&ReceiverStatus> {
+        let slot = loop {
+            let slot = self.news.pop()?;
+            if is_news(&self.slots, slot) {
+                break slot;
+            }
+        };
+        let place = self.get_mut(slot)?;
+        place.is_news = false;
+        Some(&place.status)
+    }
+
+    /// Whether a state is to be shown.
+    pub(super) fn has_news(&self) -> bool {
+        self.news.iter().any(|slot| is_news(&self.slots, slot))
+    }
+}
+
+fn waits(slots: &[Option<Place>], slot: Slot, listed: usize) -> bool {
+    let place = slots.get(slot as usize).and_then(Option::as_ref);
+    place.is_some_and(|place| place.listed.map(usize::from) == Some(listed))
+}
+
+fn is_news(slots: &[Option<Place>], slot: Slot) -> bool {
+    slots.get(slot as usize).and_then(Option::as_ref).is_some_and(|place| place.is_news)
+}
