@@ -22,6 +22,7 @@ mod runs;
 mod session;
 mod small;
 mod sparse;
+mod strangers;
 mod stream;
 mod stream_repair;
 mod support;

@@ -1,11 +1,8 @@
 //! A sender that collects reports and repairs on demand, receivers that are killed and started
 //! again at any step, and strangers who report and request what they like, from any address, with
 //! any id.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-#[path = "support/plain.rs"]
-mod plain;
-
+use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::Sbn;
 use fontana_proto::report::{
     AnswerContent, Authority, CollectorConfig, DueAnswer, Expected, ExpectedReceiver,
@@ -18,7 +15,6 @@ use fontana_wire::{
     ReceiverLabel, ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId,
     SecretKey, Toi, Tsi,
 };
-use plain::{CLOCK, Plain};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -335,7 +331,14 @@ fn memory_of_places() {
 #[test]
 fn a_place_takes_at_most_500_bytes() {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["memory_of_places", "--ignored", "--nocapture", "--test-threads", "1"]);
+    child.args([
+        "strangers::memory_of_places",
+        "--exact",
+        "--ignored",
+        "--nocapture",
+        "--test-threads",
+        "1",
+    ]);
     let out = child.output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
     let (_, rest) = text.split_once("bytes of a place: ").unwrap();
