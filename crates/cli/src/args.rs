@@ -394,7 +394,7 @@ pub(crate) struct ExecHelperArguments {
     pub(crate) without_networks: bool,
     /// What FONTANA_DIRECTORY says
     #[arg(long, allow_hyphen_values = true)]
-    pub(crate) directory: PathBuf,
+    pub(crate) directory: Option<PathBuf>,
     /// The program and its arguments
     #[arg(long, num_args = 1.., allow_hyphen_values = true, required = true)]
     pub(crate) exec: Vec<OsString>,

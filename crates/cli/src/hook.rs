@@ -12,13 +12,14 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A program and its arguments.
 pub(crate) struct Program<'a> {
     program: &'a OsStr,
     arguments: &'a [OsString],
-    directory: &'a Path,
+    /// What `FONTANA_DIRECTORY` says.
+    directory: Option<&'a Path>,
 }
 
 /// The description of a session for the hook.
@@ -85,6 +86,19 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
+    /// Waits for the end of a program.
+    pub(crate) fn of(mut child: Child) -> Self {
+        match child.wait() {
+            Ok(status) if status.success() => Self::Success,
+            Ok(status) => Self::Failed(match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exit code {code}"),
+                (None, Some(signal)) => format!("ended by signal {signal}"),
+                (None, None) => "no exit code".to_owned(),
+            }),
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+
     /// A failure with exit code 5 unless it was a success. `program`: its name.
     pub(crate) fn check(self, program: &OsStr) -> Result<(), Failure> {
         let kept = "what was received is there and verified";
@@ -105,36 +119,42 @@ impl Ended {
 
 impl<'a> Program<'a> {
     /// `words`: the program and its arguments. `None` if it is empty.
-    pub(crate) fn new(words: &'a [OsString], directory: &'a Path) -> Option<Self> {
+    pub(crate) fn new(words: &'a [OsString], directory: Option<&'a Path>) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         Some(Self { program, arguments, directory })
     }
 
-    /// Runs the program for a completed reception, and waits for its end.
+    /// Runs the program, and waits for its end.
     pub(crate) fn run(&self, report: &Report) -> Ended {
-        let directory = std::path::absolute(self.directory);
-        let directory = directory.as_deref().unwrap_or(self.directory);
-        let status = Command::new(self.program)
-            .args(self.arguments)
-            .env("FONTANA_DIRECTORY", directory)
-            .env("FONTANA_MANIFEST", &report.manifest)
-            .env("FONTANA_VERSION", &report.version)
-            .env("FONTANA_VERIFIED", &report.verified)
-            .env("FONTANA_FILES", report.files.to_string())
-            .env("FONTANA_BYTES", report.bytes.to_string())
-            .env("FONTANA_SESSION", &report.session)
-            .env("FONTANA_LABEL", &report.label)
-            .stdin(Stdio::null())
-            .stdout(Stdio::from(io::stderr()))
-            .status();
-        match status {
-            Ok(status) if status.success() => Ended::Success,
-            Ok(status) => Ended::Failed(match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exit code {code}"),
-                (None, Some(signal)) => format!("ended by signal {signal}"),
-                (None, None) => "no exit code".to_owned(),
-            }),
+        match self.start(Some(report)) {
+            Ok(child) => Ended::of(child),
             Err(error) => Ended::NotStarted(error.to_string()),
         }
+    }
+
+    /// Starts the program. `report`: the completed reception that its environment describes, if it
+    /// runs for one.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn start(&self, report: Option<&Report>) -> io::Result<Child> {
+        let mut command = Command::new(self.program);
+        command.args(self.arguments).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
+        if let Some(directory) = self.directory {
+            let absolute = std::path::absolute(directory);
+            let directory = absolute.as_deref().unwrap_or(directory);
+            command.env("FONTANA_DIRECTORY", directory);
+        }
+        if let Some(report) = report {
+            command
+                .env("FONTANA_MANIFEST", &report.manifest)
+                .env("FONTANA_VERSION", &report.version)
+                .env("FONTANA_VERIFIED", &report.verified)
+                .env("FONTANA_FILES", report.files.to_string())
+                .env("FONTANA_BYTES", report.bytes.to_string())
+                .env("FONTANA_SESSION", &report.session)
+                .env("FONTANA_LABEL", &report.label);
+        }
+        command.spawn()
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn run(
     let serving = arguments.then_serve.map(|at| open_server(at, arguments)).transpose()?;
     let (hook, directory) = (sandbox.take_hook(), setup.directory.clone());
     let mut prepared = destination::open(arguments, setup, console, stop)?;
-    let confined = sandbox.confine(&directory)?;
+    let confined = sandbox.confine(&directory, address.port())?;
     if mirrors::are_asked(arguments) {
         let published = published::find(&mut prepared, arguments, console)?;
         if arguments.list {

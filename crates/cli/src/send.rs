@@ -28,6 +28,7 @@ use std::time::Duration;
 
 mod certificate_file;
 mod channels;
+mod confine;
 mod folder;
 pub(crate) mod listing;
 mod networks;
@@ -64,7 +65,9 @@ pub(crate) fn run(
         if plan.format.signer.is_none() {
             return Err(Error::from(SetupError::NoSigner).into());
         }
-        return folder::run(arguments, sender, &outline, console, stop);
+        let reports = plan.format.reports.as_ref();
+        let program = confine::confine(arguments, &plan.addressing, reports, console)?;
+        return folder::run(arguments, sender, &outline, program.as_ref(), console, stop);
     }
     // Hashing a large file takes a while. There is nothing to clean up yet: a signal ends the
     // program.
@@ -81,6 +84,8 @@ pub(crate) fn run(
     let tickets = networks::tickets(&session.ticket, &further);
     let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
     let outline = Outline { interface: networks::names(&outline.interface, &further), ..outline };
+    let reports = plan.format.reports.as_ref().filter(|_| !arguments.dry_run);
+    let program = confine::confine(arguments, &plan.addressing, reports, console)?;
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
@@ -91,7 +96,13 @@ pub(crate) fn run(
         return Ok(Outcome::Complete);
     }
     let on_first = OnNetwork { interface: plan.addressing.interface()?.name, prepared };
-    networks::send(on_first, further, arguments, &outline, &session, console, stop)
+    let watched = networks::Watched {
+        arguments,
+        outline: &outline,
+        session: &session,
+        program: program.as_ref(),
+    };
+    networks::send(on_first, further, &watched, console, stop)
 }
 
 /// The files to send.

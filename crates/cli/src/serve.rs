@@ -8,12 +8,16 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::head;
 use crate::manifest_file;
+use crate::sandbox;
+use crate::sandbox::files::{Right, Rule, Tcp};
+use crate::sandbox::network::{Sending, Sockets};
+use crate::sandbox::process::{self, Confined, Needs};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use fontana::wire::{Manifest, WebAddress, WebTicket};
 use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Describes the files, and serves them until it is stopped.
 pub(crate) fn run(
@@ -25,13 +29,32 @@ pub(crate) fn run(
     let web = addresses(&listener, &arguments.web)?;
     let ServeArguments { files, block_size, content_version, .. } = arguments;
     let head_signing = head::Signing::read(&arguments.signing)?;
-    stop_on_signals(stop)?;
+    // Hashing large files takes a while: a signal ends the program.
     let content = match &arguments.manifest {
         None => MirroredContent::describe(files, *block_size, *content_version)?,
         Some(path) => MirroredContent::of_manifest(files, &read_manifest(path)?)?,
     };
     let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
+    confine(files)?.tell(console);
+    stop_on_signals(stop)?;
     serve(content, Serving { listener, web, memory, head_signing }, console, stop)
+}
+
+/// Confines this process to reading the files, and to the sockets that it has, before it handles
+/// the first request.
+fn confine(files: &[PathBuf]) -> Result<Confined, Failure> {
+    let mut rules = sandbox::files::of_every_process();
+    rules.extend(files.iter().map(|file| Rule::new(file, Right::Read)));
+    let needs = Needs {
+        files: Some((&rules, Tcp::Refused)),
+        sockets: Some(Sockets { sending: Sending::Nowhere, tcp: false, routes: false }),
+        sets_attributes: false,
+        ports: &[],
+    };
+    process::confine(&needs).map_err(|error| {
+        let message = format!("the process cannot be confined to its files: {error}");
+        Failure::new(Outcome::Io, message, "")
+    })
 }
 
 fn read_manifest(path: &Path) -> Result<Manifest, Failure> {

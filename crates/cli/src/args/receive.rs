@@ -225,9 +225,9 @@ pub(crate) struct ReceiveArguments {
     pub(crate) exec: Vec<OsString>,
     /// Fail if the kernel cannot confine this process to the files that it needs
     ///
-    /// Linux confines it by default, as far as the kernel can (Landlock; all of it with Linux
-    /// 6.12): it reaches its target directory, starts no program but that of --exec, and opens no
-    /// TCP connection. See docs/guarantees.md.
+    /// Linux confines it by default, as far as the kernel can (Landlock and seccomp; all of it with
+    /// Linux 6.12): it reaches its target directory, starts no program but that of --exec, and opens
+    /// no connection but to mirrors. See docs/guarantees.md.
     #[arg(long)]
     pub(crate) sandbox: bool,
     /// Do not confine this process

@@ -7,9 +7,10 @@ use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
 use crate::failure::Failure;
 use crate::hook::{Program, Report};
-use crate::sandbox::files::{self, ConfineError, Enforcement, Right, Rule, Tcp};
+use crate::sandbox::files::{self, Enforcement, Right, Rule, Tcp};
 use crate::sandbox::helper::Helper;
-use crate::sandbox::network;
+use crate::sandbox::network::{self, Sending, Sockets};
+use crate::sandbox::process::{self, Needs};
 use fontana::Outcome;
 use fontana::net::{FeedbackSocket, InterfaceSelector, Interfaces, IpVersion};
 use std::ffi::OsStr;
@@ -54,7 +55,8 @@ impl<'a> Sandbox<'a> {
         let interface = if is_limited { default_interface(arguments) } else { None };
         let hook = Hook::start(arguments)?;
         if arguments.one_way {
-            network::refuse_sending().map_err(|why| {
+            let nothing = Sockets { sending: Sending::Nowhere, tcp: false, routes: false };
+            network::confine(&nothing).map_err(|why| {
                 let message = format!("--one-way: the kernel cannot refuse system calls: {why}");
                 Failure::new(Outcome::Usage, message, "a kernel with seccomp filters can")
             })?;
@@ -88,65 +90,57 @@ impl<'a> Sandbox<'a> {
         self.hook.take()
     }
 
-    /// Confines this thread, and those that it starts, to the files that the receiver needs.
-    /// `directory`: where it receives into.
+    /// Confines this thread, and those that it starts, to what the receiver needs. `directory`:
+    /// where it receives into. `port`: where it listens.
     ///
     /// # Errors
     /// The kernel cannot, and the arguments demand it.
-    pub(super) fn confine(&self, directory: &Path) -> Result<Confined, Failure> {
-        let Self { arguments, new_file, network, .. } = self;
+    pub(super) fn confine(&self, directory: &Path, port: u16) -> Result<Confined, Failure> {
+        let Self { arguments, network, .. } = self;
         mirrors::check(arguments)?;
         let network = *network;
         if arguments.no_sandbox {
-            return Ok(Confined { files: Enforcement::Nothing, network, is_wanted: false });
+            return Ok(Confined { process: process::Confined::declined(), network });
         }
         create(directory);
-        let mut rules = vec![
-            Rule::new(directory, Right::Change),
-            // Settings of the network, the interfaces, and what names the lines of a panic.
-            Rule::new("/proc/self", Right::Read),
-            Rule::new("/proc/sys", Right::Read),
-            // The number of processors, by which the C library shares out its memory.
-            Rule::new("/sys/devices/system/cpu", Right::Read),
-        ];
-        rules.extend(std::env::current_exe().ok().map(|program| Rule::new(program, Right::Read)));
-        rules.extend(new_file.as_deref().map(|file| Rule::new(parent(file), Right::Delete)));
-        let audit = arguments.audit.as_deref();
-        rules.extend(audit.map(|log| Rule::new(parent(log), Right::Log)));
         let uses_web = !Mirrors::of_arguments(arguments).is_empty();
+        let rules = self.rules(directory, uses_web);
+        let tcp = if uses_web { Tcp::Connect } else { Tcp::Refused };
+        let sockets = Sockets { sending: Sending::Anywhere, tcp: uses_web, routes: false };
+        let needs = Needs {
+            files: Some((&rules, tcp)),
+            // Reports and --one-way have a filter of their own.
+            sockets: (network == Network::Open).then_some(sockets),
+            sets_attributes: true,
+            ports: &[port, arguments.share_group.map_or(0, |group| group.port())],
+        };
+        let process = process::confine(&needs).map_err(|error| {
+            let message = format!("the sandbox cannot be set up: {error}");
+            Failure::new(Outcome::Io, message, "leave it out: --no-sandbox")
+        })?;
+        match process.lacks.first() {
+            Some(lack) if arguments.sandbox => {
+                let message = format!("--sandbox: {lack}");
+                let hint = "leave --sandbox out: the receiver is then confined as far as this \
+                            kernel can; Linux 6.12 can all of it";
+                Err(Failure::new(Outcome::Usage, message, hint))
+            }
+            _ => Ok(Confined { process, network }),
+        }
+    }
+
+    fn rules(&self, directory: &Path, uses_web: bool) -> Vec<Rule> {
+        let mut rules = vec![Rule::new(directory, Right::Change)];
+        rules.extend(files::of_every_process());
+        let new_file = self.new_file.as_deref();
+        rules.extend(new_file.map(|file| Rule::new(parent(file), Right::Delete)));
+        let audit = self.arguments.audit.as_deref();
+        rules.extend(audit.map(|log| Rule::new(parent(log), Right::Log)));
         if uses_web {
             // What the C library resolves names with.
             rules.extend(NAME_FILES.map(|path| Rule::new(path, Right::Read)));
         }
-        let tcp = if uses_web { Tcp::Connect } else { Tcp::Refused };
-        let files = files::confine(&rules, tcp).map_err(|error| {
-            let message = match error {
-                ConfineError::Path(path, why) => format!("the sandbox needs {path:?}: {why}"),
-                ConfineError::System(why) => format!("the sandbox cannot be set up: {why}"),
-            };
-            Failure::new(Outcome::Io, message, "leave it out: --no-sandbox")
-        })?;
-        if arguments.sandbox && files != Enforcement::Full {
-            let message = format!("--sandbox: {}", lacks(files));
-            let hint = "leave --sandbox out: the receiver is then confined as far as this kernel \
-                        can; Linux 6.12 can all of it";
-            return Err(Failure::new(Outcome::Usage, message, hint));
-        }
-        Ok(Confined { files, network, is_wanted: true })
-    }
-}
-
-fn lacks(files: Enforcement) -> &'static str {
-    match files {
-        Enforcement::Full => "the receiver is confined to its files",
-        Enforcement::Partial => {
-            "this kernel's Landlock is old: the receiver is confined to its files, but may \
-             truncate files, control devices, open TCP connections or send signals elsewhere"
-        }
-        Enforcement::Nothing => {
-            "this kernel has no Landlock, or one without moves between directories: the receiver \
-             is not confined to its files"
-        }
+        rules
     }
 }
 
@@ -162,14 +156,13 @@ enum Network {
 /// How far the receiver is confined.
 #[derive(Debug)]
 pub(super) struct Confined {
-    files: Enforcement,
+    process: process::Confined,
     network: Network,
-    is_wanted: bool,
 }
 
 impl Confined {
     pub(super) fn tell(&self, console: &Console) {
-        let files = match self.files {
+        let files = match self.process.files {
             Enforcement::Full => "full",
             Enforcement::Partial => "partial",
             Enforcement::Nothing => "none",
@@ -180,9 +173,7 @@ impl Confined {
             Network::ReceiveOnly => "receive_only",
         };
         console.event(&Line::Sandbox { files: files.into(), network: network.into() });
-        if self.is_wanted && self.files != Enforcement::Full {
-            console.note(lacks(self.files));
-        }
+        self.process.tell(console);
     }
 }
 
@@ -200,10 +191,10 @@ impl<'a> Hook<'a> {
         let (words, directory) = (&arguments.exec, &arguments.output);
         let Some(name) = words.first() else { return Ok(None) };
         if arguments.no_sandbox {
-            let program = Program::new(words, directory);
+            let program = Program::new(words, Some(directory));
             return Ok(program.map(|program| Self::Here { name, program }));
         }
-        let helper = Helper::start(words, directory, arguments.one_way).map_err(|error| {
+        let helper = Helper::start(words, Some(directory), arguments.one_way).map_err(|error| {
             let message = format!("cannot start the process that runs --exec: {error}");
             Failure::new(
                 Outcome::Io,
@@ -244,7 +235,8 @@ fn open_feedback(arguments: &ReceiveArguments) -> Result<FeedbackSocket, Failure
 /// Lets the kernel refuse packets from other sockets than this one. `is_demanded`: it is an error
 /// if it cannot.
 fn limit_to(socket: &FeedbackSocket, is_demanded: bool) -> Result<Network, Failure> {
-    match network::refuse_sending_except(socket.as_fd()) {
+    let sending = Sending::From(socket.as_fd());
+    match network::confine(&Sockets { sending, tcp: false, routes: false }) {
         Ok(()) => Ok(Network::ReportsOnly),
         Err(why) if is_demanded => {
             let message = format!("--sandbox: the kernel cannot refuse system calls: {why}");

@@ -37,7 +37,7 @@ pub(super) fn run(
         .wait_after_version(true);
     let audit = super::audit_log(arguments)?;
     let hook = sandbox.take_hook();
-    let confined = sandbox.confine(&directory)?;
+    let confined = sandbox.confine(&directory, address.port())?;
     stop_on_signals(stop)?;
     confined.tell(console);
     let mut place = None;

@@ -8,6 +8,7 @@ use landlock::{
     PathFdError, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
     make_bitflags,
 };
+use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,18 @@ impl Rule {
     }
 }
 
+/// What every process reads: settings of the network, its interfaces and what names the lines of a
+/// panic; the number of processors, by which the C library shares out its memory; and its program.
+pub(crate) fn of_every_process() -> Vec<Rule> {
+    let mut rules = vec![
+        Rule::new("/proc/self", Right::Read),
+        Rule::new("/proc/sys", Right::Read),
+        Rule::new("/sys/devices/system/cpu", Right::Read),
+    ];
+    rules.extend(std::env::current_exe().ok().map(|program| Rule::new(program, Right::Read)));
+    rules
+}
+
 /// What a confined process may do with TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tcp {
@@ -86,6 +99,15 @@ pub(crate) enum ConfineError {
     Path(PathBuf, String),
     /// The kernel refuses the rules.
     System(String),
+}
+
+impl Display for ConfineError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path, why) => write!(f, "{path:?} is needed, and {why}"),
+            Self::System(why) => f.write_str(why),
+        }
+    }
 }
 
 /// Confines the calling thread, and the threads that it starts, to `rules`. A path that does not

@@ -1,15 +1,17 @@
-//! A process outside of the sandbox that runs the program of `--exec` with the rights of the user.
+//! A process outside of the sandbox that runs the program of `--exec` or `--exec-complete` with the
+//! rights of the user.
 //!
 //! It is this program itself, started with a hidden command before the sandbox is. The program and
 //! its arguments are on its command line. So a confined process can only say when the program runs,
-//! and what `FONTANA_*` variables it gets: a line of JSON on the helper's standard input, which a
-//! line on its standard output answers. The helper ends when its standard input does.
+//! and what `FONTANA_*` variables it gets: a line of JSON on the helper's standard input. A line on
+//! its standard output answers when the program has started, and another one when it has ended. The
+//! helper ends when its standard input does.
 
 use super::network;
 use crate::args::ExecHelperArguments;
 use crate::hook::{Ended, Program, Report};
 use fontana::Outcome;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -33,22 +35,21 @@ pub(crate) struct Helper {
 }
 
 impl Helper {
-    /// Starts it. `words`: the program and its arguments. `without_networks`: the program opens no
-    /// sockets but those of this host.
+    /// Starts it. `words`: the program and its arguments. `directory`: what `FONTANA_DIRECTORY`
+    /// says. `without_networks`: the program opens no sockets but those of this host.
     ///
     /// # Errors
     /// `/proc` is not mounted, or the system starts no process.
     pub(crate) fn start(
         words: &[OsString],
-        directory: &Path,
+        directory: Option<&Path>,
         without_networks: bool,
     ) -> io::Result<Self> {
         let mut child = Command::new("/proc/self/exe")
             .arg0("fontana")
             .arg(COMMAND)
             .args(without_networks.then_some("--without-networks"))
-            .arg("--directory")
-            .arg(directory)
+            .args(directory.map(|path| ["--directory".as_ref(), path.as_os_str()]).iter().flatten())
             .arg("--exec")
             .args(words)
             .stdin(Stdio::piped())
@@ -59,16 +60,52 @@ impl Helper {
         Ok(Self { child, requests, answers: BufReader::new(answers) })
     }
 
-    /// Runs the program, and waits for its end.
+    /// Runs the program for a completed reception, and waits for its end.
     ///
     /// # Errors
     /// The helper has ended.
     pub(crate) fn run(&mut self, report: &Report) -> io::Result<Ended> {
-        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the process that runs it is gone");
-        let line = line_of(report)?;
-        self.requests.as_mut().ok_or_else(gone)?.write_all(&line)?;
-        next_line(&mut self.answers)?.ok_or_else(gone)
+        match self.begin(Some(report))? {
+            Some(ended) => Ok(ended),
+            None => self.end(),
+        }
     }
+
+    /// Starts the program. Returns why it has not started, or `None` if it runs.
+    ///
+    /// # Errors
+    /// The helper has ended.
+    pub(crate) fn begin(&mut self, report: Option<&Report>) -> io::Result<Option<Ended>> {
+        let line = line_of(&report)?;
+        self.requests.as_mut().ok_or_else(gone)?.write_all(&line)?;
+        match next_line(&mut self.answers)?.ok_or_else(gone)? {
+            Answer::Started => Ok(None),
+            Answer::Ended(ended) => Ok(Some(ended)),
+        }
+    }
+
+    /// Waits for the end of the program that runs.
+    ///
+    /// # Errors
+    /// The helper has ended.
+    pub(crate) fn end(&mut self) -> io::Result<Ended> {
+        loop {
+            if let Answer::Ended(ended) = next_line(&mut self.answers)?.ok_or_else(gone)? {
+                return Ok(ended);
+            }
+        }
+    }
+}
+
+/// What the helper answers.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Started,
+    Ended(Ended),
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the process that runs it is gone")
 }
 
 impl Drop for Helper {
@@ -88,20 +125,27 @@ pub(crate) fn serve(arguments: &ExecHelperArguments) -> Outcome {
     if arguments.without_networks && network::refuse_networks().is_err() {
         return Outcome::InternalError;
     }
-    let Some(program) = Program::new(&arguments.exec, &arguments.directory) else {
+    let Some(program) = Program::new(&arguments.exec, arguments.directory.as_deref()) else {
         return Outcome::Usage;
     };
     let mut requests = BufReader::new(io::stdin());
-    while let Ok(Some(report)) = next_line::<Report>(&mut requests) {
-        let answered = line_of(&program.run(&report)).and_then(|line| {
-            let mut out = io::stdout().lock();
-            out.write_all(&line).and_then(|()| out.flush())
-        });
-        if answered.is_err() {
+    while let Ok(Some(report)) = next_line::<Option<Report>>(&mut requests) {
+        let ended = match program.start(report.as_ref()) {
+            Ok(child) => answer(&Answer::Started).map(|()| Ended::of(child)),
+            Err(error) => Ok(Ended::NotStarted(error.to_string())),
+        };
+        if ended.and_then(|ended| answer(&Answer::Ended(ended))).is_err() {
             break;
         }
     }
     Outcome::Complete
+}
+
+fn answer(answer: &Answer) -> io::Result<()> {
+    let line = line_of(answer)?;
+    let mut out = io::stdout().lock();
+    out.write_all(&line)?;
+    out.flush()
 }
 
 fn line_of(value: &impl Serialize) -> io::Result<Vec<u8>> {

@@ -1,14 +1,15 @@
 //! Threads that are confined, and what they can and cannot do then. A thread stays confined until
 //! its end, and other threads of the test are not.
 
+use super::capabilities::{ALL_FILES, give_up_others};
 use super::files::{Enforcement, Right, Rule, Tcp, confine};
-use super::network;
+use super::network::{self, Sending, Sockets};
 use fontana::net::Interfaces;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -127,6 +128,11 @@ fn on_a_thread<T: Send>(probe: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(probe).join().unwrap())
 }
 
+/// Sockets for UDP alone.
+fn only(sending: Sending<'_>) -> Sockets<'_> {
+    Sockets { sending, tcp: false, routes: false }
+}
+
 fn socket(family: rustix::net::AddressFamily, kind: rustix::net::SocketType) -> bool {
     rustix::net::socket(family, kind, None).is_ok()
 }
@@ -141,7 +147,7 @@ fn a_thread_that_may_not_send_receives() {
     sender.send_to(b"a packet", before.local_addr().unwrap()).unwrap();
     let interfaces = Interfaces::list().unwrap();
     on_a_thread(|| {
-        network::refuse_sending().unwrap();
+        network::confine(&only(Sending::Nowhere)).unwrap();
         let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         for socket in [&receiver, &before] {
             assert!(refused(socket.send_to(b"x", elsewhere)));
@@ -201,7 +207,7 @@ fn a_thread_that_may_report_sends_from_one_socket_only() {
     let to = collector.local_addr().unwrap();
     let [feedback, other] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
     on_a_thread(|| {
-        network::refuse_sending_except(feedback.as_fd()).unwrap();
+        network::confine(&only(Sending::From(feedback.as_fd()))).unwrap();
         feedback.send_to(b"a report", to).unwrap();
         assert!(refused(feedback.connect(to)));
         let later = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -213,6 +219,83 @@ fn a_thread_that_may_report_sends_from_one_socket_only() {
         let mut buffer = [0; 16];
         assert_eq!(collector.recv(&mut buffer).unwrap(), 8);
     });
+}
+
+#[test]
+fn a_thread_asks_no_other_program_of_its_host() {
+    use rustix::net::{AddressFamily as Family, SocketFlags, SocketType as Kind, socketpair};
+    let directory = tempfile::tempdir().unwrap();
+    let (stream, datagrams) = (directory.path().join("stream"), directory.path().join("datagrams"));
+    let _listener = UnixListener::bind(&stream).unwrap();
+    let inside = UnixDatagram::bind(&datagrams).unwrap();
+    inside.set_nonblocking(true).unwrap();
+    let mirror = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = mirror.local_addr().unwrap();
+    for (tcp, routes) in [(false, false), (true, false), (false, true)] {
+        on_a_thread(|| {
+            let sockets = Sockets { sending: Sending::Anywhere, tcp, routes };
+            network::confine(&sockets).unwrap();
+            assert!(refused(UnixStream::connect(&stream)));
+            assert!(refused(UnixDatagram::unbound()));
+            // A pair of datagram sockets sends to any other one, with a name of its own or without.
+            for kind in [Kind::DGRAM, Kind::SEQPACKET, Kind::RAW] {
+                let pair = socketpair(Family::UNIX, kind, SocketFlags::empty(), None);
+                assert_eq!(pair.unwrap_err(), rustix::io::Errno::PERM, "{kind:?}");
+            }
+            let (mut here, mut there) = UnixStream::pair().unwrap();
+            here.write_all(b"wake").unwrap();
+            there.read_exact(&mut [0; 4]).unwrap();
+            for (family, kind, is_allowed) in [
+                (Family::INET, Kind::DGRAM, true),
+                (Family::INET6, Kind::DGRAM, true),
+                (Family::INET, Kind::STREAM, tcp),
+                (Family::INET6, Kind::STREAM, tcp),
+                (Family::NETLINK, Kind::RAW, routes),
+                (Family::INET, Kind::RAW, false),
+                (Family::PACKET, Kind::RAW, false),
+                (Family::PACKET, Kind::DGRAM, false),
+                (Family::UNIX, Kind::SEQPACKET, false),
+                (Family::VSOCK, Kind::STREAM, false),
+            ] {
+                assert_eq!(socket(family, kind), is_allowed, "{family:?} {kind:?} {sockets:?}");
+            }
+            // Netlink for anything but routes, and pings.
+            for (family, kind, protocol) in
+                [(Family::NETLINK, Kind::RAW, 12), (Family::INET, Kind::DGRAM, 1)]
+            {
+                let protocol = std::num::NonZeroU32::new(protocol);
+                let protocol = protocol.map(rustix::net::Protocol::from_raw);
+                let opened = rustix::net::socket(family, kind, protocol);
+                assert_eq!(opened.unwrap_err(), rustix::io::Errno::PERM, "{family:?}");
+            }
+            assert_eq!(TcpStream::connect(address).is_ok(), tcp);
+            assert!(refused(Command::new("/bin/true").status()));
+            // Threads can still be made, and names be resolved.
+            thread::spawn(|| {}).join().unwrap();
+            assert!(("localhost", 80).to_socket_addrs().unwrap().next().is_some());
+        });
+    }
+    assert!(inside.recv(&mut [0; 8]).is_err(), "something was sent");
+}
+
+#[test]
+fn a_thread_gives_up_the_rights_of_root_for_good() {
+    use rustix::thread::{CapabilitySet, capabilities, capability_is_in_bounding_set};
+    let before = capabilities(None).unwrap();
+    if !before.effective.contains(CapabilitySet::SETPCAP) {
+        return fontana_testing::skip("root is needed to have something to give up");
+    }
+    on_a_thread(|| {
+        give_up_others(ALL_FILES).unwrap();
+        let now = capabilities(None).unwrap();
+        assert_eq!((now.effective, now.permitted), (ALL_FILES, ALL_FILES));
+        assert!(now.inheritable.is_empty());
+        let left = CapabilitySet::all()
+            .iter()
+            .filter(|&capability| capability_is_in_bounding_set(capability).unwrap_or(false));
+        assert_eq!(left.count(), 0);
+    });
+    assert_eq!(capabilities(None).unwrap(), before, "those of another thread");
 }
 
 #[test]

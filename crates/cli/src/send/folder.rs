@@ -1,5 +1,6 @@
 //! `fontana send --watch`: sends a new version after every change of a directory.
 
+use super::confine::CompletionProgram;
 use super::reports::ReportWatch;
 use super::{Outline, Watch, ticket_file};
 use crate::args::SendArguments;
@@ -13,6 +14,7 @@ pub(super) fn run(
     arguments: &SendArguments,
     sender: SenderBuilder,
     outline: &Outline,
+    program: Option<&CompletionProgram>,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
@@ -69,7 +71,7 @@ pub(super) fn run(
                     failures_shown: 0,
                     nothing_left: false,
                     time_is_up: false,
-                    reports: ReportWatch::new(arguments),
+                    reports: ReportWatch::new(arguments, program),
                 });
             }
             PublishEvent::Sending(event) => {

@@ -2,6 +2,7 @@
 //! send different symbols, so that a receiver on several networks adds them up (dispersity routing:
 //! Byers, Luby, Mitzenmacher 1998, section VIII).
 
+use super::confine::CompletionProgram;
 use super::reports::ReportWatch;
 use super::{Named, Outline, Plan, Watch};
 use crate::args::{SendArguments, SessionFormat};
@@ -88,16 +89,24 @@ pub(super) fn names(first: &str, further: &[OnNetwork]) -> String {
     std::iter::once(first).chain(others).collect::<Vec<_>>().join(", ")
 }
 
+/// What is shown of the sessions.
+pub(super) struct Watched<'a> {
+    pub(super) arguments: &'a SendArguments,
+    pub(super) outline: &'a Outline,
+    pub(super) session: &'a SessionDescription,
+    /// The program of `--exec-complete`.
+    pub(super) program: Option<&'a CompletionProgram>,
+}
+
 /// Sends all sessions until they end. One that fails does not end the others.
 pub(super) fn send(
     first: OnNetwork,
     further: Vec<OnNetwork>,
-    arguments: &SendArguments,
-    outline: &Outline,
-    session: &SessionDescription,
+    watched: &Watched<'_>,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
+    let Watched { arguments, outline, session, program } = *watched;
     let is_one_of_several = !further.is_empty();
     let symbols = arguments.push.map(|repair| {
         let source = session.source_symbols;
@@ -123,7 +132,7 @@ pub(super) fn send(
             failures_shown: 0,
             nothing_left: false,
             time_is_up: false,
-            reports: ReportWatch::new(arguments),
+            reports: ReportWatch::new(arguments, program),
         };
         running.push((watch, prepared.start()?));
     }

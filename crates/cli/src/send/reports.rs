@@ -1,5 +1,6 @@
 //! `fontana send --reports`: which receivers are expected, and what they report.
 
+use super::confine::CompletionProgram;
 use super::table::ReceiverTable;
 use super::{standard_input, ticket_file};
 use crate::args::{
@@ -8,6 +9,7 @@ use crate::args::{
 use crate::console::Console;
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile, rounded};
 use crate::failure::Failure;
+use crate::hook::Ended;
 use crate::units::{Count, ExactRate};
 use fontana::reports::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
@@ -15,11 +17,7 @@ use fontana::reports::{
 use fontana::wire::{PublicKey, ReceiverId, ReceiverLabel, ReceiverState};
 use fontana::{Crowd, Outcome, Rate, RateFollowing, ReportCollection};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// Largest file of `--expect`: 65 536 lines of a label and a key.
 const MAX_EXPECT_BYTES: u64 = 16 << 20;
@@ -179,10 +177,12 @@ fn parse(text: &str) -> Result<Vec<ExpectedReceiver>, String> {
 /// Shows what receivers report.
 pub(super) struct ReportWatch<'a> {
     arguments: &'a SendArguments,
+    /// The program of `--exec-complete`, if there is one.
+    program: Option<&'a CompletionProgram>,
     /// The names of receivers that have reported: as many as the sender remembers.
     names: BTreeMap<ReceiverId, ReceiverLabel>,
-    /// The program of `--exec-complete`, while it runs.
-    program: Option<Child>,
+    /// The program runs.
+    runs: bool,
     has_run: bool,
     outcome: Outcome,
     /// The status file could not be written, and the user knows.
@@ -197,15 +197,17 @@ pub(super) struct ReportWatch<'a> {
 }
 
 impl<'a> ReportWatch<'a> {
-    pub(super) fn new(arguments: &'a SendArguments) -> Self {
-        let outcome = Outcome::Complete;
-        let names = BTreeMap::new();
+    pub(super) fn new(
+        arguments: &'a SendArguments,
+        program: Option<&'a CompletionProgram>,
+    ) -> Self {
         Self {
             arguments,
-            names,
-            program: None,
+            program,
+            names: BTreeMap::new(),
+            runs: false,
             has_run: false,
-            outcome,
+            outcome: Outcome::Complete,
             has_warned: false,
             slow: Vec::new(),
             slow_count: 0,
@@ -321,22 +323,20 @@ impl<'a> ReportWatch<'a> {
     }
 
     fn start_program(&mut self, console: &Console) {
-        let Some((program, words)) = self.arguments.reports.exec_complete.split_first() else {
-            return;
-        };
-        let started = Command::new(program)
-            .args(words)
-            .stdin(Stdio::null())
-            .stdout(Stdio::from(io::stderr()))
-            .spawn();
-        match started {
-            Ok(child) => self.program = Some(child),
-            Err(error) => self.fail(program, &format!("cannot be started: {error}"), console),
+        let Some(program) = self.program else { return };
+        match program.begin() {
+            None => self.runs = true,
+            Some(ended) => self.note_end(program, ended, console),
         }
     }
 
-    fn fail(&mut self, program: &OsString, how: &str, console: &Console) {
-        let message = format!("--exec-complete {program:?} {how}");
+    fn note_end(&mut self, program: &CompletionProgram, ended: Ended, console: &Console) {
+        let how = match ended {
+            Ended::Success => return,
+            Ended::Failed(how) => format!("failed: {how}"),
+            Ended::NotStarted(why) => format!("cannot be started: {why}"),
+        };
+        let message = format!("--exec-complete {:?} {how}", program.name());
         let hint = "all expected receivers are complete";
         console.failure(&Failure::new(Outcome::Io, message, hint));
         self.outcome = Outcome::Io;
@@ -369,19 +369,8 @@ impl<'a> ReportWatch<'a> {
         if !crowd.is_authenticated && summary.known > 0 {
             console.say("nothing authenticates these reports: any host could have sent them");
         }
-        if let Some(mut child) = self.program.take() {
-            let program = self.arguments.reports.exec_complete.first().cloned().unwrap_or_default();
-            match child.wait() {
-                Ok(status) if status.success() => {}
-                Ok(status) => {
-                    let how = match (status.code(), status.signal()) {
-                        (Some(code), _) => format!("failed: exit code {code}"),
-                        (None, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
-                    };
-                    self.fail(&program, &how, console);
-                }
-                Err(error) => self.fail(&program, &error.to_string(), console),
-            }
+        if let Some(program) = self.program.filter(|_| self.runs) {
+            self.note_end(program, program.end(), console);
         }
         self.outcome
     }

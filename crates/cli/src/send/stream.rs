@@ -1,7 +1,7 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is produced.
 
 use super::reports::ReportWatch;
-use super::{Outline, Plan, memory, reports, standard_input, ticket_file, warnings};
+use super::{Outline, Plan, confine, memory, reports, standard_input, ticket_file, warnings};
 use crate::address;
 use crate::args::{
     Fec, ProfileArgument, RepairArgument, ScheduleArgument, SendArguments, WaitArgument,
@@ -42,6 +42,8 @@ pub(super) fn run(
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let copies = outline.addressing.to.len() as u64;
     let name = name.unwrap_or_else(|| standard_input::NAME.into());
+    let reports = plan.format.reports.as_ref();
+    let program = confine::confine(arguments, &plan.addressing, reports, console)?;
     let prepared = StreamSender::builder(name.clone())
         .addressing(plan.addressing)
         .rate(fontana::Rate::bits_per_second(arguments.rate))
@@ -73,7 +75,7 @@ pub(super) fn run(
     }
     let start = Start { wait, awaited, reports: asks };
     announce(&outline, prepared.ticket(), start, &name, console);
-    let mut watch = ReportWatch::new(arguments);
+    let mut watch = ReportWatch::new(arguments, program.as_ref());
     let mut bar = SendBar::new(console, None);
     let mut gate = Gate::each_second();
     let sender = prepared.start(io::stdin())?;

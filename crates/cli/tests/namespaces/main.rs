@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bounds;
+mod confined;
 mod folder;
 mod howtos;
 mod layered;

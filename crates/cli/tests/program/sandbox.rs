@@ -47,8 +47,9 @@ fn every_thread_of_a_receiver_is_confined_unless_the_user_declines() {
     let is_there = has_landlock();
     let directory = tempfile::tempdir().unwrap();
     for (option, files, network, filter) in [
-        ("", "full", "open", "0"),
-        ("--sandbox", "full", "open", "0"),
+        ("", "full", "open", "2"),
+        ("--sandbox", "full", "open", "2"),
+        ("--share", "full", "open", "2"),
         ("--one-way", "full", "receive_only", "2"),
         ("--no-sandbox", "none", "open", "0"),
     ] {
@@ -63,12 +64,55 @@ fn every_thread_of_a_receiver_is_confined_unless_the_user_declines() {
         let no_new_rights = if option == "--no-sandbox" { "0" } else { "1" };
         // The receiver reports once per second: its threads run.
         while !receiver.line().contains("\"progress\"") {}
-        let (rights, filters) =
-            receiver.inspect(|process| (status(process, "NoNewPrivs"), status(process, "Seccomp")));
+        let (rights, filters, roots) = receiver.inspect(|process| {
+            let of = |field| status(process, field);
+            (of("NoNewPrivs"), of("Seccomp"), [of("CapPrm"), of("CapBnd")].concat())
+        });
         assert!(rights.len() > 3, "{rights:?}");
         assert!(rights.iter().all(|it| it == no_new_rights) || !is_there, "{option}: {rights:?}");
         assert!(filters.iter().all(|it| it == filter), "{option}: {filters:?}");
+        // One that is not root has none, and no program gives it any.
+        let is_root = rustix::process::geteuid().is_root();
+        if option != "--no-sandbox" && is_root {
+            let allowed = [FILES_AND_ATTRIBUTES, NO_CAPABILITY];
+            assert!(roots.iter().all(|it| allowed.contains(&it.as_str())), "{option}: {roots:?}");
+        }
         receiver.stop().expect(130);
+    }
+}
+
+/// What the kernel says of a process without capabilities, of one that reads and writes files of
+/// all users (CAP_DAC_OVERRIDE), and of one that also sets their attributes (CAP_FOWNER).
+const NO_CAPABILITY: &str = "0000000000000000";
+const FILES_AND_ATTRIBUTES: &str = "000000000000000a";
+const CAP_DAC_OVERRIDE: &str = "0000000000000002";
+
+#[test]
+fn a_server_and_a_sender_that_listens_are_confined() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("file"), noise(5_000, 1)).unwrap();
+    let key = path("key");
+    run(&arguments("keygen", &[&key])).expect(0);
+    let place = place();
+    let send = arguments(&format!("send -i lo --json --to {place} --sign"), &[&key, &path("file")]);
+    let serve = arguments("serve --json --listen 127.0.0.1:0", &[&path("file")]);
+    let listening = "--reports --trust-unauthenticated-reports --expect 1 --exec-complete true";
+    let mut listens = send.clone();
+    listens.extend(listening.split(' ').map(str::to_owned));
+    for (listens, command) in [(false, send), (true, serve), (true, listens)] {
+        let mut running = Running::start(&command);
+        // Its threads run.
+        let is_progress = |line: &str| line.contains("\"progress\"") || line.contains("\"served\"");
+        while !is_progress(&running.line()) {}
+        let [filters, roots, bounds] = running
+            .inspect(|process| ["Seccomp", "CapPrm", "CapBnd"].map(|field| status(process, field)));
+        assert!(filters.iter().all(|it| (it == "2") == listens), "{command:?}: {filters:?}");
+        if rustix::process::geteuid().is_root() && listens {
+            assert!(roots.iter().all(|it| it == CAP_DAC_OVERRIDE), "{command:?}: {roots:?}");
+            assert!(bounds.iter().all(|it| it == NO_CAPABILITY), "{command:?}: {bounds:?}");
+        }
+        running.stop();
     }
 }
 
@@ -106,6 +150,12 @@ fn a_kernel_without_landlock_is_reported_and_refused_on_demand() {
     assert!(fs::read(into.join("file")).unwrap() == noise(100_000, 1));
     let refused = without_landlock(&format!("{words} --sandbox --overwrite -o"), &into).expect(2);
     assert_says(&refused, "--sandbox: this kernel has no Landlock", "leave --sandbox out");
+    // It is said where there is no terminal, too, and a server says it.
+    let words = format!("recv {} --timeout 20 --overwrite", sender.ticket);
+    let told = without_landlock(&format!("{words} -o"), &into).expect(0);
+    assert!(told.stderr.contains("warning: this kernel has no Landlock"), "{}", told.stderr);
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(told.stderr.contains("as root it reaches those of all users"), is_root);
     sender.finish();
 }
 

@@ -69,6 +69,11 @@ impl Program {
         self.peak.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn interrupt(&self) {
         kill_process(self.pid(), Signal::INT).unwrap();
     }

@@ -1,0 +1,76 @@
+//! What confines a sender that receivers send reports to, and the program that it runs outside.
+
+use crate::args::SendArguments;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::hook::Ended;
+use crate::sandbox::helper::Helper;
+use crate::sandbox::network::{Sending, Sockets};
+use crate::sandbox::process::{self, Needs};
+use fontana::{Addressing, Outcome, ReportCollection};
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+
+/// Confines this thread, and those that it starts, if receivers will send to this process. To be
+/// called before it starts any.
+///
+/// # Errors
+/// The process that runs `--exec-complete` cannot be started.
+pub(super) fn confine(
+    arguments: &SendArguments,
+    addressing: &Addressing,
+    reports: Option<&ReportCollection>,
+    console: &Console,
+) -> Result<Option<CompletionProgram>, Failure> {
+    let Some(reports) = reports else { return Ok(None) };
+    let program = CompletionProgram::start(&arguments.reports.exec_complete)?;
+    let needs = Needs {
+        files: None,
+        sockets: Some(Sockets {
+            sending: Sending::Anywhere,
+            tcp: false,
+            // Whether packets reach the hosts that they are for.
+            routes: addressing.to.iter().any(|to| !to.ip().is_multicast()),
+        }),
+        sets_attributes: false,
+        ports: &[reports.address.map_or(0, |address| address.port())],
+    };
+    let confined = process::confine(&needs).map_err(|error| {
+        Failure::new(Outcome::Io, format!("the process cannot be confined: {error}"), "")
+    })?;
+    confined.tell(console);
+    Ok(program)
+}
+
+/// The program of `--exec-complete`, which another process runs.
+pub(super) struct CompletionProgram {
+    name: OsString,
+    helper: RefCell<Helper>,
+}
+
+impl CompletionProgram {
+    /// `None` if there is no program.
+    fn start(words: &[OsString]) -> Result<Option<Self>, Failure> {
+        let Some(name) = words.first() else { return Ok(None) };
+        let helper = Helper::start(words, None, false).map_err(|error| {
+            let message = format!("cannot start the process that runs --exec-complete: {error}");
+            Failure::new(Outcome::Io, message, "mount /proc")
+        })?;
+        Ok(Some(Self { name: name.clone(), helper: RefCell::new(helper) }))
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Starts the program. Returns why it has not started, or `None` if it runs.
+    pub(super) fn begin(&self) -> Option<Ended> {
+        let begun = self.helper.borrow_mut().begin(None);
+        begun.unwrap_or_else(|error| Some(Ended::NotStarted(error.to_string())))
+    }
+
+    /// Waits for the end of the program that runs.
+    pub(super) fn end(&self) -> Ended {
+        self.helper.borrow_mut().end().unwrap_or_else(|error| Ended::Failed(error.to_string()))
+    }
+}
