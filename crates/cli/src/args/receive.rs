@@ -226,8 +226,8 @@ pub(crate) struct ReceiveArguments {
     /// Fail if the kernel cannot confine this process to the files that it needs
     ///
     /// Linux confines it by default, as far as the kernel can (Landlock and seccomp; all of it with
-    /// Linux 6.12): it reaches its target directory, starts no program but that of --exec, and opens
-    /// no connection but to mirrors. See docs/guarantees.md.
+    /// Linux 6.12): it reaches its target directory, starts no program but that of --exec, and
+    /// connects to nothing but mirrors. See docs/guarantees.md.
     #[arg(long)]
     pub(crate) sandbox: bool,
     /// Do not confine this process

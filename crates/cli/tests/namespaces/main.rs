@@ -8,6 +8,7 @@ mod bounds;
 mod confined;
 mod folder;
 mod howtos;
+mod inside;
 mod layered;
 mod mirrors;
 mod mtu;

@@ -3,7 +3,7 @@
 use super::address::Site;
 use super::credentials::MirrorHeader;
 use super::failure::MirrorFailure;
-use super::gate::Gate;
+use super::gate::{Gate, Refused, Standings};
 use super::patience::{Need, Patience, SILENCE};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use ureq::http::{HeaderMap, Response, header};
+use ureq::http::{HeaderMap, Response, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::unversioned::transport::{
     ConnectProxyConnector, Connector, RustlsConnector, TcpConnector,
@@ -35,6 +35,8 @@ const MAX_CHANGES: u32 = 3;
 pub(crate) struct Access {
     authorities: Arc<Vec<Certificate<'static>>>,
     headers: Arc<[MirrorHeader]>,
+    /// What is known of the addresses of mirrors, since the run began.
+    standings: Standings,
 }
 
 impl Access {
@@ -46,7 +48,11 @@ impl Access {
             tracing::warn!(%error, "a certificate is not usable");
         }
         let certificates = found.certs.iter().map(|der| Certificate::from_der(der).to_owned());
-        Self { authorities: Arc::new(certificates.collect()), headers: headers.into() }
+        Self {
+            authorities: Arc::new(certificates.collect()),
+            headers: headers.into(),
+            standings: Standings::default(),
+        }
     }
 }
 
@@ -120,18 +126,24 @@ impl Client {
                 .chain(TcpConnector::default())
                 .chain(Patience(Arc::clone(&need)))
                 .chain(RustlsConnector::default());
-        let gate = Gate::default();
+        let url = Url::parse(site.address.as_str()).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        let gate = access.standings.gate(host);
         let agent = Agent::with_parts(config, connector, gate.clone());
         let headers = access.headers.iter().filter(|header| *header.mirror() == site.address);
         let headers = headers.cloned().collect();
         Self { agent, gate, need, site, headers, files: BTreeMap::new() }
     }
 
-    /// The address that the mirror's name led to.
-    pub(crate) fn address(&self, path: &Arc<str>) -> Option<SocketAddr> {
-        let known = self.files.get(path).and_then(|known| known.url.clone());
-        let url = known.or_else(|| self.site.url(path).ok())?;
-        self.gate.address(url.host_str()?)
+    /// The address of the server that the last request went to. `None` through a proxy.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.gate.address()
+    }
+
+    /// A request has failed: where redirects have led may be the reason. The next ones begin at the
+    /// mirror again.
+    pub(crate) fn forget_redirects(&mut self) {
+        self.files.values_mut().for_each(|known| known.url = None);
     }
 
     /// Requests a range of a file.
@@ -204,10 +216,10 @@ impl Client {
 
     fn failure(&self, error: &Error) -> MirrorFailure {
         match error {
-            Error::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                MirrorFailure::Redirect("leads from a public address to a private one")
-            }
-            Error::Io(error) => self.failure_of_read(error),
+            Error::Io(error) => match error.get_ref().and_then(|error| error.downcast_ref()) {
+                Some(refused) => of_refusal(*refused),
+                None => self.failure_of_read(error),
+            },
             // The server may have noticed first, and ended the connection.
             _ if self.need.left() == 0 => MirrorFailure::Cut,
             Error::Timeout(_) => MirrorFailure::Silent(SILENCE),
@@ -232,7 +244,6 @@ impl Client {
         let known = self.known(path).url.clone();
         let is_known = known.is_some();
         let mut url = known.unwrap_or(first);
-        self.gate.refuse_private(false);
         for redirects in 0..=MAX_REDIRECTS {
             let mut request = self.agent.get(url.as_str()).header("accept-encoding", "identity");
             for (name, value) in headers {
@@ -241,6 +252,7 @@ impl Client {
             for (name, value) in self.headers.iter().filter_map(|it| it.for_request(&url)) {
                 request = request.header(name, value);
             }
+            self.gate.begin(&url, self.is_proxied(&url)).map_err(of_refusal)?;
             let response = request.call().map_err(|error| self.failure(&error))?;
             let status = response.status().as_u16();
             if !matches!(status, 301 | 302 | 303 | 307 | 308) {
@@ -255,29 +267,16 @@ impl Client {
             if redirects == MAX_REDIRECTS {
                 break;
             }
-            url = self.next(&url, response.headers())?;
+            url = next(&url, response.headers())?;
         }
         Err(MirrorFailure::Redirect("follows more than five others"))
     }
 
-    /// The address of a redirect, if it may be followed.
-    fn next(&self, from: &Url, headers: &HeaderMap) -> Result<Url, MirrorFailure> {
-        let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-        let to = location.and_then(|location| from.join(location).ok());
-        let to = to.ok_or(MirrorFailure::Redirect("has no address"))?;
-        match (from.scheme(), to.scheme()) {
-            (_, "https") | ("http", "http") => {}
-            ("https", "http") => {
-                return Err(MirrorFailure::Redirect("leads from https to http"));
-            }
-            _ => return Err(MirrorFailure::Redirect("leads to another scheme")),
-        }
-        let is_public = from.host_str().is_some_and(|host| self.gate.is_public(host));
-        self.gate.refuse_private(is_public);
-        if is_public && to.host_str().is_some_and(|host| self.gate.is_private(host)) {
-            return Err(MirrorFailure::Redirect("leads from a public address to a private one"));
-        }
-        Ok(to)
+    /// Whether a proxy makes the requests to this address.
+    fn is_proxied(&self, url: &Url) -> bool {
+        let uri = url.as_str().parse::<Uri>();
+        let proxy = self.agent.config().proxy();
+        proxy.is_some_and(|proxy| !uri.is_ok_and(|uri| proxy.is_no_proxy(&uri)))
     }
 
     fn check_encoding(&self, response: &Response<Body>) -> Result<(), MirrorFailure> {
@@ -319,6 +318,26 @@ impl Client {
             status: response.status().as_u16(),
             retry_after: seconds.map(Duration::from_secs),
         }
+    }
+}
+
+/// The address of a redirect, if it may be followed.
+fn next(from: &Url, headers: &HeaderMap) -> Result<Url, MirrorFailure> {
+    let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+    let to = location.and_then(|location| from.join(location).ok());
+    let to = to.ok_or(MirrorFailure::Redirect("has no address"))?;
+    match (from.scheme(), to.scheme()) {
+        (_, "https") | ("http", "http") => Ok(to),
+        ("https", "http") => Err(MirrorFailure::Redirect("leads from https to http")),
+        _ => Err(MirrorFailure::Redirect("leads to another scheme")),
+    }
+}
+
+fn of_refusal(refused: Refused) -> MirrorFailure {
+    match refused {
+        Refused::Inside => MirrorFailure::Redirect("leads from a public address to a private one"),
+        Refused::Elsewhere => MirrorFailure::Redirect("leads to another private address"),
+        Refused::Rebound => MirrorFailure::Rebound,
     }
 }
 

@@ -39,6 +39,9 @@ pub enum MirrorFailure {
     /// Redirects that are not followed.
     #[error("a redirect {0}")]
     Redirect(&'static str),
+    /// Its name led to an address outside, and leads to one inside of this network.
+    #[error("its name leads to a private address, and has led to a public one")]
+    Rebound,
     /// The answer is encoded.
     #[error("the answer has the content encoding {0:?}, and none was asked for")]
     Encoding(String),
@@ -82,6 +85,7 @@ impl MirrorFailure {
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
             Self::Range { .. }
             | Self::Redirect(_)
+            | Self::Rebound
             | Self::Certificate(_)
             | Self::Encoding(_)
             | Self::Manifest { .. }

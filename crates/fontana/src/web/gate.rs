@@ -1,58 +1,142 @@
-//! Which addresses a mirror's names may lead to.
+//! Which addresses requests to a mirror may go to.
+//!
+//! A mirror outside must not make this host ask servers inside of its network, neither by redirects
+//! nor by a name whose address changes. So a mirror is *public* once any address of its name was
+//! public, until the end of the run: then no request goes to a private address. A mirror whose name
+//! has only had private addresses may be asked at those, and its redirects lead to those or to
+//! public ones. Every connection is checked, by the address that it goes to.
+//!
+//! A proxy resolves names itself. Through one, redirects to private addresses are refused that are
+//! written as such, and to `localhost`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ureq::Error;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
+use url::{Host, Url};
 
-/// Resolves names, and remembers which addresses they have. A redirect from a public address must
-/// not lead to a private one: a server outside could otherwise make this host ask servers inside.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Gate(Arc<Mutex<Known>>);
-
-#[derive(Debug, Default)]
-struct Known {
-    /// Addresses by host.
-    hosts: BTreeMap<String, Vec<SocketAddr>>,
-    refuses_private: bool,
-}
-
-/// Hosts that are remembered. A mirror can redirect to any number of them.
-const MAX_HOSTS: usize = 64;
 /// Addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
 
+/// What is known of the mirrors of a run, by the hosts of their addresses: those that the user or a
+/// ticket names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standings(Arc<Mutex<BTreeMap<String, Arc<Mutex<Standing>>>>>);
+
+impl Standings {
+    /// The gate for requests to the mirror on this host.
+    pub(super) fn gate(&self, host: &str) -> Gate {
+        let standing = Arc::clone(lock(&self.0).entry(host.to_owned()).or_default());
+        let request = Arc::new(Mutex::new(Request::default()));
+        Gate { host: host.into(), standing, request }
+    }
+}
+
+/// What is known of a mirror.
+#[derive(Debug, Default)]
+struct Standing {
+    /// An address of its name was public.
+    is_public: bool,
+    /// The addresses of its name, while all of them were private.
+    own: BTreeSet<IpAddr>,
+}
+
+impl Standing {
+    /// The addresses of a host that requests may go to. `is_own`: it is the mirror's own.
+    fn admit(&mut self, is_own: bool, mut found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        if is_own {
+            self.is_public |= found.iter().any(|address| is_public(address.ip()));
+            self.own = found.iter().map(SocketAddr::ip).collect();
+        }
+        found.retain(|address| is_public(address.ip()) || self.admits_private(address.ip()));
+        found
+    }
+
+    fn admits_private(&self, address: IpAddr) -> bool {
+        !self.is_public && self.own.contains(&address)
+    }
+}
+
+/// The request that is made.
+#[derive(Debug, Default)]
+struct Request {
+    is_proxied: bool,
+    /// The first address of its host.
+    address: Option<SocketAddr>,
+}
+
+/// Resolves names for the requests to one mirror, one at a time, and refuses private addresses.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    /// The host of the mirror's address.
+    host: Arc<str>,
+    standing: Arc<Mutex<Standing>>,
+    request: Arc<Mutex<Request>>,
+}
+
+/// A host has no address that a request may go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// A redirect of a public mirror leads to a private address.
+    Inside,
+    /// A redirect of a private mirror leads to another private address.
+    Elsewhere,
+    /// The name of a public mirror leads to a private address.
+    Rebound,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a private address is refused: {self:?}")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// No code under these locks can panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Gate {
-    fn with<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
-        // No code under the lock can panic.
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// A request to this address begins.
+    ///
+    /// # Errors
+    /// It goes through a proxy, and the address is written as a private one.
+    pub(super) fn begin(&self, url: &Url, is_proxied: bool) -> Result<(), Refused> {
+        *lock(&self.request) = Request { is_proxied, address: None };
+        let is_own = url.host_str() == Some(&self.host);
+        if is_proxied && !is_own && is_private_as_written(url) {
+            return Err(self.refusal(is_own));
+        }
+        Ok(())
     }
 
-    /// Refuses hosts with private addresses from here on, or allows them.
-    pub(super) fn refuse_private(&self, refuses: bool) {
-        self.with(|known| known.refuses_private = refuses);
+    /// The first address of the host of the last request. `None` if a proxy has resolved its name.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        lock(&self.request).address
     }
 
-    /// Whether all known addresses of a host are public.
-    pub(super) fn is_public(&self, host: &str) -> bool {
-        let is_public = |addresses: &Vec<SocketAddr>| addresses.iter().all(|a| is_public(a.ip()));
-        self.with(|known| known.hosts.get(host).is_some_and(is_public))
+    fn refusal(&self, is_own: bool) -> Refused {
+        match (is_own, lock(&self.standing).is_public) {
+            (true, _) => Refused::Rebound,
+            (false, true) => Refused::Inside,
+            (false, false) => Refused::Elsewhere,
+        }
     }
 
-    /// Whether a host is known to have a private address.
-    pub(super) fn is_private(&self, host: &str) -> bool {
-        let is_private = |addresses: &Vec<SocketAddr>| addresses.iter().any(|a| !is_public(a.ip()));
-        self.with(|known| known.hosts.get(host).is_some_and(is_private))
-    }
-
-    /// The first address of a host.
-    pub(super) fn address(&self, host: &str) -> Option<SocketAddr> {
-        self.with(|known| known.hosts.get(host)?.first().copied())
+    /// The addresses of a host that the request may go to.
+    fn admit(&self, host: &str, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
+        let (is_own, is_found) = (*host == *self.host, !found.is_empty());
+        let admitted = lock(&self.standing).admit(is_own, found);
+        lock(&self.request).address = admitted.first().copied();
+        if admitted.is_empty() && is_found { Err(self.refusal(is_own)) } else { Ok(admitted) }
     }
 }
 
@@ -63,21 +147,28 @@ impl Resolver for Gate {
         let port = uri.port_u16().unwrap_or(default_port);
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let found = (name, port).to_socket_addrs().map_err(Error::Io)?;
-        let addresses: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
-        let refused = self.with(|known| {
-            let refused = known.refuses_private && addresses.iter().any(|a| !is_public(a.ip()));
-            if known.hosts.len() >= MAX_HOSTS {
-                known.hosts.clear();
-            }
-            known.hosts.insert(host.to_owned(), addresses.clone());
-            refused
-        });
-        if refused {
-            return Err(Error::Io(io::Error::from(io::ErrorKind::PermissionDenied)));
+        let mut found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
+        // The name to resolve is then that of the proxy, which the user has chosen.
+        if !lock(&self.request).is_proxied {
+            let refused = |why| Error::Io(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            found = self.admit(host, found).map_err(refused)?;
         }
         let mut resolved = self.empty();
-        addresses.into_iter().for_each(|address| resolved.push(address));
+        found.into_iter().for_each(|address| resolved.push(address));
         if resolved.is_empty() { Err(Error::HostNotFound) } else { Ok(resolved) }
+    }
+}
+
+/// Whether the host of an address is a private address, or this host, without looking it up.
+fn is_private_as_written(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => !is_public(address.into()),
+        Some(Host::Ipv6(address)) => !is_public(address.into()),
+        Some(Host::Domain(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => true,
     }
 }
 
@@ -146,5 +237,61 @@ mod tests {
         for text in private {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }
+    }
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 80)).collect()
+    }
+
+    /// The addresses that a mirror's gate admits of a host.
+    fn admitted(gate: &Gate, host: &str, found: &[&str]) -> Result<usize, Refused> {
+        gate.admit(host, addresses(found)).map(|admitted| admitted.len())
+    }
+
+    #[test]
+    fn a_mirror_is_public_once_an_address_of_its_name_was() {
+        let standings = Standings::default();
+        let gate = standings.gate("a.example");
+        // Private from the start.
+        assert_eq!(admitted(&gate, "a.example", &["10.0.0.1", "fd00::1"]), Ok(2));
+        assert_eq!(admitted(&gate, "b.example", &["10.0.0.1"]), Ok(1), "its own address");
+        assert_eq!(admitted(&gate, "b.example", &["10.0.0.2"]), Err(Refused::Elsewhere));
+        assert_eq!(admitted(&gate, "b.example", &["8.8.8.8", "10.0.0.2"]), Ok(1));
+        assert_eq!(admitted(&gate, "a.example", &["10.0.0.2"]), Ok(1), "it may stay private");
+        // A public address beside a private one.
+        assert_eq!(admitted(&gate, "a.example", &["10.0.0.2", "8.8.8.8"]), Ok(1));
+        for host in ["b.example", "a.example"] {
+            for inside in ["10.0.0.2", "127.0.0.1", "169.254.169.254", "::ffff:10.0.0.2"] {
+                assert!(admitted(&gate, host, &[inside]).is_err(), "{host} {inside}");
+            }
+        }
+        assert_eq!(admitted(&gate, "a.example", &["10.0.0.2"]), Err(Refused::Rebound));
+        assert_eq!(admitted(&gate, "b.example", &["10.0.0.2"]), Err(Refused::Inside));
+        // So it is for the next client of the run, and not for other mirrors.
+        let next = standings.gate("a.example");
+        assert_eq!(admitted(&next, "a.example", &["10.0.0.2"]), Err(Refused::Rebound));
+        assert_eq!(admitted(&standings.gate("c.example"), "c.example", &["10.0.0.2"]), Ok(1));
+    }
+
+    #[test]
+    fn through_a_proxy_private_addresses_are_refused_as_they_are_written() {
+        let gate = Standings::default().gate("10.0.0.9");
+        let begin = |text: &str| gate.begin(&text.parse().unwrap(), true);
+        for allowed in ["http://10.0.0.9:8080/", "http://b.example/", "https://8.8.8.8/x"] {
+            assert_eq!(begin(allowed), Ok(()), "{allowed}");
+        }
+        for refused in [
+            "http://10.0.0.3/",
+            "http://174194691/",
+            "http://0x7f.1/",
+            "http://[::1]/",
+            "http://[::ffff:10.0.0.3]/",
+            "http://localhost/",
+            "http://LOCALHOST./",
+            "http://a.localhost/",
+        ] {
+            assert!(begin(refused).is_err(), "{refused}");
+        }
+        assert_eq!(gate.begin(&"http://10.0.0.3/".parse().unwrap(), false), Ok(()));
     }
 }

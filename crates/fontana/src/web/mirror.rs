@@ -88,7 +88,7 @@ impl Mirror {
         for order in orders {
             let result = match order {
                 Order::File { path, limit } => client.read(&path, limit).map(|bytes| {
-                    let address = client.address(&path);
+                    let address = client.address();
                     self.report(Done::File(bytes, address))
                 }),
                 Order::Fetch(fetch) => self.fetch(&mut client, &fetch),
@@ -96,7 +96,10 @@ impl Mirror {
             let told = match result {
                 Ok(told) => told,
                 Err(MirrorFailure::Cut) => self.report(Done::Ended),
-                Err(failure) => self.report(Done::Failed(failure)),
+                Err(failure) => {
+                    client.forget_redirects();
+                    self.report(Done::Failed(failure))
+                }
             };
             if told.is_err() {
                 return;
