@@ -14,6 +14,7 @@ use crate::sandbox::network::{Sending, Sockets};
 use crate::sandbox::process::{self, Confined, Needs};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
+use fontana::net::thread::return_freed_memory;
 use fontana::wire::{Manifest, WebAddress, WebTicket};
 use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
 use std::net::{SocketAddr, TcpListener};
@@ -116,6 +117,8 @@ pub(crate) fn serve(
     let (files, bytes) = (content.manifest().files().count(), content.manifest().content_length());
     let manifest = content.hash().to_string();
     let head = serving.head_signing.head(content.manifest())?;
+    // Workers free the blocks that others have solved.
+    return_freed_memory();
     let server = WebServer::builder(content)
         .listener(serving.listener)
         .memory(serving.memory)

@@ -260,3 +260,6 @@ fn run(
     runtime.shutdown_timeout(END_TIME);
     Ok(ServeReport { outcome, progress: counters.progress() })
 }
+
+#[cfg(test)]
+mod tests;

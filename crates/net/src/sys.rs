@@ -17,6 +17,17 @@ use std::time::Duration;
 use quinn_udp::{EcnCodepoint, RecvMeta};
 use socket2::Socket;
 
+/// Lets the C library give blocks of this size back to the system when they are freed.
+#[cfg(target_env = "gnu")]
+pub(crate) fn return_blocks_of(bytes: i32) {
+    // SAFETY: the call changes a number of the C library, under its own lock.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, bytes) };
+}
+
+/// Other C libraries do.
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn return_blocks_of(_bytes: i32) {}
+
 /// One record of `getifaddrs`: an interface and at most one of its addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct RawAddress {

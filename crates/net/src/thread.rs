@@ -8,6 +8,7 @@
 //! A caller that returns the error from inside a scope must end the threads that it has started
 //! before, by dropping its ends of their channels or by a flag: the scope waits for them.
 
+use crate::sys;
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,6 +75,16 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     let span = Span::current();
     let work = move || span.in_scope(work);
     Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(ThreadError)
+}
+
+/// Least size of a block of memory that is given back to the system as soon as it is freed.
+const RETURNED_BYTES: i32 = 1 << 20;
+
+/// Lets threads of this process give large blocks of memory back to the system as soon as they free
+/// them. Without it the C library of GNU keeps them for the next ones, several for each thread: a
+/// process whose threads free what others have allocated then has twice the memory that it uses.
+pub fn return_freed_memory() {
+    sys::return_blocks_of(RETURNED_BYTES);
 }
 
 #[cfg(test)]

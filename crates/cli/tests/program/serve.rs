@@ -330,6 +330,32 @@ fn twenty_clients_share_what_is_computed() {
     assert!(encoded[1] as f64 <= 1.2 * encoded[0] as f64, "{encoded:?}");
 }
 
+/// Clients that go before their symbols are computed, and ask for symbols that no other one gets.
+#[test]
+fn clients_that_have_gone_cost_others_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fontana_testing::noise_file(&file, 4 * 14_000_000, 1).unwrap();
+    let served = Served::start("--block-size 14M --memory 64M", &[&file]);
+    let request = |block: u32, share: &str| {
+        let mut stream = TcpStream::connect(served.address()).unwrap();
+        let path = format!("f/{}/1?blocks={block}:{share}", served.manifest());
+        write!(stream, "GET /{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+    };
+    for number in 0..400 {
+        let share = if number % 2 == 0 { "131072" } else { "131072:8388607" };
+        drop(request(number % 4, share));
+        // Connections beyond 64 are refused.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut answer = Vec::new();
+    request(3, "200").read_to_end(&mut answer).unwrap();
+    assert!(answer.len() > 200 * 1_000, "{:?}", String::from_utf8_lossy(&answer));
+    let stopped = served.stop();
+    assert!(stopped["encoded_symbols"].as_u64().unwrap() < 100 * 64, "{stopped}");
+}
+
 #[test]
 fn the_65th_client_is_told_to_come_again() {
     let directory = tempfile::tempdir().unwrap();

@@ -39,6 +39,8 @@ use std::time::Duration;
 const MIN_WRONG: u32 = 2;
 /// Failed attempts to get the index of a shelf, after which a mirror is taken for one with files.
 const MAX_INDEX_FAILURES: u32 = 2;
+/// Times that the index of a server is asked for again without a new symbol of it.
+const MAX_RENEWALS: u32 = 3;
 /// Failed attempts in a row after which a mirror is dropped.
 const MAX_FAILURES: u32 = 5;
 /// Orders that a server without ranges carries out, beside one for each object: each reads a file
@@ -464,8 +466,18 @@ impl Mirrors {
             (Work::Fresh(_), Kind::Fresh(fresh)) => {
                 fresh.end_request(now);
                 self.is_dirty = true;
+                if !failure.may_pass() && mirror.renewals < MAX_RENEWALS {
+                    // The server was started again: its symbols have other numbers.
+                    mirror.renewals += 1;
+                    mirror.kind = Kind::Unknown;
+                    mirror.retries_at = now + failure.wait(mirror.renewals);
+                    return;
+                }
             }
-            (Work::Index, kind) if !failure.may_pass() || mirror.failures >= MAX_INDEX_FAILURES => {
+            (Work::Index, kind)
+                if !failure.is_of_server()
+                    && (!failure.may_pass() || mirror.failures >= MAX_INDEX_FAILURES) =>
+            {
                 *kind = Kind::Files;
                 return;
             }
@@ -478,7 +490,7 @@ impl Mirrors {
             mirror.retries_at = now + wait;
             return self.pull.rest(now, id, wait);
         }
-        if matches!(work, Work::Manifest) {
+        if matches!(work, Work::Manifest) && !failure.is_of_server() {
             // It may have the files.
             mirror.lacks_manifest = Some(failure);
             return;

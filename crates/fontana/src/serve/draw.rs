@@ -15,6 +15,16 @@ pub(super) struct Draw {
     at: usize,
 }
 
+/// Why a request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoDraw {
+    /// The object or one of the blocks does not exist.
+    NotThere,
+    /// A number is beyond all symbols that were computed: it is that of another server, or of this
+    /// one before it was started again.
+    NotReached,
+}
+
 struct DrawnBlock {
     sbn: u32,
     /// The number of the next symbol.
@@ -26,13 +36,16 @@ struct DrawnBlock {
 }
 
 impl Draw {
-    /// The answer to a request. `None` if the object or one of the blocks does not exist.
+    /// The answer to a request.
+    ///
+    /// # Errors
+    /// [`NoDraw`]
     pub(super) fn new(
         symbols: &Arc<FreshSymbols>,
         toi: u32,
         request: &FreshRequest,
-    ) -> Option<Self> {
-        let count = symbols.block_count(toi)?;
+    ) -> Result<Self, NoDraw> {
+        let count = symbols.block_count(toi).ok_or(NoDraw::NotThere)?;
         let block = |sbn, next, left| DrawnBlock { sbn, next, left, is_visited: false };
         let blocks: Vec<_> = if request.blocks.is_empty() {
             (0..count).map(|sbn| block(sbn, request.start, None)).collect()
@@ -40,8 +53,13 @@ impl Draw {
             let shares = request.blocks.iter();
             shares.map(|share| block(share.sbn.0, share.start, Some(share.count))).collect()
         };
-        let exist = !blocks.is_empty() && blocks.iter().all(|block| block.sbn < count);
-        exist.then(|| Self { symbols: Arc::clone(symbols), toi, blocks, at: 0 })
+        if blocks.is_empty() || blocks.iter().any(|block| block.sbn >= count) {
+            return Err(NoDraw::NotThere);
+        }
+        if blocks.iter().any(|block| !symbols.has_reached(toi, block.sbn, block.next)) {
+            return Err(NoDraw::NotReached);
+        }
+        Ok(Self { symbols: Arc::clone(symbols), toi, blocks, at: 0 })
     }
 
     /// The next symbols, as frames. `None` after the last one.
@@ -64,28 +82,31 @@ impl Draw {
         Some(Ok(run.frames.slice(range)))
     }
 
-    /// The block that is next. One block after the other if their counts are given: each is
-    /// complete as early as possible. In passes over all blocks if not. Those of which others have
-    /// symbols come first, so that clients of different rates share what is computed.
+    /// The block that is next: one of which symbols are computed already, which need no worker. If
+    /// there is none: one block after the other if their counts are given, so that each is complete
+    /// as early as possible, and in passes over all blocks if not. So clients of different rates
+    /// share what is computed.
     fn choose(&mut self) -> Option<usize> {
-        let is_open = |block: &DrawnBlock| block.left != Some(0);
-        if self.blocks.iter().any(|block| block.left.is_some()) {
-            return self.blocks.iter().position(is_open);
-        }
         if self.blocks.iter().all(|block| block.is_visited) {
             self.blocks.iter_mut().for_each(|block| block.is_visited = false);
         }
         let (before, after) = (0..self.at, self.at..self.blocks.len());
-        let open = after
-            .chain(before)
-            .filter(|&index| self.blocks.get(index).is_some_and(|block| !block.is_visited));
-        let open: Vec<usize> = open.collect();
+        let is_open = |block: &DrawnBlock| match block.left {
+            Some(left) => left > 0,
+            None => !block.is_visited,
+        };
+        let in_order = after.chain(before);
+        let open: Vec<usize> =
+            in_order.filter(|&index| self.blocks.get(index).is_some_and(is_open)).collect();
         let is_cached = |&index: &usize| {
             let block = self.blocks.get(index)?;
             self.symbols.has_cached(self.toi, block.sbn, block.next).then_some(index)
         };
         let chosen = open.iter().find_map(is_cached).or(open.first().copied())?;
-        self.at = chosen + 1;
+        let is_counted = self.blocks.get(chosen).is_some_and(|block| block.left.is_some());
+        if !is_counted {
+            self.at = chosen + 1;
+        }
         Some(chosen)
     }
 }

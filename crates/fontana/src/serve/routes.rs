@@ -3,7 +3,7 @@
 
 use super::body::{PIECE, Piece, PieceBody};
 use super::counters::Counters;
-use super::draw::Draw;
+use super::draw::{Draw, NoDraw};
 use super::files::{RangeWanted, ServedFiles, parse_range};
 use super::meter::Meter;
 use super::symbols::FreshSymbols;
@@ -121,8 +121,10 @@ fn fresh(
             return response;
         }
     };
-    let Some(mut draw) = Draw::new(symbols, toi, &request) else {
-        return status(StatusCode::NOT_FOUND);
+    let mut draw = match Draw::new(symbols, toi, &request) {
+        Ok(draw) => draw,
+        Err(NoDraw::NotThere) => return status(StatusCode::NOT_FOUND),
+        Err(NoDraw::NotReached) => return status(StatusCode::RANGE_NOT_SATISFIABLE),
     };
     let length = request.symbols().map(|count| count.saturating_mul(frame_size as u64));
     let (pieces, mut response) = piecewise(length);
@@ -136,7 +138,12 @@ fn fresh(
     tokio::spawn(async move {
         loop {
             let making = meter.making();
-            let Some(piece) = draw.next().await else { return };
+            let piece = tokio::select! {
+                piece = draw.next() => piece,
+                // The client has gone.
+                () = pieces.closed() => return,
+            };
+            let Some(piece) = piece else { return };
             drop(making);
             let count = piece.as_ref().map_or(0, |frames| frames.len() / frame_size);
             let is_over = piece.is_err();
@@ -208,7 +215,10 @@ async fn send_file(
         let read = move || {
             catch(|| own.files.read(&part, at..end)).unwrap_or_else(|panic| Err(panic.into()))
         };
-        let read = tokio::task::spawn_blocking(read).await;
+        let read = tokio::select! {
+            read = tokio::task::spawn_blocking(read) => read,
+            () = pieces.closed() => return,
+        };
         let read = read
             .unwrap_or_else(|error| Err(Error::system("wait for a file")(io::Error::other(error))));
         drop(making);

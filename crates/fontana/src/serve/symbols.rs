@@ -4,6 +4,9 @@
 //! stays in a cache until others take its place. A client gets the first cached run of a block that
 //! it has not got, so a client that is slower than others skips what is no longer cached. If there
 //! is none, the next run is computed, for this client and for those that come.
+//!
+//! A run is computed for clients that are there when its turn comes: what waits for a worker ends
+//! with its client. What a worker has begun goes on, and is for those that come.
 
 use super::counters::Counters;
 use crate::content::ContentObject;
@@ -16,8 +19,8 @@ use fontana_store::{ObjectEncoder, ObjectSource, SolvedStore};
 use fontana_wire::{FreshFrame, FreshStart};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use tokio::sync::{OnceCell, Semaphore};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{Mutex, Semaphore};
 
 /// Symbols of a run, fewer if a block has fewer source symbols or they are large: as many as a
 /// round of a shelf has of a block of four thousand.
@@ -46,7 +49,7 @@ pub(super) struct FreshSymbols {
     solved: Lock<SolvedBlocks>,
     plans: Arc<PlanCache>,
     /// One for each run that may be computed at a time.
-    workers: Semaphore,
+    pub(super) workers: Arc<Semaphore>,
     memory: SymbolMemory,
     counters: Arc<Counters>,
 }
@@ -91,7 +94,7 @@ impl FreshSymbols {
             cache: Lock::new(RunCache::new(memory.runs)),
             solved: Lock::new(SolvedBlocks::default()),
             plans: Arc::new(PlanCache::new(PLANS)),
-            workers: Semaphore::new(workers.max(1)),
+            workers: Arc::new(Semaphore::new(workers.max(1))),
             memory,
             counters,
         })
@@ -112,10 +115,16 @@ impl FreshSymbols {
         Some(self.objects.get(&toi)?.frame_size())
     }
 
-    /// Whether a run with a symbol of this number, or a later one, is cached.
+    /// Whether a run with a symbol of this number, or a later one, is computed and cached.
     pub(super) fn has_cached(&self, toi: u32, sbn: u32, number: u32) -> bool {
         let Some(object) = self.objects.get(&toi) else { return false };
-        self.cache.lock().find((toi, sbn), number, object.run).is_some()
+        self.cache.lock().is_computed((toi, sbn), number, object.run)
+    }
+
+    /// Whether a client may name this number: no symbol of the block with a number before it is
+    /// left to be computed. One that names a later one has the numbers of another server.
+    pub(super) fn has_reached(&self, toi: u32, sbn: u32, number: u32) -> bool {
+        number <= self.cache.lock().end((toi, sbn))
     }
 
     /// A run with the symbol of this number, or with later ones if one is cached.
@@ -133,18 +142,36 @@ impl FreshSymbols {
         let (run, frame_size) = (object.run, object.frame_size());
         let size = run as usize * frame_size;
         let (key, cell) = self.cache.lock().take((toi, sbn), number, run, size);
-        let frames = cell.get_or_try_init(|| self.encode_when_free(key)).await?;
-        Ok(FrameRun { first: key.2 * run, frames: frames.clone(), frame_size })
+        let frames = match cell.frames.get() {
+            Some(frames) => frames.clone(),
+            None => self.encode_when_free(key, cell).await?,
+        };
+        Ok(FrameRun { first: key.2 * run, frames, frame_size })
     }
 
-    /// Computes a run on a thread that may block, one for each worker at a time.
-    async fn encode_when_free(self: &Arc<Self>, key: RunKey) -> Result<Bytes, Arc<Error>> {
+    /// Computes a run on a thread that may block, one for each worker at a time, unless another
+    /// client has it computed meanwhile.
+    async fn encode_when_free(
+        self: &Arc<Self>,
+        key: RunKey,
+        cell: Arc<RunCell>,
+    ) -> Result<Bytes, Arc<Error>> {
+        // Both are held until the run is computed, also if the client goes.
+        let turn = Arc::clone(&cell.turn).lock_owned().await;
+        if let Some(frames) = cell.frames.get() {
+            return Ok(frames.clone());
+        }
         // The semaphore is never closed.
-        let _permit = self.workers.acquire().await.ok();
+        let permit = Arc::clone(&self.workers).acquire_owned().await.ok();
         let own = Arc::clone(self);
         let encode = move || {
             let result = catch(|| own.encode(key));
-            result.unwrap_or_else(|panic| Err(panic.into()))
+            let result = result.unwrap_or_else(|panic| Err(panic.into()));
+            if let Ok(frames) = &result {
+                let _ = cell.frames.set(frames.clone());
+            }
+            drop((permit, turn));
+            result
         };
         let result = tokio::task::spawn_blocking(encode).await;
         let result = result.unwrap_or_else(|error| {
@@ -220,9 +247,17 @@ struct RunCache {
 }
 
 struct CachedRun {
-    cell: Arc<OnceCell<Bytes>>,
+    cell: Arc<RunCell>,
     size: usize,
     used: u64,
+}
+
+/// The frames of a run.
+#[derive(Default)]
+struct RunCell {
+    frames: OnceLock<Bytes>,
+    /// Held by the client for which they are computed.
+    turn: Arc<Mutex<()>>,
 }
 
 impl RunCache {
@@ -231,10 +266,20 @@ impl RunCache {
         Self { limit, bytes: 0, runs, by_use, uses: 0, ends }
     }
 
-    /// The run to begin with for a symbol of this number. Numbers that no symbol was computed of
-    /// are of no use to name: a client that does would make others skip all before them.
+    /// The number after the last symbol of a block that was computed.
+    fn end(&self, block: BlockKey) -> u32 {
+        self.ends.get(&block).copied().unwrap_or(0)
+    }
+
+    /// The run to begin with for a symbol of this number, which is not above the end.
     fn wanted(&self, block: BlockKey, number: u32, run: u32) -> u32 {
-        number.min(self.ends.get(&block).copied().unwrap_or(0)) % FreshStart::SYMBOLS / run
+        number.min(self.end(block)) % FreshStart::SYMBOLS / run
+    }
+
+    /// Whether the first cached run of a block with a symbol of this number is computed.
+    fn is_computed(&self, block: BlockKey, number: u32, run: u32) -> bool {
+        let found = self.find(block, number, run).and_then(|key| self.runs.get(&key));
+        found.is_some_and(|run| run.cell.frames.get().is_some())
     }
 
     /// The first cached run of a block with a symbol of this number or a later one.
@@ -250,7 +295,7 @@ impl RunCache {
         number: u32,
         run: u32,
         size: usize,
-    ) -> (RunKey, Arc<OnceCell<Bytes>>) {
+    ) -> (RunKey, Arc<RunCell>) {
         self.uses += 1;
         let found = self.find(block, number, run);
         let key = found.unwrap_or((block.0, block.1, self.wanted(block, number, run)));
@@ -342,12 +387,72 @@ mod tests {
     #[test]
     fn a_client_does_not_move_the_numbers_of_others() {
         let mut cache = RunCache::new(10_000);
-        assert_eq!(taken(&mut cache, 8_000_000), 0);
-        assert_eq!(taken(&mut cache, 8_000_000), 1);
+        assert_eq!(cache.end(BLOCK), 0);
+        assert_eq!([0, 0].map(|number| taken(&mut cache, number)), [0, 0]);
+        assert_eq!(cache.end(BLOCK), 64);
+        assert_eq!(taken(&mut cache, 64), 1);
         assert_eq!(taken(&mut cache, 0), 0);
         // After the last number comes the first one.
         cache.ends.insert(BLOCK, FreshStart::SYMBOLS);
         assert_eq!(taken(&mut cache, FreshStart::SYMBOLS), 0);
+    }
+
+    /// The symbols of blocks of 256 KiB, with one worker.
+    fn symbols(blocks: usize) -> (tempfile::TempDir, Arc<FreshSymbols>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, fontana_testing::noise(blocks << 18, 1)).unwrap();
+        let content = crate::MirroredContent::describe(&[path], 256 << 10, 1).unwrap();
+        let memory = SymbolMemory { runs: 64 << 20, solved: 64 << 20, worker: 64 << 20 };
+        let (start, counters) = (FreshStart::draw(7), Arc::default());
+        let symbols = FreshSymbols::new(content.objects(), start, memory, 1, counters).unwrap();
+        assert_eq!(symbols.block_count(1), Some(blocks as u32));
+        (directory, Arc::new(symbols))
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    #[test]
+    fn nothing_is_computed_for_clients_that_have_gone_before_their_turn() {
+        let (_directory, symbols) = symbols(4);
+        runtime().block_on(async {
+            // The only worker is busy.
+            let busy = Arc::clone(&symbols.workers).acquire_owned().await.unwrap();
+            let wait = |sbn| {
+                let symbols = Arc::clone(&symbols);
+                tokio::spawn(async move { symbols.run(1, sbn, 0).await.map(drop) })
+            };
+            let gone: Vec<_> = (0..40).map(|number| wait(number % 4)).collect();
+            let stays = [wait(2), wait(2)];
+            tokio::task::yield_now().await;
+            for client in gone {
+                client.abort();
+                assert!(client.await.unwrap_err().is_cancelled());
+            }
+            drop(busy);
+            for client in stays {
+                client.await.unwrap().unwrap();
+            }
+            // One run, for both that have stayed.
+            assert_eq!(symbols.counters.progress().encoded_symbols, 64);
+        });
+    }
+
+    #[test]
+    fn what_a_worker_has_begun_is_for_those_that_come() {
+        let (_directory, symbols) = symbols(1);
+        runtime().block_on(async {
+            for _ in 0..3 {
+                // It begins, and the client goes.
+                let begun = tokio::time::timeout(std::time::Duration::ZERO, symbols.run(1, 0, 0));
+                let _ = begun.await;
+            }
+            symbols.run(1, 0, 0).await.unwrap();
+            assert_eq!(symbols.counters.progress().encoded_symbols, 64);
+            assert_eq!(symbols.workers.available_permits(), 1);
+        });
     }
 
     #[test]

@@ -98,6 +98,12 @@ impl MirrorFailure {
         }
     }
 
+    /// Whether it concerns the server, and not the file that was requested: other requests would
+    /// fail in the same way.
+    pub(crate) fn is_of_server(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::Redirect(_) | Self::Rebound)
+    }
+
     /// How long to wait before the attempt after `failures` failed ones: doubled each time, or what
     /// the server asks for, within a minute.
     pub(crate) fn wait(&self, failures: u32) -> Duration {

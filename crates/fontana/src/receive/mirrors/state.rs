@@ -23,6 +23,8 @@ pub(super) struct MirrorState {
     /// Failed orders in a row.
     pub(super) failures: u32,
     pub(super) retries_at: Instant,
+    /// Indices of a server of fresh symbols in a row without a new symbol.
+    pub(super) renewals: u32,
     /// Times in a row that its shelf had nothing to send, and no mirror sent anything.
     pub(super) idle: u32,
     pub(super) wrong_blocks: u32,
@@ -125,6 +127,7 @@ impl MirrorState {
             work: Work::Nothing,
             failures: 0,
             retries_at: Instant::ZERO,
+            renewals: 0,
             idle: 0,
             wrong_blocks: 0,
             right_blocks: 0,

@@ -272,3 +272,61 @@ fn a_block_that_is_not_fetched_again_is_not_reserved() {
     assert!(reception.mirrors.wholes.is_empty(), "its turn has come");
     assert!(!endpoint.release(FIRST), "packets are of no use for it");
 }
+
+/// The mirrors that were dropped since the last call.
+fn dropped(reception: &mut Reception) -> Vec<MirrorFailure> {
+    let events = reception.mirrors.take_events().into_iter();
+    let failure = |event| match event {
+        ReceiveEvent::MirrorDropped { failure, .. } => Some(failure),
+        _ => None,
+    };
+    events.filter_map(failure).collect()
+}
+
+#[test]
+fn a_refused_certificate_is_reported_while_another_mirror_does_not_answer() {
+    let certificate = MirrorFailure::Certificate("expired".into());
+    for failure in [certificate, MirrorFailure::Redirect("is refused"), MirrorFailure::Rebound] {
+        let mut reception = Reception::new(3, NO_CODE, ReceiverLimits::default());
+        // The manifest is not known yet, and no group brings it.
+        reception.mirrors.files = None;
+        reception.mirrors.has_group = false;
+        reception.drive();
+        assert!(reception.orders.iter().all(|orders| orders.len() == 1));
+        reception.report(0, Done::Failed(failure.clone()));
+        reception.report(1, Done::Failed(MirrorFailure::Silent(Duration::from_secs(10))));
+        let status = MirrorFailure::Status { path: "x".into(), status: 404, retry_after: None };
+        reception.report(2, Done::Failed(status));
+        assert_eq!(dropped(&mut reception), [failure]);
+        assert!(!reception.mirrors.are_gone(), "one may answer, and one has the files");
+    }
+}
+
+/// A server that was started again has other symbols, and says so by a status.
+#[test]
+fn the_index_of_a_server_of_symbols_is_asked_for_again_a_few_times() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    let fresh = || {
+        let start = fontana_wire::FreshStart::draw(1);
+        Kind::Fresh(fontana_proto::pull::FreshPull::new(start, Vec::new()))
+    };
+    let work = || {
+        let due = Instant::ZERO;
+        Work::Fresh(state::Frames { toi: Toi(1), symbol_size: SYMBOL as u16, due })
+    };
+    let refused = || {
+        let path = "f".into();
+        Done::Failed(MirrorFailure::Range { path, what: "it has no bytes".into() })
+    };
+    for _ in 0..MAX_RENEWALS {
+        let mirror = &mut reception.mirrors.mirrors[0];
+        (mirror.kind, mirror.work) = (fresh(), work());
+        reception.report(0, refused());
+        assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Unknown));
+        assert!(dropped(&mut reception).is_empty());
+    }
+    let mirror = &mut reception.mirrors.mirrors[0];
+    (mirror.kind, mirror.work) = (fresh(), work());
+    reception.report(0, refused());
+    assert_eq!(dropped(&mut reception).len(), 1);
+}
