@@ -4,10 +4,8 @@ use crate::args::HeadSigning;
 use crate::failure::Failure;
 use crate::key_file;
 use fontana::wire::{Manifest, SecretKey};
-use fontana::{Error, MirrorHead, Outcome};
-use std::fs::Permissions;
+use fontana::{Error, MirrorHead, NewFile, Outcome};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,15 +39,11 @@ impl Signing {
 /// Writes a head to its file in a directory, atomically. It replaces that of earlier content.
 pub(crate) fn write(directory: &Path, head: &MirrorHead) -> Result<(), Failure> {
     let path = directory.join(MirrorHead::FILE_NAME);
-    let written = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(directory)
-        .and_then(|mut file| {
-            file.write_all(head.file_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)
-        });
-    written.map(drop).map_err(|error| {
+    let written = NewFile::create_in(directory).and_then(|mut file| {
+        file.write_all(head.file_bytes())?;
+        file.replace(&path)
+    });
+    written.map_err(|error| {
         let message = format!("cannot write {path:?}: {error}");
         Failure::new(Outcome::Refused, message, "choose a directory that this user may write to")
     })

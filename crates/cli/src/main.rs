@@ -5,6 +5,7 @@
 //! `hints` what a user can do about an error.
 
 mod address;
+mod address_space;
 mod args;
 mod certify;
 mod complete;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result<Outcome, Failure> {
+    command.memory().map_or(Ok(()), address_space::check)?;
     match command {
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),
@@ -82,6 +84,16 @@ impl Command {
     /// Whether standard output carries received content.
     fn writes_data(&self) -> bool {
         matches!(self, Self::Recv(arguments) if arguments.to.as_deref() == Some(Path::new("-")))
+    }
+
+    /// Bytes that the user allows it, if it can be told.
+    fn memory(&self) -> Option<u64> {
+        match self {
+            Self::Send(arguments) => Some(arguments.memory.memory),
+            Self::Recv(arguments) => Some(arguments.memory.memory),
+            Self::Serve(arguments) => Some(arguments.memory.memory),
+            _ => None,
+        }
     }
 
     fn talk(&self) -> Talk {

@@ -3,11 +3,10 @@
 //! that is still valid would make another session of the same files.
 
 use crate::failure::Failure;
-use fontana::Outcome;
 use fontana::wire::{Hash, Manifest, ManifestLimits, manifest_hash};
-use std::fs::{File, Permissions};
+use fontana::{NewFile, Outcome};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Reads the manifest; `None` if there is no such file yet.
@@ -61,20 +60,14 @@ pub(crate) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
             Failure::new(Outcome::Refused, message, hint)
         }
     };
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(directory)
-        .map_err(|error| failed(&error))?;
     let mut bytes = manifest.emit();
     bytes.extend(manifest_hash(&bytes).0);
-    file.write_all(&bytes)
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(|error| failed(&error))?;
-    file.persist_noclobber(path).map(drop).map_err(|error| failed(&error.error))
+    let written =
+        NewFile::create_in(path.parent().unwrap_or(Path::new("."))).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.keep_as(path)
+        });
+    written.map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

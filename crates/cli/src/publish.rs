@@ -8,13 +8,21 @@ use crate::head;
 use crate::manifest_file;
 use crate::units::{Bytes, Count};
 use fontana::wire::{Manifest, ShelfNumber, WebTicket};
-use fontana::{MirrorHead, MirroredContent, Outcome};
+use fontana::{MirrorHead, MirroredContent, NewFile, Outcome};
 use std::path::{Path, PathBuf};
 
 /// Writes the file with the manifest, and prints the ticket.
 pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Outcome, Failure> {
     let PublishArguments { files, block_size, content_version, .. } = arguments;
     let head_signing = head::Signing::read(&arguments.signing)?;
+    for directory in [Some(directory(arguments)), arguments.shelf.clone()].into_iter().flatten() {
+        // A shelf is as long as its content. A directory that is not there yet has none.
+        let removed = NewFile::remove_abandoned(&directory).unwrap_or(0);
+        if removed > 0 {
+            let files = Count(removed, "file");
+            console.note(format_args!("{files} of a process that was killed: removed"));
+        }
+    }
     let content = MirroredContent::describe(files, *block_size, *content_version)?;
     refuse_head(content.manifest())?;
     let head = head_signing.head(content.manifest())?;

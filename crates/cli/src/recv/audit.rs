@@ -8,6 +8,7 @@ use fontana::{AcceptedManifest, NamedFile, Outcome, SessionKey};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -153,8 +154,11 @@ impl AuditLog {
     }
 }
 
+/// A link in its place is not followed: another user may have put it there, to a file that only
+/// this one may write.
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    OpenOptions::new().create(true).append(true).custom_flags(flags).open(path)
 }
 
 #[cfg(test)]
@@ -200,5 +204,23 @@ mod tests {
         log.append("file", None, None, 2);
         assert_eq!(log.failure().unwrap().outcome, Outcome::Io);
         assert!(AuditLog::open(directory.path(), 100, None).is_err());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_log_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (directory.path().join("audit"), directory.path().join("other"));
+        std::fs::write(&other, "of another program").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(AuditLog::open(&path, 100, None).is_err());
+        std::fs::remove_file(&path).unwrap();
+        let mut log = AuditLog::open(&path, 100, None).unwrap();
+        // When it is renamed, too.
+        log.append("file", None, None, 1);
+        std::fs::rename(&path, directory.path().join("first")).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        log.append("file", None, None, 2);
+        assert!(log.failure().is_none());
+        assert_eq!(std::fs::read(&other).unwrap(), b"of another program");
     }
 }

@@ -1,11 +1,9 @@
 //! The file of `fontana send --ticket-file`: the ticket, for scripts and other programs.
 
 use crate::failure::Failure;
-use fontana::Outcome;
 use fontana::wire::Ticket;
-use std::fs::Permissions;
+use fontana::{NewFile, Outcome};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Writes the tickets, one per line. A reader finds the previous file or all of the new one.
@@ -23,14 +21,7 @@ pub(super) fn write(path: &Path, tickets: &[Ticket]) -> Result<(), Failure> {
 
 /// Replaces a file atomically.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let permissions = Permissions::from_mode(0o644);
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory)?;
+    let mut file = NewFile::create_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    file.replace(path)
 }

@@ -1,15 +1,16 @@
 //! A system without free threads: the program reports it and ends, whichever thread failed.
 
-use crate::support::{Run, Sender, arguments, noise, place, run};
+use crate::support::{Run, Sender, arguments, assert_says, finish, noise, place, run};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Address space of a thread's stack. A limit on the whole address space is then a limit on the
 /// number of threads. It applies to root and needs no privilege.
-const STACK_BYTES: u64 = 512 << 20;
-/// Address space for everything else, which takes less than that and more than nothing.
-const OTHER_BYTES: u64 = 384 << 20;
+const STACK_BYTES: u64 = 1 << 30;
+/// Address space for everything else, which takes less than that and more than nothing: a smaller
+/// limit is refused.
+const OTHER_BYTES: u64 = 640 << 20;
 /// More threads than any command starts: five times four workers, and a few others.
 const MANY_THREADS: u64 = 32;
 
@@ -127,4 +128,25 @@ fn the_lab_without_threads_ends_with_5() {
         let enough = fails_until_there_are_threads(|_| arguments(words, &[]), b"");
         assert!(enough >= 1, "{words}: {enough}");
     }
+}
+
+#[test]
+fn an_address_space_that_is_too_small_is_5_with_the_figure() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path());
+    let sender = Sender::start(&format!("--to {} --block-symbols 300", place()), &[&path]);
+    let receive = |kibibytes: u64| {
+        let limited = format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"");
+        let words = format!("recv {} --memory 64M --overwrite --timeout 30 -o", sender.ticket);
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_fontana")]);
+        finish(command.args(arguments(&words, &[&directory.path().join("into")])))
+    };
+    let refused = receive(400_000).expect(5);
+    assert_says(&refused, "address space is limited to", "ulimit -v ");
+    let figure = refused.stderr.split("ulimit -v ").nth(1).unwrap();
+    let figure: u64 = figure.split_whitespace().next().unwrap().parse().unwrap();
+    receive(figure - 1).expect(5);
+    receive(figure).expect(0);
+    sender.finish();
 }

@@ -3,18 +3,18 @@
 use super::ShelfReport;
 use crate::content::ContentObject;
 use crate::error::Error;
+use crate::new_file::NewFile;
 use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_net::thread::spawn_scoped;
 use fontana_store::{ObjectEncoder, SolvedStore};
 use fontana_wire::{ShelfIndex, ShelfLayout};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tempfile::NamedTempFile;
 
 /// Memory for solving a block.
 const BUDGET: usize = 1 << 30;
@@ -37,7 +37,7 @@ pub(super) fn write(
         let blocks = 0..layout.block_count();
         let lengths = blocks.clone().map(|sbn| layout.source_symbols(Sbn(sbn)).unwrap_or(0));
         let places = index.layout(layout.oti().symbol_size, lengths);
-        let file = NamedTempFile::new_in(directory).map_err(failed())?;
+        let file = NewFile::create_in(directory).map_err(failed())?;
         file.as_file().set_len(places.length()).map_err(failed())?;
         let shelf = ShelfFile { index, encoder: &encoder, places: &places, file: file.as_file() };
         shelf.write_blocks(blocks, workers)?;
@@ -46,7 +46,7 @@ pub(super) fn write(
         report.bytes += places.length();
         report.symbols += places.length() / u64::from(places.symbol_size().max(1));
     }
-    let file = NamedTempFile::new_in(directory).map_err(failed())?;
+    let file = NewFile::create_in(directory).map_err(failed())?;
     file.as_file().write_all_at(&index.emit(), 0).map_err(failed())?;
     let path = directory.join(ShelfIndex::file_name(index.manifest));
     report.written += u64::from(keep(file, &path).map_err(failed())?);
@@ -111,13 +111,11 @@ impl ShelfFile<'_> {
 }
 
 /// Gives a new file its name, unless a file with the same bytes has it. Whether it did.
-fn keep(file: NamedTempFile, path: &Path) -> io::Result<bool> {
+fn keep(file: NewFile, path: &Path) -> io::Result<bool> {
     if has_same_bytes(file.as_file(), path)? {
         return Ok(false);
     }
-    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    file.replace(path)?;
     Ok(true)
 }
 
