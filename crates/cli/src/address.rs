@@ -5,11 +5,24 @@ use crate::failure::Failure;
 use fontana::net::{InterfaceSelector, Interfaces, doctor};
 use fontana::wire::Ticket;
 use fontana::{DEFAULT_GROUP, Outcome};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// Parses `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name.
+/// Parses `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name. An address
+/// of IPv6 may have a zone (RFC 4007, section 11): `[fe80::1%eth0]:7701`.
 pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     let port = DEFAULT_GROUP.port();
+    if let Some(Zoned { before, zone, after }) = Zoned::of(text) {
+        let address = parse(&format!("{before}{after}"))?;
+        return match address {
+            SocketAddr::V6(v6) => {
+                Ok(SocketAddrV6::new(*v6.ip(), v6.port(), 0, interface_index(zone)?).into())
+            }
+            SocketAddr::V4(_) => {
+                let message = format!("{text:?}: addresses of IPv4 have no zone");
+                Err(Failure::new(Outcome::Usage, message, "name an interface: --interface"))
+            }
+        };
+    }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, port));
@@ -30,8 +43,44 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
+/// A text with a zone, in its parts.
+struct Zoned<'a> {
+    before: &'a str,
+    /// The name of an interface, or its index.
+    zone: &'a str,
+    /// From the closing bracket on.
+    after: &'a str,
+}
+
+impl<'a> Zoned<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let (before, rest) = text.split_once('%')?;
+        let end = rest.find(']').unwrap_or(rest.len());
+        let (zone, after) = rest.split_at_checked(end)?;
+        Some(Self { before, zone, after })
+    }
+}
+
+/// The index of an interface that is named, or given by its index.
+fn interface_index(zone: &str) -> Result<u32, Failure> {
+    if let Ok(index) = zone.parse() {
+        return Ok(index);
+    }
+    let interfaces = Interfaces::list().ok();
+    let mut named = interfaces.iter().flat_map(Interfaces::iter);
+    named.find(|interface| interface.name == zone).map(|interface| interface.index).ok_or_else(
+        || {
+            let message = format!("there is no interface {zone:?}");
+            Failure::new(Outcome::Usage, message, "see which there are: fontana doctor")
+        },
+    )
+}
+
 /// Whether `text` is an address, which [`parse`] does not look up.
 pub(crate) fn is_literal(text: &str) -> bool {
+    if let Some(Zoned { before, after, .. }) = Zoned::of(text) {
+        return is_literal(&format!("{before}{after}"));
+    }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     text.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok()
 }
@@ -70,6 +119,10 @@ mod tests {
             ("ff15::1", "[ff15::1]:7701"),
             ("[ff15::1]", "[ff15::1]:7701"),
             ("[ff15::1]:5000", "[ff15::1]:5000"),
+            ("[fe80::1%7]:5000", "[fe80::1%7]:5000"),
+            ("[fe80::1%7]", "[fe80::1%7]:7701"),
+            ("fe80::1%7", "[fe80::1%7]:7701"),
+            ("fe80::1%lo", "[fe80::1%1]:7701"),
         ] {
             assert_eq!(parse(text).unwrap().to_string(), expected);
         }
@@ -77,7 +130,7 @@ mod tests {
 
     #[test]
     fn names_are_no_literals() {
-        for text in ["239.1.2.3:5000", "239.1.2.3", "ff15::1", "[ff15::1]", "[ff15::1]:5000"] {
+        for text in ["239.1.2.3:5000", "239.1.2.3", "ff15::1", "[ff15::1]", "[fe80::1%lo]:5000"] {
             assert!(is_literal(text), "{text}");
         }
         for text in ["localhost", "localhost:5000", "", "1.2.3:5", "239.1.2.3:"] {
@@ -91,6 +144,9 @@ mod tests {
             let failure = parse(text).unwrap_err();
             assert_eq!(failure.outcome, Outcome::Usage, "{text}");
             assert!(failure.hint.contains("239.255.77.1:7701"), "{text}");
+        }
+        for text in ["fe80::1%nonesuch", "10.0.0.1%lo", "fe80::1%"] {
+            assert_eq!(parse(text).unwrap_err().outcome, Outcome::Usage, "{text}");
         }
     }
 }

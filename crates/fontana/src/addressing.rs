@@ -5,7 +5,7 @@ use fontana_net::{
     ChannelAddress, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
 };
 use fontana_wire::{ChannelGroups, Ticket};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Default group and port: administratively scoped, this site only (RFC 2365).
 pub const DEFAULT_GROUP: SocketAddr =
@@ -60,7 +60,8 @@ impl Addressing {
         self.to.len()
     }
 
-    /// The first interface: the one given, or else the routing table's choice.
+    /// The first interface: the one given, or else that of the address's zone, or the routing
+    /// table's choice.
     ///
     /// # Errors
     /// [`SetupError::Interface`] if there is none, with those that exist. The loopback interface is
@@ -69,10 +70,16 @@ impl Addressing {
         let interfaces =
             Interfaces::list().map_err(Error::system("list the network interfaces"))?;
         let address = self.address().ip();
-        Ok(match self.interfaces.first() {
-            Some(selector) => interfaces.select(selector)?.clone(),
-            None if address.is_multicast() => interfaces.default_for(address)?.0.clone(),
-            None => interfaces.default_for_host(address)?.clone(),
+        let zone = match self.address() {
+            SocketAddr::V6(v6) => v6.scope_id(),
+            SocketAddr::V4(_) => 0,
+        };
+        let in_zone = interfaces.iter().find(|interface| interface.index == zone);
+        Ok(match (self.interfaces.first(), in_zone) {
+            (Some(selector), _) => interfaces.select(selector)?.clone(),
+            (None, Some(interface)) => interface.clone(),
+            (None, None) if address.is_multicast() => interfaces.default_for(address)?.0.clone(),
+            (None, None) => interfaces.default_for_host(address)?.clone(),
         })
     }
 
@@ -105,7 +112,10 @@ impl Addressing {
             [SocketAddr::V4(to)] if is_broadcast(*to.ip(), interface) => {
                 vec![ChannelAddress::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))]
             }
-            hosts => vec![ChannelAddress::Unicast(hosts.to_vec())],
+            hosts => {
+                let hosts = hosts.iter().map(|&host| on_link(host, interface));
+                vec![ChannelAddress::Unicast(hosts.collect())]
+            }
         })
     }
 
@@ -138,7 +148,7 @@ impl Addressing {
             IpAddr::V4(ip) if is_broadcast(ip, &interface) => {
                 ReceiveConfig::broadcast(ip, address.port())
             }
-            _ => ReceiveConfig::unicast(address),
+            _ => ReceiveConfig::unicast(on_link(address, &interface)),
         };
         let further_interfaces = self.further_interfaces(&interface)?;
         if !further_interfaces.is_empty() && !address.ip().is_multicast() {
@@ -170,6 +180,17 @@ impl Listening {
         let group = self.channels.group(*group, channel)?;
         let reception = Reception::Group { group, interface: interface.clone() };
         Some(ReceiveConfig { reception, ..self.base.clone() })
+    }
+}
+
+/// The address with the interface that it is one of, if it is link-local and says none: tickets
+/// name no interfaces of their receivers.
+fn on_link(address: SocketAddr, interface: &Interface) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+            SocketAddrV6::new(*v6.ip(), v6.port(), 0, interface.index).into()
+        }
+        _ => address,
     }
 }
 

@@ -59,6 +59,8 @@ pub struct ReceiveConfig {
     pub reception: Reception,
     /// Interfaces on which [`ReceiveSocket::open_all`] joins the group too, with a socket each.
     pub further_interfaces: Vec<Interface>,
+    /// The interface of a link-local address to listen at, by its index; 0 for others.
+    pub scope_id: u32,
     /// UDP port; 0 lets the system choose ([`ReceiveSocket::port`] returns it).
     pub port: u16,
     /// Receive only from these senders; empty: from any. With [`Reception::Group`] the group is
@@ -81,13 +83,18 @@ impl ReceiveConfig {
 
     /// Datagrams to one address of this host.
     pub fn unicast(address: SocketAddr) -> Self {
-        Self::of(Reception::Unicast(address.ip()), address.port())
+        let scope_id = match address {
+            SocketAddr::V6(address) => address.scope_id(),
+            SocketAddr::V4(_) => 0,
+        };
+        Self { scope_id, ..Self::of(Reception::Unicast(address.ip()), address.port()) }
     }
 
     fn of(reception: Reception, port: u16) -> Self {
         Self {
             reception,
             further_interfaces: Vec::new(),
+            scope_id: 0,
             port,
             sources: Vec::new(),
             receive_buffer: DEFAULT_RECEIVE_BUFFER,
@@ -193,7 +200,8 @@ impl ReceiveSocket {
         // Before bind: no datagram is dropped between bind and the larger buffer.
         let got =
             step("set the receive buffer", set_receive_buffer(&socket, config.receive_buffer))?;
-        let address = scoped(bind_ip, config.port, interface.map_or(0, |i| i.index));
+        let scope_id = interface.map_or(config.scope_id, |interface| interface.index);
+        let address = scoped(bind_ip, config.port, scope_id);
         socket.bind(&address.into()).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => ReceiveError::AddressInUse { address },
             _ => ReceiveError::Setup { step: "bind to the address to listen to", error },

@@ -14,6 +14,10 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
         Err(Failure::new(Outcome::Usage, message.to_owned(), hint.to_owned()))
     };
     let to = arguments.to.iter().map(|to| address::parse(to)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(to) = to.iter().find(|to| to.ip().is_unspecified()) {
+        let message = format!("--to {}: that is every address of a host, and no host", to.ip());
+        return usage(&message, "name a group, or the addresses of hosts");
+    }
     let groups = to.iter().filter(|to| to.ip().is_multicast()).count();
     if groups > 0 && groups < to.len() {
         return usage(

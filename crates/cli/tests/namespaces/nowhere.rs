@@ -181,3 +181,19 @@ fn a_receiver_takes_the_network_of_the_source_and_tells_why_nothing_comes() {
     assert_eq!(deaf.finish(PATIENCE).0, Some(75));
     session.end();
 }
+
+/// Its address is unique on its link alone: the sender says on which, and the receiver knows.
+#[test]
+fn a_host_is_reached_by_its_link_local_address() {
+    let Some(scene) = Scene::new(2) else { return };
+    for host in [0, 1] {
+        run(&scene, host, &format!("ip addr add fe80::77:{host}/64 dev eth0 nodad"));
+    }
+    let address = "fe80::77:1";
+    let file = scene.noise("image.raw", 100_000);
+    let session = scene.send_to(&format!("[{address}%eth0]:7701"), 0, "--rate 20M", &file);
+    assert!(!session.ticket.contains('%'), "zones are those of one host: {}", session.ticket);
+    scene.receive(1, &session.ticket, "--timeout 30").complete();
+    assert!(crate::scene::same_file(&file, &scene.received(1).join("image.raw")));
+    session.end();
+}

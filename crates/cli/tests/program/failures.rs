@@ -96,6 +96,9 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--layers 1M,2M,4M --channels 2", "one for each channel"),
         ("--fcast --slice 1000", "at least 1024"),
         ("--to 224.0.0.5:7701", "239.255.0.0/16"),
+        ("--to [::]:7701", "every address of a host"),
+        ("--to 0.0.0.0", "every address of a host"),
+        ("--to [fe80::1%nosuch0]:7701", "no interface"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
         assert!(refused.stderr.contains(part), "{words}: {}", refused.stderr);
