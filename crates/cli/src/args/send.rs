@@ -82,8 +82,8 @@ pub(crate) struct SendArguments {
     ///
     /// The default is in the range for one organization (RFC 2365), whose addresses need no
     /// registration. The default port is 7701. Several hosts share the rate. Several groups are the
-    /// channels of a layered session. A link-local host of IPv6 has a zone, the name of an interface
-    /// of this host: [fe80::1%eth0].
+    /// channels of a layered session. A link-local host of IPv6 has a zone, the name of one of this
+    /// host's interfaces: [fe80::1%eth0].
     #[arg(
         long,
         value_name = "GROUP:PORT[,HOST:PORT...]",

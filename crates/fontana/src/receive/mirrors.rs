@@ -189,6 +189,7 @@ impl Mirrors {
             self.mirrors.iter().filter(|mirror| mirror.id == id).for_each(|m| m.need.set(0));
         }
         self.note_late_shelves(now);
+        self.end_sent_wholes(receiver);
         self.look(now, receiver);
         let is_due = |(_, due): &(&BlockId, &Instant)| **due <= now;
         let due: Vec<BlockId> = self.doubtful.iter().filter(is_due).map(|(&id, _)| id).collect();
@@ -339,8 +340,8 @@ impl Mirrors {
             return;
         };
         mirror.on_bytes(now, bytes.len());
-        let range = match &mirror.work {
-            Work::Fetch { range, .. } => range,
+        let (range, whole) = match &mirror.work {
+            Work::Fetch { range, whole, .. } => (range, *whole),
             Work::Symbols(_) => return self.on_symbols(now, number, at, bytes, receiver),
             Work::Nothing | Work::Manifest | Work::Index | Work::Fresh(_) => return,
         };
@@ -352,6 +353,12 @@ impl Mirrors {
         for run in files.runs(positions.clone()) {
             let count = run.esis.end - run.esis.start;
             let end = (start + count * size).min(bytes.len() as u32);
+            if whole != Some(run.block) && self.wholes.contains_key(&run.block) {
+                // One mirror sends all of this block, and this one was asked for it before.
+                mirror.useless_bytes += u64::from(end - start);
+                start = end;
+                continue;
+            }
             let first = fontana_fec::Esi(run.esis.start);
             let pulled = PulledRun { block: run.block, first, bytes: start..end };
             let result = receiver.handle_pulled(now, &pulled, bytes);
@@ -437,13 +444,18 @@ impl Mirrors {
             }
             _ => self.pull.end_request(now, id),
         }
-        let is_sent = |block: &BlockId| {
-            self.wholes.get(block).is_some_and(|positions| self.pull.is_sent(positions))
+        self.end_sent_wholes(receiver);
+    }
+
+    /// Blocks that were sent as a whole, and need symbols nevertheless: there was no memory for the
+    /// decoder, or copies differ.
+    fn end_sent_wholes(&mut self, receiver: &mut Receiver) {
+        let is_vain = |(block, positions): &(&BlockId, &Range<u64>)| {
+            self.pull.is_sent(positions) && receiver.needs_symbols(**block)
         };
-        if let Some(block) = whole.filter(is_sent).filter(|&block| receiver.needs_symbols(block)) {
-            // There was no memory for its decoder.
-            self.end_whole(block, receiver);
-        }
+        let vain: Vec<BlockId> =
+            self.wholes.iter().filter(is_vain).map(|(&block, _)| block).collect();
+        vain.into_iter().for_each(|block| self.end_whole(block, receiver));
     }
 
     fn on_failed(
@@ -628,5 +640,7 @@ impl Drop for Mirrors {
     }
 }
 
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What the blocks lack, and which part of it no mirror is sending.
 
-use super::{JOINED_GAP, LOOK_EVERY, Mirrors};
+use super::{DOUBTFUL_FOR, JOINED_GAP, LOOK_EVERY, Mirrors};
 use fontana_proto::pull::{RangeSet, Wanted};
 use fontana_proto::{BlockId, Instant, Receiver};
 use std::collections::BTreeMap;
@@ -39,6 +39,10 @@ impl Mirrors {
         let (mut lacking, mut all_wanted) = (RangeSet::default(), 0);
         for block in files.blocks() {
             let Some(positions) = files.positions(block) else { continue };
+            if receiver.is_suspect(block) && !self.wholes.contains_key(&block) {
+                // Packets may show which symbols are wrong. If none come, a mirror sends all of it.
+                self.doubtful.entry(block).or_insert(now + DOUBTFUL_FOR);
+            }
             let under_way = repairs.get(&block).copied().unwrap_or(0);
             let wanted = receiver.block_symbols_wanted(block);
             all_wanted += u64::from(wanted);

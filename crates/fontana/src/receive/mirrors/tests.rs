@@ -15,27 +15,27 @@ use fontana_wire::{
     manifest_hash,
 };
 
-const SYMBOL: usize = 64;
+pub(super) const SYMBOL: usize = 64;
 /// Source symbols of each of the two blocks.
 const K: u32 = 20;
 const FIRST: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
-const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: K });
-const TORNADO: FecScheme =
+pub(super) const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: K });
+pub(super) const TORNADO: FecScheme =
     FecScheme::Tornado(Tornado { max_source_block_length: K, code: TornadoCode::Z });
 
 /// A receiver of one file, and its mirrors.
-struct Reception {
-    file: Vec<u8>,
+pub(super) struct Reception {
+    pub(super) file: Vec<u8>,
     driver: Driver<Receiver, MemoryReceiveRunner>,
-    mirrors: Mirrors,
+    pub(super) mirrors: Mirrors,
     /// The orders of each mirror.
-    orders: Vec<ChannelReceiver<Order>>,
-    now: Instant,
-    is_complete: bool,
+    pub(super) orders: Vec<ChannelReceiver<Order>>,
+    pub(super) now: Instant,
+    pub(super) is_complete: bool,
 }
 
 impl Reception {
-    fn new(mirrors: usize, scheme: FecScheme, limits: ReceiverLimits) -> Self {
+    pub(super) fn new(mirrors: usize, scheme: FecScheme, limits: ReceiverLimits) -> Self {
         let file = fontana_testing::noise(2 * K as usize * SYMBOL, 1);
         let transfer_length = file.len() as u64;
         let oti = Oti { transfer_length, symbol_size: SYMBOL as u16, scheme };
@@ -117,8 +117,12 @@ impl Reception {
     }
 
     /// Gives orders, a second after the last ones.
-    fn drive(&mut self) {
-        self.now = self.now + Duration::from_secs(1);
+    pub(super) fn drive(&mut self) {
+        self.drive_after(Duration::from_secs(1));
+    }
+
+    pub(super) fn drive_after(&mut self, time: Duration) {
+        self.now = self.now + time;
         self.mirrors.drive(self.now, &mut self.driver.endpoint);
         self.poll(&[]);
     }
@@ -131,7 +135,7 @@ impl Reception {
         self.poll(&symbol);
     }
 
-    fn report(&mut self, mirror: usize, what: Done) {
+    pub(super) fn report(&mut self, mirror: usize, what: Done) {
         let report = Report { mirror, what };
         let receiver = &mut self.driver.endpoint;
         let slab = self.mirrors.on_report(self.now, report, receiver).ok().unwrap();

@@ -1,0 +1,249 @@
+//! An honest mirror beside others that do whatever a script says: what the receiver has learned of
+//! them must not keep it from completing, once they are silent.
+
+use super::tests::{NO_CODE, Reception, SYMBOL, TORNADO};
+use super::*;
+use crate::web::failure::MirrorFailure as Failure;
+use fontana_proto::ReceiverLimits;
+use fontana_testing::Script;
+
+/// The mirrors that a script plays. The honest one is the last.
+const STRANGERS: usize = 2;
+/// Longest silence before the thread of a mirror gives a request up.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Virtual time in which the honest mirror brings everything, once the others are silent.
+const LIVE_WITHIN: Duration = Duration::from_secs(30);
+
+struct Play {
+    reception: Reception,
+    /// The order that each mirror has.
+    orders: Vec<Option<Given>>,
+}
+
+/// An order, as the thread of a mirror carries it out.
+struct Given {
+    order: Order,
+    since: Instant,
+    /// The next byte of the file that its server sends.
+    at: usize,
+    end: usize,
+}
+
+impl Given {
+    fn new(order: Order, since: Instant) -> Self {
+        let (at, end) = match &order {
+            Order::File { .. } => (0, 0),
+            Order::Fetch(fetch) => (fetch.bytes.start as usize, fetch.bytes.end as usize),
+        };
+        Self { order, since, at, end }
+    }
+}
+
+impl Play {
+    fn new(scheme: fontana_fec::FecScheme) -> Self {
+        let reception = Reception::new(STRANGERS + 1, scheme, ReceiverLimits::default());
+        Self { reception, orders: (0..=STRANGERS).map(|_| None).collect() }
+    }
+
+    fn drive(&mut self, time: Duration) {
+        self.reception.drive_after(time);
+        let now = self.reception.now;
+        for (order, queue) in self.orders.iter_mut().zip(&self.reception.orders) {
+            if let Ok(next) = queue.try_recv() {
+                assert!(order.is_none(), "an order before the last one has ended");
+                *order = Some(Given::new(next, now));
+            }
+        }
+    }
+
+    /// Whether the answer to a mirror's order is not needed any more.
+    fn is_cut(&self, mirror: usize) -> bool {
+        self.reception.mirrors.mirrors[mirror].need.left() == 0
+    }
+
+    fn end(&mut self, mirror: usize, what: Done) {
+        self.orders[mirror] = None;
+        self.reception.report(mirror, what);
+    }
+
+    /// The server of a mirror sends the next bytes that were requested of it, of some symbols, after
+    /// `change`. The order ends with its last byte.
+    fn send(&mut self, mirror: usize, symbols: usize, change: impl FnOnce(&mut [u8])) {
+        let Some(given) = &mut self.orders[mirror] else { return };
+        let part = given.at..given.end.min(given.at + symbols * SYMBOL);
+        let is_last = part.end == given.end;
+        given.at = part.end;
+        let mut bytes = self.reception.file[part.clone()].to_vec();
+        change(&mut bytes);
+        if !bytes.is_empty() {
+            self.reception.report(mirror, Done::Bytes { at: part.start as u64, bytes });
+        }
+        if is_last || self.is_cut(mirror) {
+            self.end(mirror, Done::Ended);
+        }
+    }
+
+    /// The honest mirror carries out its order.
+    fn be_honest(&mut self) {
+        match self.orders[STRANGERS].as_ref().map(|given| &given.order) {
+            // It has no shelf.
+            Some(Order::File { path, .. }) => {
+                let path = path.to_string();
+                let failure = Failure::Status { path, status: 404, retry_after: None };
+                self.end(STRANGERS, Done::Failed(failure));
+            }
+            Some(Order::Fetch(_)) if self.is_cut(STRANGERS) => self.end(STRANGERS, Done::Ended),
+            Some(Order::Fetch(_)) => self.send(STRANGERS, usize::MAX / SYMBOL / 2, |_| ()),
+            None => {}
+        }
+    }
+
+    /// A stranger does something with its order.
+    fn be_strange(&mut self, mirror: usize, script: &mut Script<'_>) {
+        let Some(given) = &self.orders[mirror] else { return };
+        let symbols = usize::from(script.below(40));
+        let what = script.below(12);
+        if let Order::File { .. } = given.order {
+            let bytes = script.take(symbols);
+            match what {
+                0..4 => self.end(mirror, Done::File(bytes, None)),
+                _ => self.end(mirror, Done::Failed(failure(script))),
+            }
+            return;
+        }
+        match what {
+            0..4 => self.send(mirror, symbols, |_| ()),
+            4..6 => self.send(mirror, symbols, |bytes| {
+                let at = usize::from(script.u8()) % bytes.len().max(1);
+                bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
+            }),
+            6 => self.send(mirror, symbols, |bytes| bytes.fill(0)),
+            7 => self.send_whole(mirror),
+            8..11 => self.end(mirror, Done::Failed(failure(script))),
+            _ if self.is_cut(mirror) => self.end(mirror, Done::Ended),
+            _ => {}
+        }
+    }
+
+    /// The server knows no ranges: it sends the file from its beginning.
+    fn send_whole(&mut self, mirror: usize) {
+        self.reception.report(mirror, Done::Sequential);
+        let length = self.reception.file.len();
+        if let Some(given) = &mut self.orders[mirror] {
+            let needed = (length - given.at) as u64;
+            (given.at, given.end) = (0, length);
+            self.reception.mirrors.mirrors[mirror].need.set(needed);
+        }
+    }
+
+    /// What the receiver waits for, in words.
+    fn state(&self) -> String {
+        let Mirrors { wholes, doubtful, mirrors, pull, .. } = &self.reception.mirrors;
+        let of = |mirror: &MirrorState| {
+            let MirrorState { kind, work, retries_at, dropped, .. } = mirror;
+            format!("{kind:?}, {work:?}, {retries_at:?}, {dropped:?}")
+        };
+        let mirrors: Vec<_> = mirrors.iter().map(of).collect();
+        let lacking: Vec<_> = pull.lacking().iter().collect();
+        format!("{:?}: {mirrors:#?}, {lacking:?}, {wholes:?}, {doubtful:?}", self.reception.now)
+    }
+
+    /// Strangers are silent. Their threads give up what they have been asked for.
+    fn be_silent(&mut self) {
+        for mirror in 0..STRANGERS {
+            let now = self.reception.now;
+            let Some(given) = &self.orders[mirror] else { continue };
+            if self.is_cut(mirror) {
+                self.end(mirror, Done::Ended);
+            } else if now.saturating_since(given.since) >= SILENCE {
+                self.end(mirror, Done::Failed(Failure::Silent(SILENCE)));
+            }
+        }
+    }
+}
+
+/// Any failure of a request.
+fn failure(script: &mut Script<'_>) -> Failure {
+    let path = || "file".to_owned();
+    match script.below(12) {
+        0 => Failure::Connection("refused".into()),
+        1 => Failure::Silent(SILENCE),
+        2 => Failure::Drip,
+        3 => {
+            let retry_after = Some(Duration::from_secs(script.u64()));
+            Failure::Status { path: path(), status: 503, retry_after }
+        }
+        4 => Failure::Status { path: path(), status: 404, retry_after: None },
+        5 => Failure::Range { path: path(), what: "another".into() },
+        6 => Failure::Certificate("expired".into()),
+        7 => Failure::Redirect("has no address"),
+        8 => Failure::Rebound,
+        9 => Failure::Encoding("gzip".into()),
+        _ => Failure::Cut,
+    }
+}
+
+/// Plays a script, and then waits until the honest mirror has completed the reception.
+fn play(input: &[u8]) {
+    let mut script = Script::new(input);
+    let mut play = Play::new(if script.once_in(2) { NO_CODE } else { TORNADO });
+    for mirror in 0..STRANGERS {
+        // Their first requests have been answered, or not.
+        if script.once_in(2) {
+            play.reception.mirrors.mirrors[mirror].kind = Kind::Unknown;
+        }
+    }
+    // Nothing is known of the honest mirror either.
+    play.reception.mirrors.mirrors[STRANGERS].kind = Kind::Unknown;
+    for _ in 0..Script::STEPS {
+        let time = Duration::from_millis(u64::from(script.u16()) % 2_000);
+        play.drive(time);
+        let mirror = usize::from(script.below(STRANGERS as u8));
+        play.be_strange(mirror, &mut script);
+    }
+    let silent_since = play.reception.now;
+    while !play.reception.is_complete {
+        play.drive(Duration::from_millis(200));
+        play.be_silent();
+        play.be_honest();
+        let waited = play.reception.now.saturating_since(silent_since);
+        assert!(waited < LIVE_WITHIN, "not complete: {}", play.state());
+    }
+    assert!(play.reception.mirrors.report()[STRANGERS].dropped.is_none());
+}
+
+#[test]
+fn an_honest_mirror_completes_a_reception_whatever_the_others_did() {
+    // Symbols of an earlier request among those of a block that another mirror sends as a whole;
+    // and such a block of a mirror that was dropped at its end.
+    [&[0x0b, 0, 9, 0x0c, 0x0d, 0x7a][..], &[0x21, 0xad]].into_iter().for_each(play);
+    bolero::check!().with_iterations(2_000).for_each(play);
+}
+
+/// What is known of a mirror that has failed ends: it is asked again.
+#[test]
+fn a_mirror_that_was_out_of_order_for_a_while_completes_a_reception() {
+    for seconds in [0, 5, 60] {
+        let mut play = Play::new(NO_CODE);
+        // Alone.
+        for mirror in 0..STRANGERS {
+            let failure = Failure::Certificate("expired".into());
+            play.reception.mirrors.drop_mirror(play.reception.now, mirror, failure, None);
+        }
+        for _ in 0..MAX_FAILURES {
+            while play.orders[STRANGERS].is_none() {
+                play.drive(Duration::from_millis(500));
+            }
+            let retry_after = (seconds > 0).then_some(Duration::from_secs(seconds));
+            let failure = Failure::Status { path: "file".into(), status: 503, retry_after };
+            play.end(STRANGERS, Done::Failed(failure));
+        }
+        let since = play.reception.now;
+        while !play.reception.is_complete {
+            play.drive(Duration::from_millis(500));
+            play.be_honest();
+            let waited = play.reception.now.saturating_since(since);
+            assert!(waited < Duration::from_secs(61) + LIVE_WITHIN, "after {seconds} s");
+        }
+    }
+}
