@@ -478,7 +478,7 @@ impl Mirrors {
             (Work::Fresh(_), Kind::Fresh(fresh)) => {
                 fresh.end_request(now);
                 self.is_dirty = true;
-                if !failure.may_pass() && mirror.renewals < MAX_RENEWALS {
+                if failure.is_not_there() && mirror.renewals < MAX_RENEWALS {
                     // The server was started again: its symbols have other numbers.
                     mirror.renewals += 1;
                     mirror.kind = Kind::Unknown;

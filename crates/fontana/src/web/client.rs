@@ -177,10 +177,6 @@ impl Client {
                     let body = response.into_body().into_reader();
                     return Ok(Answer { range: 0..wanted.length, is_whole: true, body });
                 }
-                416 => {
-                    let what = format!("it has no bytes {:?}", wanted.range);
-                    return Err(MirrorFailure::Range { path: path.to_string(), what });
-                }
                 _ => return Err(self.status(path, &response)),
             }
         }

@@ -98,6 +98,12 @@ impl MirrorFailure {
         }
     }
 
+    /// Whether the server has nothing under this address, or nothing of this range: it may have been
+    /// started again, with other symbols.
+    pub(crate) fn is_not_there(&self) -> bool {
+        matches!(self, Self::Status { status: 404 | 410 | 416, .. })
+    }
+
     /// Whether it concerns the server, and not the file that was requested: other requests would
     /// fail in the same way.
     pub(crate) fn is_of_server(&self) -> bool {

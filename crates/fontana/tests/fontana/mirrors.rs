@@ -142,7 +142,7 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
             matches!(failure, MirrorFailure::Status { status: 404, .. })
         }),
         ("416", Behavior { status: Some(416), ..default }, |failure| {
-            matches!(failure, MirrorFailure::Range { .. })
+            matches!(failure, MirrorFailure::Status { status: 416, .. })
         }),
         // At this rate its blocks are found to be wrong before it has sent many.
         ("wrong bytes", Behavior { flips: Some(10_000), rate: right.rate, ..default }, |failure| {

@@ -320,7 +320,7 @@ fn the_index_of_a_server_of_symbols_is_asked_for_again_a_few_times() {
     };
     let refused = || {
         let path = "f".into();
-        Done::Failed(MirrorFailure::Range { path, what: "it has no bytes".into() })
+        Done::Failed(MirrorFailure::Status { path, status: 416, retry_after: None })
     };
     for _ in 0..MAX_RENEWALS {
         let mirror = &mut reception.mirrors.mirrors[0];
