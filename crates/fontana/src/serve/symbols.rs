@@ -448,6 +448,8 @@ mod tests {
                 // It begins, and the client goes.
                 let begun = tokio::time::timeout(std::time::Duration::ZERO, symbols.run(1, 0, 0));
                 let _ = begun.await;
+                let is_free = symbols.workers.available_permits() == 1;
+                assert!(!is_free || symbols.counters.progress().encoded_symbols > 0, "it works");
             }
             symbols.run(1, 0, 0).await.unwrap();
             assert_eq!(symbols.counters.progress().encoded_symbols, 64);

@@ -357,6 +357,22 @@ fn a_changed_etag_and_a_few_redirects_are_no_reason_to_drop_a_mirror() {
     }
 }
 
+/// Where a redirect has led is asked directly, but not for ever.
+#[test]
+fn a_mirror_is_asked_again_when_the_server_that_it_redirected_to_fails() {
+    let published = publish(100_000);
+    let directory = published.directory.path();
+    let elsewhere = Server::start(
+        directory,
+        Behavior { fails_later: true, rate: Some(1_000_000), ..Behavior::default() },
+    );
+    let to: &'static str = Box::leak(elsewhere.address().to_string().into_boxed_str());
+    let server =
+        Server::start(directory, Behavior { redirects_first: Some(to), ..Behavior::default() });
+    let reports = complete(&published, &[&server]);
+    assert_eq!(reports[0].dropped, None, "{reports:?}");
+}
+
 #[test]
 fn without_a_mirror_that_has_the_manifest_nothing_is_received() {
     let published = publish(100_000);

@@ -23,6 +23,10 @@ pub(crate) struct Behavior {
     pub(crate) start_more: u64,
     /// Redirects every request there.
     pub(crate) redirects: Option<&'static str>,
+    /// Redirects the first request for a range to the server with this address.
+    pub(crate) redirects_first: Option<&'static str>,
+    /// Answers all requests but the first with 503.
+    pub(crate) fails_later: bool,
     /// Redirects `/x` to `/moved/x`.
     pub(crate) redirects_once: bool,
     pub(crate) encoding: Option<&'static str>,
@@ -48,6 +52,8 @@ impl Default for Behavior {
             length_more: 0,
             start_more: 0,
             redirects: None,
+            redirects_first: None,
+            fails_later: false,
             redirects_once: false,
             encoding: None,
             status: None,
@@ -71,6 +77,7 @@ struct Shared {
     root: PathBuf,
     behavior: Behavior,
     requests: AtomicU64,
+    ranges: AtomicU64,
     stop: Arc<AtomicBool>,
 }
 
@@ -83,6 +90,7 @@ impl Server {
             root: root.to_owned(),
             behavior,
             requests: AtomicU64::new(0),
+            ranges: AtomicU64::new(0),
             stop: Arc::clone(&stop),
         });
         std::thread::spawn(move || {
@@ -164,7 +172,14 @@ fn answer(
         }
         return None;
     }
-    if let Some(status) = own.status {
+    let ranges = range.map_or(u64::MAX, |_| shared.ranges.fetch_add(1, Ordering::Relaxed));
+    if let Some(to) = own.redirects_first.filter(|_| ranges == 0) {
+        let path = path.trim_start_matches('/');
+        let head =
+            format!("HTTP/1.1 302 Found\r\nLocation: {to}{path}\r\nContent-Length: 0\r\n\r\n");
+        return out.write_all(head.as_bytes()).ok();
+    }
+    if let Some(status) = own.status.or((own.fails_later && number > 0).then_some(503)) {
         return out
             .write_all(format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n").as_bytes())
             .ok();
