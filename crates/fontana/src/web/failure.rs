@@ -98,7 +98,7 @@ impl MirrorFailure {
         }
     }
 
-    /// Whether the server has nothing under this address, or nothing of this range: it may have been
+    /// Whether the server has nothing under this address, or not this range: it may have been
     /// started again, with other symbols.
     pub(crate) fn is_not_there(&self) -> bool {
         matches!(self, Self::Status { status: 404 | 410 | 416, .. })

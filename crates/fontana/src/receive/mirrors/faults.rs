@@ -66,8 +66,8 @@ impl Play {
         self.reception.report(mirror, what);
     }
 
-    /// The server of a mirror sends the next bytes that were requested of it, of some symbols, after
-    /// `change`. The order ends with its last byte.
+    /// The server of a mirror sends the next symbols that were requested of it, after `change`. The
+    /// order ends with its last byte.
     fn send(&mut self, mirror: usize, symbols: usize, change: impl FnOnce(&mut [u8])) {
         let Some(given) = &mut self.orders[mirror] else { return };
         let part = given.at..given.end.min(given.at + symbols * SYMBOL);
