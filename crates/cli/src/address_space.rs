@@ -1,17 +1,18 @@
 //! A limit on the address space of the process (`ulimit -v`, RLIMIT_AS of getrlimit(2)).
 //!
 //! An allocation that exceeds it ends the program, without a message that helps. So the limit is
-//! compared with what is needed at the start.
+//! compared with what is needed at the start, and threads then reserve no address space of their
+//! own.
 
 use crate::failure::Failure;
 use crate::units::Bytes;
 use fontana::Outcome;
+use fontana::net::thread::share_reserved_memory;
 use rustix::process::{Resource, getrlimit};
 
-/// Address space beside the memory of `--memory`: the program, and what the C library reserves for
-/// each thread, 64 MiB (arenas of malloc(3)). Measured: receivers of 20 MB end in the middle below
-/// 450 to 520 MiB, and not above.
-const OTHER_BYTES: u64 = 512 << 20;
+/// Address space beside the memory of `--memory`: the program, and the stacks of its threads, 2 MiB
+/// each.
+const OTHER_BYTES: u64 = 256 << 20;
 
 /// Refuses a limit that `memory` bytes of content do not fit in.
 ///
@@ -31,6 +32,10 @@ pub(crate) fn check(memory: u64) -> Result<(), Failure> {
                 format!("raise the limit: ulimit -v {}\nor use less: --memory", needed >> 10);
             Err(Failure::new(Outcome::Io, message, &hint))
         }
-        _ => Ok(()),
+        Some(_) => {
+            share_reserved_memory();
+            Ok(())
+        }
+        None => Ok(()),
     }
 }

@@ -28,6 +28,17 @@ pub(crate) fn return_blocks_of(bytes: i32) {
 #[cfg(not(target_env = "gnu"))]
 pub(crate) fn return_blocks_of(_bytes: i32) {}
 
+/// Lets all threads allocate from one arena of the C library.
+#[cfg(target_env = "gnu")]
+pub(crate) fn share_one_arena() {
+    // SAFETY: as above.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+/// Other C libraries have none.
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn share_one_arena() {}
+
 /// One record of `getifaddrs`: an interface and at most one of its addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct RawAddress {

@@ -77,6 +77,13 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(ThreadError)
 }
 
+/// Lets the threads of this process share the memory that the C library of GNU reserves, instead of
+/// 64 MiB of address space for each: for processes whose address space is limited. To be called
+/// before they are started.
+pub fn share_reserved_memory() {
+    sys::share_one_arena();
+}
+
 /// Least size of a block of memory that is given back to the system as soon as it is freed.
 const RETURNED_BYTES: i32 = 1 << 20;
 
