@@ -119,7 +119,7 @@ pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, ObjectProgress, Receiver, ReceiverConfig,
-    ReceiverLimits, ReceiverStats, Subscription, repair_slots,
+    ReceiverLimits, ReceiverStats, ShareOrigin, Subscription, repair_slots,
 };
 pub use replay::ReplayWindow;
 pub use run::{Driver, Effect, Finished, JobRunner, Ticket, memory};

@@ -128,7 +128,8 @@ impl PlacedRun {
         }
         let size = self.symbol_size();
         let mut bytes = Vec::with_capacity(size * self.count as usize);
-        for (symbol, end) in self.symbols(slab).zip((size..).step_by(size.max(1))) {
+        for symbol in self.symbols(slab) {
+            let end = bytes.len() + size;
             bytes.extend_from_slice(symbol.unwrap_or_default());
             bytes.resize(end, 0);
         }

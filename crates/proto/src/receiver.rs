@@ -50,6 +50,7 @@ pub use config::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverConfig, ReceiverLimits,
     ReceiverStats,
 };
+pub use shared::ShareOrigin;
 pub use transfer::{ObjectProgress, repair_slots};
 
 /// Receives the content of one session, and of all sessions that carry the same.

@@ -185,6 +185,11 @@ impl Sharer {
         }
     }
 
+    /// Whether a message with this number is its own.
+    pub fn is_own(&self, member: u32) -> bool {
+        member == self.config.member
+    }
+
     /// What it has done, and heard.
     pub fn stats(&self) -> ShareStats {
         ShareStats { members: self.crowd.count(), ..self.stats }

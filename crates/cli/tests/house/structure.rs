@@ -227,6 +227,64 @@ fn lib_rs_defines_nothing_and_no_file_imports_from_it() {
     }
 }
 
+/// Iterators of the form `(start..)` whose start is no literal: after the largest number, the next
+/// one is an overflow. Slices and maps take such ranges without counting.
+fn open_ranges(code: &str) -> Vec<String> {
+    let takes_ranges = ["get", "get_mut", "range", "range_mut"];
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("..") {
+        let (before, after) = (&code[..at], &code[at + 2..]);
+        let is_start = |letter: char| letter.is_alphanumeric() || "_)]".contains(letter);
+        let ends = |letter: char| ")]},;".contains(letter) || letter.is_whitespace();
+        if !before.ends_with(is_start) || !after.starts_with(ends) {
+            continue;
+        }
+        // Back to the bracket that the range is in.
+        let mut depth = 0;
+        let is_opening = |&(_, letter): &(usize, char)| {
+            depth += match letter {
+                ')' | ']' | '}' => 1,
+                '(' | '[' | '{' => -1,
+                ',' | ';' | ':' | '=' | '@' if depth == 0 => -1,
+                _ => 0,
+            };
+            depth < 0
+        };
+        let Some((opening, letter)) = before.char_indices().rev().find(is_opening) else {
+            continue;
+        };
+        let start = before[opening + letter.len_utf8()..].trim();
+        let is_literal = start.starts_with(|letter: char| letter.is_ascii_digit());
+        let callee =
+            before[..opening].rsplit(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let is_taken = callee.into_iter().next().is_some_and(|name| takes_ranges.contains(&name));
+        if !is_literal && letter != '[' && !is_taken {
+            found.push(format!("{start}.."));
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_counts_from_a_number_of_a_packet_without_an_end() {
+    for krate in crates().iter().filter(|krate| ["wire", "proto"].contains(&&*krate.name)) {
+        for (module, path) in &krate.files {
+            let found = open_ranges(&krate.code(module));
+            assert!(found.is_empty(), "{} counts from {found:?}", path.display());
+        }
+    }
+}
+
+#[test]
+fn open_ranges_are_found_where_they_count() {
+    let code =
+        "a.zip(run.first.0..); (size..).step_by(1); for i in (n..).take(2) {} let r = from..;";
+    assert_eq!(open_ranges(code), ["run.first.0..", "size..", "n..", "from.."]);
+    let code = "(0..).zip(a); b.get(from..); c[from + 1..]; d.range(f(x)..); T { a, ..T::new() };\
+                (0_u32..).zip(e); a..b; (52_500..).contains(&x); Ok(n @ 1..) => 1; [_, ..]";
+    assert!(open_ranges(code).is_empty(), "{:?}", open_ranges(code));
+}
+
 #[test]
 fn the_reader_of_use_lines_finds_every_name() {
     let code = "use a::b;\nuse crate::x::{y, z::{self, w as v}};\npub(super) use super::q;\nlet reuse = 1;";

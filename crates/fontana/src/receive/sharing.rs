@@ -11,9 +11,8 @@ use fontana_net::{
     ChannelAddress, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
     ReceivedBatch, SendConfig, SendError, SendSocket,
 };
-use fontana_proto::pull::PulledRun;
-use fontana_proto::share::{HeardSymbol, ShareAnswer, ShareConfig, ShareOutput, Sharer};
-use fontana_proto::{BlockId, Instant, Receiver};
+use fontana_proto::share::{ShareAnswer, ShareConfig, ShareOutput, Sharer};
+use fontana_proto::{BlockId, Instant, Receiver, ShareOrigin};
 use fontana_wire::{
     Hash, Manifest, ShareBody, ShareContent, ShareMessage, ShareSymbol, SharedBlock, Toi,
 };
@@ -133,29 +132,12 @@ impl ShareStage {
         let Some(shared) = self.shared.as_mut().filter(|_| !self.is_off) else { return };
         let batch = batch.as_datagrams();
         for (datagram, payload) in batch.iter() {
-            let from = datagram.from;
             let Ok(message) = ShareMessage::parse(payload) else { continue };
-            let is_own = message.member == shared.member || message.content != shared.id;
-            if is_own || receiver.distrusts(from) {
+            if message.content != shared.id {
                 continue;
             }
-            let block = shared_block(message.block);
-            match message.body {
-                ShareBody::Request(request) => {
-                    shared.sharer.on_request(now, message.member, block, &request, receiver);
-                }
-                ShareBody::Symbol(symbol) => {
-                    // It is the rest of the datagram.
-                    let end = datagram.payload.end;
-                    let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
-                    let run = PulledRun { block, first: Esi(symbol.esi), bytes };
-                    let pulled = receiver.handle_shared(now, from, &run, batch.slab);
-                    let ShareSymbol { has_block, to, echo_us, esi, .. } = symbol;
-                    let (esi, is_fresh) = (Esi(esi), pulled.fresh_count() > 0);
-                    let heard = HeardSymbol { block, esi, has_block, is_fresh, to, echo_us };
-                    shared.sharer.on_symbol(now, message.member, &heard);
-                }
-            }
+            let origin = ShareOrigin { from: datagram.from, end: datagram.payload.end };
+            receiver.handle_share(now, &mut shared.sharer, origin, &message, batch.slab);
         }
     }
 
@@ -315,8 +297,4 @@ impl Shared {
             false => ReadFrom::Part { object, repair: receiver.repair_in_slots(block) },
         })
     }
-}
-
-fn shared_block(SharedBlock { toi, sbn }: SharedBlock) -> BlockId {
-    BlockId { toi: Toi::from(toi), sbn: fontana_fec::Sbn(sbn) }
 }

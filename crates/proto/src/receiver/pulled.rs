@@ -63,21 +63,9 @@ impl Receiver {
     /// Takes pulled symbols of an open object. `slab` is that of the batch that the driver polls
     /// with next; the run says where in it their bytes are.
     pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun, slab: &[u8]) -> Pulled {
-        let pulled = self.take_from(now, SourceId::PULLED, run, slab);
-        self.stats.pulled.count(pulled.fresh_count());
-        pulled
-    }
-
-    /// Takes symbols that a source has sent outside of a session.
-    pub(super) fn take_from(
-        &mut self,
-        now: Instant,
-        source: SourceId,
-        run: &PulledRun,
-        slab: &[u8],
-    ) -> Pulled {
-        let pulled = self.reception.take_pulled(source, run, slab);
+        let pulled = self.reception.take_pulled(run, slab);
         let fresh = pulled.fresh_count();
+        self.stats.pulled.count(fresh);
         if fresh > 0 {
             self.silence.end(now);
             self.reception.on_fresh(now, fresh);
@@ -151,20 +139,17 @@ impl Reception {
             .then(|| manifest_content(from, hash, manifest, Verified::Digest))
     }
 
-    pub(super) fn take_pulled(
-        &mut self,
-        source: SourceId,
-        run: &PulledRun,
-        bytes: &[u8],
-    ) -> Pulled {
+    fn take_pulled(&mut self, run: &PulledRun, bytes: &[u8]) -> Pulled {
         let mut pulled = Pulled::default();
         let Some((size, encoding_id)) = self.transfer.symbols_of(run.block.toi) else {
             return pulled;
         };
-        let ends = run.bytes.clone().step_by(usize::from(size).max(1));
-        for (start, esi) in ends.zip(run.first.0..) {
+        let starts = run.bytes.clone().step_by(usize::from(size).max(1));
+        for (start, at) in starts.zip(0_u32..) {
+            let Some(esi) = run.first.0.checked_add(at) else { break };
             let end = run.bytes.end.min(start.saturating_add(size.into()));
             let symbol = bytes.get(start as usize..end as usize).unwrap_or_default();
+            let source = SourceId::PULLED;
             let incoming = Incoming { block: run.block, esi: Esi(esi), encoding_id, source };
             let content = SymbolContent::InSlab { bytes: symbol, start };
             match self.transfer.take(&incoming, content, &mut self.outputs) {

@@ -1,27 +1,100 @@
 //! What a receiver has for others of its site, and what it takes from them ([`crate::share`]).
 
 use super::Receiver;
+use super::transfer::{Incoming, SymbolContent, Taken};
 use crate::endpoint::BlockId;
-use crate::pull::{Pulled, PulledRun};
-use crate::share::{BlockHolding, Holdings};
+use crate::share::{BlockHolding, HeardSymbol, Holdings, Sharer};
 use crate::time::Instant;
-use fontana_fec::Esi;
+use fontana_fec::{Esi, Sbn};
+use fontana_wire::{ShareBody, ShareMessage, Toi};
 use std::net::SocketAddr;
 use std::ops::Range;
 
+/// Where a message of another receiver comes from, and where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareOrigin {
+    /// The address that it came from, if that is true: any host can send in the name of another.
+    pub from: SocketAddr,
+    /// Its end in the slab. The symbol, if it has one, lies before it.
+    pub end: u32,
+}
+
 impl Receiver {
-    /// Takes symbols of an open object that another receiver has sent. As
-    /// [`handle_pulled`](Self::handle_pulled), but the symbols are those of a source, which is
-    /// remembered if they turn out to be wrong.
-    pub fn handle_shared(
+    /// Handles a message of another receiver of this content: its symbol, and what `sharer`
+    /// concludes. `slab` is that of the batch that the driver polls with next. A symbol that the
+    /// code of its block does not have is dropped.
+    pub fn handle_share(
+        &mut self,
+        now: Instant,
+        sharer: &mut Sharer,
+        origin: ShareOrigin,
+        message: &ShareMessage<'_>,
+        slab: &[u8],
+    ) {
+        let ShareOrigin { from, end } = origin;
+        let block = BlockId { toi: Toi::from(message.block.toi), sbn: Sbn(message.block.sbn) };
+        if sharer.is_own(message.member) || self.distrusts(from) {
+            return;
+        }
+        match &message.body {
+            ShareBody::Request(request) => {
+                sharer.on_request(now, message.member, block, request, self);
+            }
+            ShareBody::Symbol(symbol) => {
+                let esi = Esi(symbol.esi);
+                if !Holdings::block(self, block).is_some_and(|it| it.has_symbol(esi)) {
+                    return;
+                }
+                let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
+                let is_fresh = self.take_shared(now, from, (block, esi), bytes, slab);
+                let heard = HeardSymbol {
+                    block,
+                    esi,
+                    has_block: symbol.has_block,
+                    is_fresh,
+                    to: symbol.to,
+                    echo_us: symbol.echo_us,
+                };
+                sharer.on_symbol(now, message.member, &heard);
+            }
+        }
+    }
+
+    /// Takes a symbol that another receiver has sent. Returns whether it was of use.
+    fn take_shared(
         &mut self,
         now: Instant,
         from: SocketAddr,
-        run: &PulledRun,
+        (block, esi): (BlockId, Esi),
+        bytes: Range<u32>,
         slab: &[u8],
-    ) -> Pulled {
-        let source = self.reception.transfer.sources.find(from);
-        self.take_from(now, source, run, slab)
+    ) -> bool {
+        let Self { config, reception, stats, .. } = self;
+        let Some((_, encoding_id)) = reception.transfer.symbols_of(block.toi) else {
+            return false;
+        };
+        if reception.transfer.is_reserved(block) {
+            return false;
+        }
+        let source = reception.transfer.sources.find(from);
+        let symbol = slab.get(bytes.start as usize..bytes.end as usize).unwrap_or_default();
+        let incoming = Incoming { block, esi, encoding_id, source };
+        let content = SymbolContent::InSlab { bytes: symbol, start: bytes.start };
+        let taken = reception.transfer.take(&incoming, content, &mut reception.outputs);
+        match taken {
+            Taken::Fresh => {
+                self.silence.end(now);
+                reception.on_fresh(now, 1);
+            }
+            Taken::Unverified => {
+                reception.store_unverified(config, now, &incoming, symbol, stats);
+            }
+            _ => {}
+        }
+        if reception.may_complete() {
+            reception.update_phase(&self.channels);
+        }
+        taken == Taken::Fresh
     }
 
     /// Whether symbols of this source were wrong, and not enough of them right since.

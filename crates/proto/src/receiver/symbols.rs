@@ -55,7 +55,9 @@ impl SymbolRun {
         let Self { first, symbol_size, bytes } = self;
         let starts = (0..bytes).step_by(symbol_size);
         let ends = move |at: usize| bytes.min(at.saturating_add(symbol_size));
-        (first.0..).map(Esi).zip(starts.map(move |at| at..ends(at)))
+        // The run has its last symbol, so that none of these is above it.
+        let esis = (0_u32..).map(move |at| Esi(first.0.saturating_add(at)));
+        esis.zip(starts.map(move |at| at..ends(at)))
     }
 }
 

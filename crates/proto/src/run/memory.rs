@@ -248,6 +248,11 @@ impl MemoryReceiveRunner {
         blocks.flat_map(|(_, bytes)| bytes.iter().copied()).collect()
     }
 
+    /// A symbol that was placed, of a block that is not settled yet.
+    pub fn placed(&self, block: BlockId, esi: Esi) -> Option<&[u8]> {
+        Some(&self.placed.get(&block)?.get(&esi)?.bytes)
+    }
+
     /// Objects that were committed, in this order.
     pub fn committed(&self) -> &[Toi] {
         &self.committed

@@ -48,6 +48,11 @@ pub struct BlockHolding {
 const ORDER: Duration = Duration::from_secs(2);
 
 impl BlockHolding {
+    /// Whether the code of the block has this symbol.
+    pub fn has_symbol(&self, esi: Esi) -> bool {
+        esi.0 < self.encoding_symbols
+    }
+
     /// Most symbols that one member can use.
     pub(super) fn most_useful(&self) -> u32 {
         self.source_symbols.saturating_add(8)

@@ -20,6 +20,7 @@ mod reports;
 mod restart;
 mod runs;
 mod session;
+mod share;
 mod small;
 mod sparse;
 mod strangers;

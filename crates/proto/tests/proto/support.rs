@@ -2,4 +2,5 @@
 
 pub(crate) mod bottleneck;
 pub(crate) mod plain;
+pub(crate) mod site;
 pub(crate) mod world;

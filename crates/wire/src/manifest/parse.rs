@@ -143,7 +143,7 @@ impl<'a> Parser<'a, '_> {
             return Err(ManifestError::TrailingBytes { count: rest });
         }
         let mut names = Vec::with_capacity(count);
-        for index in (entries..).take(count) {
+        for index in entries..entries.saturating_add(count) {
             let size = self.varint()?;
             let path = RelativePath::new(self.take_u64(size)?)
                 .map_err(|error| ManifestError::Path { index, error })?;

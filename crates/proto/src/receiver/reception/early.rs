@@ -94,7 +94,7 @@ impl Reception {
     /// Stores a symbol that waits until its block is verified, or lacks other symbols, if there is
     /// room.
     #[cold]
-    pub(super) fn store_unverified(
+    pub(in crate::receiver) fn store_unverified(
         &mut self,
         config: &ReceiverConfig,
         now: Instant,

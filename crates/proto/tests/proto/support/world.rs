@@ -11,14 +11,15 @@ pub use content::{
 use fontana_fec::Esi;
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
 use fontana_proto::pull::PulledRun;
+use fontana_proto::share::Sharer;
 use fontana_proto::{
     Acceptance, BlockId, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
     Destination, Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobError,
     JobRunner, MetadataMode, Opening, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
-    ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, SplitMix64,
-    Subscription, SubscriptionControl, SubscriptionLimits,
+    ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, ShareOrigin,
+    SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
 };
-use fontana_wire::{CarouselInstance, Compound, CompoundHeader, StreamIndex, Toi};
+use fontana_wire::{CarouselInstance, Compound, CompoundHeader, ShareMessage, StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut, Range};
@@ -275,6 +276,11 @@ impl ReceiveRunner {
         self.slots.len()
     }
 
+    /// A symbol that was placed, of a block that is not verified yet.
+    pub fn placed(&self, block: BlockId, esi: Esi) -> Option<Vec<u8>> {
+        self.memory.placed(block, esi).map(<[u8]>::to_vec)
+    }
+
     /// Changes a bit of what was saved.
     pub fn damage_one_symbol(&mut self) {
         self.memory.saved_bytes_mut().next().unwrap()[0] ^= 1;
@@ -374,6 +380,14 @@ impl ReceiverDriver {
         let pulled = self.driver.endpoint.handle_pulled(now, &run, symbols);
         self.poll_batch(now, &DatagramBatch { slab: symbols, datagrams: &[] });
         pulled.fresh_count()
+    }
+
+    /// Hears a message of another receiver of its site.
+    pub fn share(&mut self, now: Instant, sharer: &mut Sharer, from: SocketAddr, datagram: &[u8]) {
+        let Ok(message) = ShareMessage::parse(datagram) else { return };
+        let origin = ShareOrigin { from, end: datagram.len() as u32 };
+        self.driver.endpoint.handle_share(now, sharer, origin, &message, datagram);
+        self.poll_batch(now, &DatagramBatch { slab: datagram, datagrams: &[] });
     }
 
     /// Hears the datagram unless it is lost on the way.

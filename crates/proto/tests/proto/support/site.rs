@@ -1,0 +1,293 @@
+//! Receivers of one site that share, in virtual time, and strangers among them, who may send in any
+//! name. Receivers, members and messages are the real ones; the network is a queue.
+
+use super::world::{Content, ReceiverDriver, T, receiver_config, source};
+use fontana_fec::{Esi, Intermediate, Sbn};
+use fontana_proto::memory::{MemoryContent, append_symbol};
+use fontana_proto::share::{ShareConfig, ShareOutput, Sharer};
+use fontana_proto::{BlockId, Endpoint, Instant, SessionKey, SplitMix64};
+use fontana_wire::{ShareBody, ShareMessage, ShareRequest, ShareSymbol, SharedBlock, Toi, Tsi};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The number of a host that is no member.
+pub const STRANGER: u8 = 200;
+/// The port that members send from.
+const PORT: u16 = 7_702;
+/// Bytes per second of a member.
+pub const RATE: u64 = 250_000;
+/// From a member to all others.
+const DELAY: Duration = Duration::from_micros(300);
+/// Least time between two polls of a member.
+const TICK: Duration = Duration::from_micros(200);
+
+/// A member.
+pub struct Member {
+    pub driver: ReceiverDriver,
+    pub sharer: Sharer,
+    read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
+}
+
+/// The members of a site, by their places. The address of place `n` is `source(n + 1)`, and its
+/// number `n + 1`.
+pub struct Site {
+    pub content: Content,
+    pub now: Instant,
+    pub members: Vec<Option<Member>>,
+    pub random: SplitMix64,
+    pub loss: f64,
+    /// Symbols that members have sent.
+    pub symbols: u64,
+    /// What members have sent last.
+    pub recorded: Vec<(SocketAddr, Vec<u8>)>,
+    queue: BTreeMap<(Instant, u64), (SocketAddr, Vec<u8>, Option<usize>)>,
+    number: u64,
+    encoded: BTreeMap<BlockId, Intermediate>,
+}
+
+/// The address of a host, which has another port for each message of a stranger.
+pub fn address(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::new(source(host), port)
+}
+
+/// The message of a symbol of random bytes in the name of a member.
+pub fn forged(site: &Site, block: BlockId, esi: u32, has_block: bool, size: usize) -> Vec<u8> {
+    let bytes: Vec<u8> = (0..size).map(|at| (at as u8) ^ (esi as u8) ^ 0xA5).collect();
+    let body = ShareBody::Symbol(ShareSymbol { has_block, to: 1, echo_us: 5, esi, bytes: &bytes });
+    site.message(9_999, block, body)
+}
+
+impl Site {
+    /// A site of content with one block of each of these numbers of source symbols.
+    pub fn new(seed: u64, blocks: &[u32]) -> Self {
+        let shapes: Vec<_> = blocks.iter().map(|&k| (k as usize * usize::from(T), 1)).collect();
+        let content = Content::new(&shapes, seed);
+        let mut memory = MemoryContent::default();
+        for (&toi, (layout, bytes)) in &content.objects {
+            memory.insert(toi, *layout, bytes.to_vec());
+        }
+        let ids = (1..=blocks.len()).map(|toi| BlockId { toi: Toi(toi as u128), sbn: Sbn(0) });
+        let encoded = ids.map(|block| (block, memory.encode(block).unwrap())).collect();
+        Self {
+            content,
+            now: Instant::ZERO,
+            members: Vec::new(),
+            random: SplitMix64::new(seed, 3),
+            loss: 0.0,
+            symbols: 0,
+            recorded: Vec::new(),
+            queue: BTreeMap::new(),
+            number: 0,
+            encoded,
+        }
+    }
+
+    pub fn blocks(&self) -> Vec<BlockId> {
+        self.encoded.keys().copied().collect()
+    }
+
+    pub fn source_symbols(&self, block: BlockId) -> u32 {
+        self.content.objects[&block.toi].0.source_symbols(block.sbn).unwrap()
+    }
+
+    /// The right bytes of a symbol.
+    pub fn symbol(&self, block: BlockId, esi: Esi) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        append_symbol(&self.encoded[&block], esi, &mut bytes);
+        bytes
+    }
+
+    /// A new member, which has these source symbols.
+    pub fn join(&mut self, mut has: impl FnMut(BlockId, u32) -> bool) -> usize {
+        let place = self.members.len();
+        let mut config = receiver_config();
+        config.expectation.manifest = Some(self.content.hash());
+        let mut driver = ReceiverDriver::new(config, 0.0, place as u64);
+        driver.timeout(self.now);
+        let key = SessionKey { source: source(100), tsi: Tsi(0) };
+        let manifest = &self.content.manifest;
+        driver.endpoint.accept_manifest(key, self.content.hash(), manifest).unwrap();
+        driver.poll(self.now);
+        for block in self.blocks() {
+            for esi in (0..self.source_symbols(block)).filter(|&esi| has(block, esi)) {
+                driver.pull(self.now, block, esi, &self.symbol(block, Esi(esi)));
+            }
+        }
+        let length: usize = self.content.objects.values().map(|(_, bytes)| bytes.len()).sum();
+        let config = ShareConfig {
+            seed: self.random.next_u64(),
+            member: place as u32 + 1,
+            bytes_per_second: RATE,
+            max_bytes: 2 * length as u64,
+        };
+        let sharer = Sharer::new(config);
+        self.members.push(Some(Member { driver, sharer, read: BTreeMap::new() }));
+        place
+    }
+
+    /// The member of a place is killed.
+    pub fn kill(&mut self, place: usize) {
+        self.members[place] = None;
+    }
+
+    /// Whether all members that are left have everything.
+    pub fn is_complete(&self) -> bool {
+        self.members.iter().flatten().all(|member| member.driver.complete_at.is_some())
+    }
+
+    /// Whether the members that are left have all source symbols between them.
+    pub fn has_everything(&self) -> bool {
+        use fontana_proto::share::Holdings;
+        self.blocks().into_iter().all(|block| {
+            let k = self.source_symbols(block);
+            let mut lacking: Vec<u32> = (0..k).collect();
+            for member in self.members.iter().flatten() {
+                let receiver = &member.driver.endpoint;
+                match Holdings::block(receiver, block) {
+                    Some(holding) if !holding.has_block => {
+                        let missing = Holdings::missing(receiver, block, 0..k);
+                        lacking.retain(|esi| missing.contains(esi));
+                    }
+                    _ => return true,
+                }
+            }
+            lacking.is_empty()
+        })
+    }
+
+    /// A message of this content.
+    pub fn message(&self, member: u32, block: BlockId, body: ShareBody<'_>) -> Vec<u8> {
+        let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
+        let content = self.content.hash().into();
+        let mut bytes = Vec::new();
+        ShareMessage { content, member, block, body }.emit(&mut bytes);
+        bytes
+    }
+
+    /// A request for a block, of no map.
+    pub fn request(&self, member: u32, block: BlockId, request: ShareRequest) -> Vec<u8> {
+        self.message(member, block, ShareBody::Request(request))
+    }
+
+    /// A host sends a datagram in its own name, from another port each time.
+    pub fn send(&mut self, host: u8, datagram: &[u8]) {
+        let port = 1_024 + (self.random.next_u64() as u16 >> 1);
+        self.send_as(address(host, port), datagram);
+    }
+
+    /// A datagram with this source, which may be that of another host.
+    pub fn send_as(&mut self, from: SocketAddr, datagram: &[u8]) {
+        self.deliver(from, datagram, None);
+    }
+
+    fn deliver(&mut self, from: SocketAddr, datagram: &[u8], except: Option<usize>) {
+        self.number += 1;
+        let key = (self.now + DELAY, self.number);
+        self.queue.insert(key, (from, datagram.to_vec(), except));
+    }
+
+    /// Passes time.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        for place in 0..self.members.len() {
+            self.poll(place);
+        }
+        loop {
+            let due = self.members.iter().flatten().map(|member| {
+                let due = member.sharer.poll_timeout();
+                member.driver.endpoint.poll_timeout().map_or(due, |other| due.min(other))
+            });
+            let polled = due.min().map(|due| due.max(self.now + TICK));
+            let heard = self.queue.keys().next().map(|&(at, _)| at);
+            let Some(next) = polled.into_iter().chain(heard).min().filter(|&next| next <= end)
+            else {
+                break;
+            };
+            self.now = self.now.max(next);
+            while let Some(entry) = self.queue.first_entry().filter(|it| it.key().0 <= self.now) {
+                let (from, datagram, except) = entry.remove();
+                self.hear(from, &datagram, except);
+            }
+            for place in 0..self.members.len() {
+                self.poll(place);
+            }
+        }
+        self.now = end;
+    }
+
+    /// Passes time until all members are complete, at most `time`.
+    pub fn run_until_complete(&mut self, time: Duration) -> bool {
+        let end = self.now + time;
+        while !self.is_complete() && self.now < end {
+            self.run(Duration::from_millis(50));
+        }
+        self.is_complete()
+    }
+
+    fn hear(&mut self, from: SocketAddr, datagram: &[u8], except: Option<usize>) {
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let is_lost = self.random.unit() < self.loss;
+            if Some(place) != except
+                && !is_lost
+                && let Some(member) = member
+            {
+                member.driver.share(self.now, &mut member.sharer, from, datagram);
+            }
+        }
+    }
+
+    fn poll(&mut self, place: usize) {
+        let now = self.now;
+        let from = address(place as u8 + 1, PORT);
+        let Some(mut member) = self.members[place].take() else { return };
+        if member.driver.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            member.driver.timeout(now);
+        }
+        for _ in 0..10_000 {
+            let Some(output) = member.sharer.poll(now, &member.driver.endpoint) else { break };
+            let number = place as u32 + 1;
+            let datagram = match output {
+                ShareOutput::Ask { block, request } => {
+                    self.message(number, block, ShareBody::Request(request))
+                }
+                ShareOutput::Read { block, batch, esis, has_block } => {
+                    let read = |&esi: &Esi| match has_block {
+                        true => self.symbol(block, esi),
+                        false => member.driver.runner.placed(block, esi).unwrap_or_default(),
+                    };
+                    let symbols: Vec<_> = esis.iter().map(read).collect();
+                    let is_read = symbols.iter().all(|symbol| !symbol.is_empty());
+                    if member.sharer.on_read(now, block, batch, is_read) {
+                        member.read.insert((block, batch), symbols);
+                    }
+                    continue;
+                }
+                ShareOutput::Release { block } => {
+                    member.read.retain(|&(other, _), _| other != block);
+                    continue;
+                }
+                ShareOutput::Answer(answer) => {
+                    let symbols = &member.read[&(answer.block, answer.batch)];
+                    self.symbols += 1;
+                    let symbol = ShareSymbol {
+                        has_block: answer.has_block,
+                        to: answer.to,
+                        echo_us: answer.echo_us,
+                        esi: answer.esi.0,
+                        bytes: &symbols[answer.index],
+                    };
+                    self.message(number, answer.block, ShareBody::Symbol(symbol))
+                }
+            };
+            if self.recorded.len() < 64 {
+                self.recorded.push((from, datagram.clone()));
+            } else {
+                let at = self.random.below(64) as usize;
+                self.recorded[at] = (from, datagram.clone());
+            }
+            self.deliver(from, &datagram, Some(place));
+        }
+        self.members[place] = Some(member);
+    }
+}
