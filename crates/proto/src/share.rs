@@ -25,7 +25,7 @@ use crate::endpoint::BlockId;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use answering::{Answering, Asked, NextSymbol, Overheard, Step};
-use asking::Asking;
+use asking::{Asking, Rest};
 use crowd::Crowd;
 use fontana_fec::Esi;
 use fontana_wire::{FreshStart, MissingSymbols, ShareRequest};
@@ -41,6 +41,8 @@ const QUIET_AFTER: Duration = Duration::from_secs(1);
 const MOST_ASKED: usize = 2;
 /// Blocks that are answered for at a time.
 const MOST_ANSWERED: usize = 4;
+/// Blocks of which it is remembered that they have rested. Of more, the first ones are forgotten.
+const MOST_RESTING: usize = 1_024;
 /// Blocks that are looked at.
 const MOST_LOOKED_AT: usize = 64;
 /// Longest time that the sending of answers makes up for.
@@ -137,6 +139,11 @@ pub struct Sharer {
     /// What the blocks lack, as far as they were looked at.
     watched: BTreeMap<BlockId, Watched>,
     asking: BTreeMap<BlockId, Asking>,
+    /// Blocks that are not asked for, because it was in vain.
+    resting: BTreeMap<BlockId, Rest>,
+    /// The block after which blocks are looked at, and since when. `None`: from the first one.
+    after: Option<BlockId>,
+    window_at: Instant,
     answering: BTreeMap<BlockId, Answering>,
     /// Where fresh symbols begin, and how many of each block were sent.
     fresh_start: FreshStart,
@@ -173,6 +180,9 @@ impl Sharer {
             crowd: Crowd::default(),
             watched: BTreeMap::new(),
             asking: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            after: None,
+            window_at: Instant::ZERO,
             answering: BTreeMap::new(),
             fresh_start,
             fresh: BTreeMap::new(),
@@ -256,15 +266,19 @@ impl Sharer {
 
     /// Handles a symbol of another member. `is_fresh`: it was of use.
     pub fn on_symbol(&mut self, now: Instant, member: u32, heard: &HeardSymbol) {
-        let HeardSymbol { block, esi, has_block, is_fresh, to, echo_us } = *heard;
+        let HeardSymbol { block, esi, symbol_size, has_block, is_fresh, to, echo_us } = *heard;
         if member == self.config.member {
             return;
         }
         self.stats.symbols_heard += 1;
         self.crowd.on_message(now, member);
-        if to == self.config.member {
-            let since = micros(now).wrapping_sub(echo_us);
-            self.crowd.on_measured(Duration::from_micros(since.into()));
+        let asked_at = self.asking.get(&block).and_then(Asking::asked_at);
+        if let Some(at) = asked_at.filter(|_| to == self.config.member) {
+            // No answer has been under way for longer than since the request.
+            let since = Duration::from_micros(micros(now).wrapping_sub(echo_us).into());
+            if since <= now.saturating_since(at) {
+                self.crowd.on_measured(since);
+            }
         }
         if is_fresh {
             self.stats.symbols_used += 1;
@@ -273,19 +287,25 @@ impl Sharer {
             }
         }
         if let Some(own) = self.asking.get_mut(&block) {
-            own.is_held |= has_block;
+            if has_block {
+                own.on_claim();
+            }
             let answers = has_block && to == self.config.member;
             if let Some(time) = answers.then(|| own.answer_time(now)).flatten() {
                 self.crowd.on_read(time);
             }
+            if is_fresh {
+                own.on_fresh();
+            }
             let wait =
-                self.crowd.patience(!own.is_held) + self.crowd.request_wait(&mut self.random);
-            own.on_answer(now, now + wait, is_fresh);
+                self.crowd.patience(!own.is_held()) + self.crowd.request_wait(&mut self.random);
+            own.put_off(now + wait);
         }
         if let Some(own) = self.answering.get_mut(&block) {
             let pauses_at = now + self.crowd.pause() + self.crowd.answer_wait(&mut self.random);
             let has_precedence = member < self.config.member;
-            own.on_heard(now, &Overheard { esi, has_block, has_precedence, pauses_at });
+            let pace = self.config.bytes_per_second as f64 / f64::from(symbol_size.max(1));
+            own.on_heard(now, &Overheard { esi, has_block, has_precedence, pace, pauses_at });
         }
     }
 
@@ -327,8 +347,9 @@ impl Sharer {
             self.session_at = now;
         }
         self.crowd.forget(now);
+        let blocks = self.blocks_to_look_at(now, holdings);
         let mut watched = BTreeMap::new();
-        for (block, lacking) in holdings.lacking(MOST_LOOKED_AT) {
+        for (block, lacking) in blocks {
             let before = self.watched.get(&block);
             let has_come = before.is_some_and(|it| it.lacking.saturating_sub(it.used) > lacking);
             if has_come {
@@ -343,20 +364,54 @@ impl Sharer {
         self.watched = watched;
         self.asking.retain(|block, _| self.watched.contains_key(block));
         let is_quiet = |at: Instant| now >= at + QUIET_AFTER;
-        for (&block, watched) in &self.watched {
+        // Those that were asked for in vain come last.
+        let mut blocks: Vec<_> = self.watched.iter().collect();
+        blocks.sort_by_key(|(block, _)| self.has_rested(block));
+        for (&block, watched) in blocks {
             if self.asking.len() >= MOST_ASKED {
                 break;
             }
             let Some(holding) = holdings.block(block) else { continue };
+            let rest = self.resting.get(&block);
+            if rest.is_some_and(|rest| now < rest.until) {
+                continue;
+            }
             // The session may not have come to a block of which there is nothing.
             let is_begun = watched.lacking < holding.source_symbols;
             let is_left = is_begun && is_quiet(watched.session_at) || is_quiet(self.session_at);
             if is_left && !self.asking.contains_key(&block) {
                 let order = holding.order(watched.lacking);
                 let wait = order + self.crowd.request_wait(&mut self.random);
-                self.asking.insert(block, Asking::new(now, now + wait));
+                let rests = rest.map_or(0, |rest| rest.times);
+                self.asking.insert(block, Asking::new(now, now + wait, rests));
             }
         }
+    }
+
+    /// The next blocks that lack symbols. Those that rest do not keep others from being looked at.
+    fn blocks_to_look_at(&mut self, now: Instant, holdings: &impl Holdings) -> Vec<(BlockId, u32)> {
+        let mut blocks = holdings.lacking(self.after, MOST_LOOKED_AT);
+        if blocks.is_empty() && self.after.is_some() {
+            (self.after, self.window_at) = (None, now);
+            blocks = holdings.lacking(None, MOST_LOOKED_AT);
+        }
+        let lacks = |block: &BlockId| holdings.block(*block).is_some_and(|it| it.lacking > 0);
+        self.resting.retain(|block, _| lacks(block));
+        if self.resting.len() > MOST_RESTING {
+            let first = self.resting.iter().min_by_key(|(_, rest)| rest.began);
+            let first = first.map(|(&block, _)| block);
+            first.map(|block| self.resting.remove(&block));
+        }
+        let is_part = self.after.is_some() || blocks.len() >= MOST_LOOKED_AT;
+        if is_part && blocks.iter().all(|(block, _)| self.has_rested(block)) {
+            (self.after, self.window_at) = (blocks.last().map(|&(block, _)| block), now);
+        }
+        blocks
+    }
+
+    /// Whether a block was asked for in vain since it is looked at.
+    fn has_rested(&self, block: &BlockId) -> bool {
+        self.resting.get(block).is_some_and(|rest| rest.began >= self.window_at)
     }
 
     fn poll_request(&mut self, now: Instant, holdings: &impl Holdings) -> Option<ShareOutput> {
@@ -368,11 +423,18 @@ impl Sharer {
             self.asking.remove(&block);
             return None;
         };
-        let missing = match asking.is_held && holding.makes_fresh {
+        if asking.conclude(&holding) {
+            let rest = asking.rest(now, self.watched.len());
+            self.asking.remove(&block);
+            self.resting.insert(block, rest);
+            return None;
+        }
+        let missing = match asking.counts() && holding.makes_fresh {
             true => None,
-            false => missing_symbols(block, &holding, asking.attempts(), holdings),
+            false => missing_symbols(block, &holding, asking.named(), holdings),
         };
-        asking.on_asked(now, holding.lacking, self.crowd.patience(missing.is_some()) + wait);
+        let names = missing.is_some();
+        asking.on_asked(now, holding.lacking, names, self.crowd.patience(names) + wait);
         self.stats.requests_sent += 1;
         let request = ShareRequest {
             clock_us: micros(now),
@@ -465,7 +527,7 @@ impl Sharer {
         self.stats.bytes_sent += size;
         if let Some(own) = self.asking.get_mut(&block) {
             let wait =
-                self.crowd.patience(!own.is_held) + self.crowd.request_wait(&mut self.random);
+                self.crowd.patience(!own.is_held()) + self.crowd.request_wait(&mut self.random);
             own.put_off(now + wait);
         }
         Some(ShareAnswer { block, esi, batch, index, has_block, to, echo_us })
@@ -479,6 +541,8 @@ pub struct HeardSymbol {
     pub block: BlockId,
     /// The symbol.
     pub esi: Esi,
+    /// Bytes of a symbol of the block.
+    pub symbol_size: u16,
     /// Its sender has all of the block.
     pub has_block: bool,
     /// It was of use.
@@ -507,8 +571,7 @@ fn missing_symbols(
             return Some(map);
         }
     }
-    let parts = holding.source_symbols.div_ceil(MissingSymbols::MAX_SPAN).max(1);
-    let from = attempts / 2 % parts * MissingSymbols::MAX_SPAN;
+    let from = attempts / 2 % holding.parts() * MissingSymbols::MAX_SPAN;
     let missing = |from| holdings.missing(block, from..holding.source_symbols);
     MissingSymbols::of(missing(from)).or_else(|| MissingSymbols::of(missing(0)))
 }

@@ -136,7 +136,7 @@ impl ShareStage {
             if message.content != shared.id {
                 continue;
             }
-            let origin = ShareOrigin { from: datagram.from, end: datagram.payload.end };
+            let origin = ShareOrigin { from: datagram.from.ip(), end: datagram.payload.end };
             receiver.handle_share(now, &mut shared.sharer, origin, &message, batch.slab);
         }
     }

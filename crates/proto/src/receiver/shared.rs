@@ -7,14 +7,15 @@ use crate::share::{BlockHolding, HeardSymbol, Holdings, Sharer};
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{ShareBody, ShareMessage, Toi};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 /// Where a message of another receiver comes from, and where it lies.
 #[derive(Clone, Copy, Debug)]
 pub struct ShareOrigin {
-    /// The address that it came from, if that is true: any host can send in the name of another.
-    pub from: SocketAddr,
+    /// The address that it came from, if that is true: any host can send in the name of another. It
+    /// is a source, whatever the port: a host has many ports.
+    pub from: IpAddr,
     /// Its end in the slab. The symbol, if it has one, lies before it.
     pub end: u32,
 }
@@ -33,7 +34,7 @@ impl Receiver {
     ) {
         let ShareOrigin { from, end } = origin;
         let block = BlockId { toi: Toi::from(message.block.toi), sbn: Sbn(message.block.sbn) };
-        if sharer.is_own(message.member) || self.distrusts(from) {
+        if sharer.is_own(message.member) {
             return;
         }
         match &message.body {
@@ -42,14 +43,14 @@ impl Receiver {
             }
             ShareBody::Symbol(symbol) => {
                 let esi = Esi(symbol.esi);
-                if !Holdings::block(self, block).is_some_and(|it| it.has_symbol(esi)) {
-                    return;
-                }
+                let holding = Holdings::block(self, block).filter(|it| it.has_symbol(esi));
+                let Some(BlockHolding { symbol_size, .. }) = holding else { return };
                 let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
                 let is_fresh = self.take_shared(now, from, (block, esi), bytes, slab);
                 let heard = HeardSymbol {
                     block,
                     esi,
+                    symbol_size,
                     has_block: symbol.has_block,
                     is_fresh,
                     to: symbol.to,
@@ -64,7 +65,7 @@ impl Receiver {
     fn take_shared(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: IpAddr,
         (block, esi): (BlockId, Esi),
         bytes: Range<u32>,
         slab: &[u8],
@@ -76,7 +77,9 @@ impl Receiver {
         if reception.transfer.is_reserved(block) {
             return false;
         }
-        let source = reception.transfer.sources.find(from);
+        let sources = &mut reception.transfer.sources;
+        sources.forget(now);
+        let source = sources.find(SocketAddr::new(from, 0));
         let symbol = slab.get(bytes.start as usize..bytes.end as usize).unwrap_or_default();
         let incoming = Incoming { block, esi, encoding_id, source };
         let content = SymbolContent::InSlab { bytes: symbol, start: bytes.start };
@@ -97,11 +100,6 @@ impl Receiver {
         taken == Taken::Fresh
     }
 
-    /// Whether symbols of this source were wrong, and not enough of them right since.
-    pub fn distrusts(&self, from: SocketAddr) -> bool {
-        self.reception.transfer.sources.distrusts(from)
-    }
-
     /// The repair symbols of a block that were placed, in the order of their slots.
     pub fn repair_in_slots(&self, block: BlockId) -> Vec<Esi> {
         self.reception.transfer.repair_in_slots(block)
@@ -109,9 +107,9 @@ impl Receiver {
 }
 
 impl Holdings for Receiver {
-    fn lacking(&self, most: usize) -> Vec<(BlockId, u32)> {
+    fn lacking(&self, after: Option<BlockId>, most: usize) -> Vec<(BlockId, u32)> {
         match self.reception.is_listening() {
-            true => self.reception.transfer.blocks_lacking().take(most).collect(),
+            true => self.reception.transfer.blocks_lacking(after).take(most).collect(),
             false => Vec::new(),
         }
     }

@@ -1,13 +1,14 @@
 //! The sources of symbols: which of them have sent wrong ones. Remembered in memory alone, for the
 //! time of a reception.
 //!
-//! A source is an address and a port. It is *doubted* if most symbols that are known of it were
+//! A source is an address and a port, or, of receivers that share, an address. It is *doubted* if most symbols that are known of it were
 //! wrong, or if all blocks that had symbols of it turned out to be corrupt. While there is a source
 //! whose symbols were right, blocks are solved from symbols of sources that are not doubted first.
 //! Nothing is dropped for its source alone: any host can send in the name of another. The symbols
 //! of doubted sources wait in memory, and are used if no others arrive.
 
 use crate::counter::Counter;
+use crate::time::Instant;
 use fontana_fec::Esi;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,11 +57,15 @@ pub(super) struct Sources {
     newest: u32,
     /// Whether a source is doubted, and another one was right.
     has_doubts: bool,
+    /// When what speaks against sources was halved.
+    halved_at: Option<Instant>,
 }
 
 /// Sources that are remembered: honest ones are as many as senders and mirrors. An attacker who
 /// sends from more displaces those that were never right and sent the fewest symbols.
 const MAX_SOURCES: usize = 256;
+/// Seconds after which what speaks against a source is halved.
+const HALVED_AFTER: u64 = 30;
 /// Blocks for which a source is doubted after its first strike. Each further strike doubles them:
 /// an honest source that shared a block with a forger is tried again soon.
 const FIRST_DOUBT: u32 = 4;
@@ -145,10 +150,23 @@ impl Sources {
         self.record(id).is_some_and(Record::is_doubted)
     }
 
-    /// Whether the source with this address is doubted, whatever the others are.
-    pub(super) fn distrusts(&self, address: SocketAddr) -> bool {
-        let record = self.records.iter().find(|record| record.address == address);
-        record.is_some_and(Record::is_doubted)
+    /// Halves what speaks against sources, for each [`HALVED_AFTER`] that has passed. A host that
+    /// goes on is doubted again, after one more corrupt block; one in whose name another has sent is
+    /// right again.
+    pub(super) fn forget(&mut self, now: Instant) {
+        let since = *self.halved_at.get_or_insert(now);
+        let times = now.saturating_since(since).as_secs().checked_div(HALVED_AFTER).unwrap_or(0);
+        if times == 0 {
+            return;
+        }
+        self.halved_at = Some(now);
+        let halved = |count: u64| count.checked_shr(times as u32).unwrap_or(0);
+        for record in &mut self.records {
+            record.wrong = halved(record.wrong);
+            record.strikes = halved(record.strikes.into()) as u32;
+            record.doubted_for = halved(record.doubted_for.into()) as u32;
+        }
+        self.update_doubts();
     }
 
     /// A block is verified that was recovered from so many symbols of these sources.
@@ -369,6 +387,20 @@ mod tests {
         assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), &BTreeSet::new()), None);
         assert!(sources.has_others(&of));
         assert!(!sources.has_others(&ids.iter().map(|&id| (id, 1)).collect()));
+    }
+
+    #[test]
+    fn doubt_halves_with_time() {
+        let mut sources = Sources::default();
+        let [honest, other] = [1, 2].map(|port| sources.find(address(port)));
+        sources.on_verified(&counts([(honest, 100)]));
+        sources.on_corrupt(&counts([(honest, 99), (other, 1)]));
+        sources.on_wrong([other; 5]);
+        let at = |seconds| Instant::ZERO + std::time::Duration::from_secs(seconds);
+        for (seconds, is_doubted) in [(0, true), (29, true), (61, true), (89, true), (122, false)] {
+            sources.forget(at(seconds));
+            assert_eq!(sources.doubts(other), is_doubted, "after {seconds} s");
+        }
     }
 
     #[test]

@@ -18,6 +18,10 @@ const MOST_MAPS: usize = 2;
 /// Longest time for which an answer is put off for those of others. Anyone can send these.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(5);
 
+/// Others that send less than this part of its own rate, measured for so long, are not waited for.
+const SLOW: f64 = 8.0;
+const LEAST_MEASURED: Duration = Duration::from_millis(200);
+
 /// A request: when it has arrived, of which member, and that member's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
@@ -32,6 +36,8 @@ pub(super) struct Overheard {
     pub(super) has_block: bool,
     /// The member has a lower number.
     pub(super) has_precedence: bool,
+    /// Symbols per second that this member sends at most.
+    pub(super) pace: f64,
     /// When the member pauses, if no further symbol comes.
     pub(super) pauses_at: Instant,
 }
@@ -68,6 +74,8 @@ pub(super) struct Answering {
     has_begun: bool,
     /// Until when it listens after its first symbol: others may have begun, too.
     listens_until: Instant,
+    /// Since when others have answered, and with how many symbols.
+    others: Option<(Instant, u32)>,
     /// The symbols that were read, in the order in which they are sent.
     batches: VecDeque<Batch>,
     /// The batch that is being read, and since when.
@@ -104,6 +112,7 @@ impl Answering {
             waits_until: Some(starts_at),
             has_begun: false,
             listens_until: asked.at,
+            others: None,
             batches: VecDeque::new(),
             reading: None,
             next_batch: 0,
@@ -172,13 +181,22 @@ impl Answering {
     pub(super) fn on_heard(&mut self, now: Instant, heard: &Overheard) {
         let was_named = self.remove_named(heard.esi);
         // Fresh symbols are of use to all who ask; others, to those who have named them.
-        self.due = self.due.saturating_sub(u32::from(heard.has_block || was_named));
-        // A symbol of a member with all of the block is of use to more members.
-        if heard.has_block && !self.has_block {
-            self.due = 0;
-        }
+        let is_of_use = |has_block| u32::from(has_block || was_named);
         let is_better = heard.has_block || !self.has_block;
-        let gives_way = is_better && (heard.has_precedence || !self.has_begun);
+        if !is_better {
+            self.due = self.due.saturating_sub(is_of_use(false));
+            return;
+        }
+        let (since, count) = self.others.get_or_insert((now, 0));
+        *count = count.saturating_add(1);
+        // A slow one, or a host that only says that it answers, is not waited for.
+        let time = now.saturating_since(*since);
+        let least = heard.pace * time.as_secs_f64() / SLOW;
+        let is_slow = time > LEAST_MEASURED && f64::from(*count) < least;
+        self.due = self.due.saturating_sub(is_of_use(heard.has_block && !is_slow));
+        // One with all of the block is of use to more members than one with a part.
+        let is_preferred = heard.has_block && !self.has_block;
+        let gives_way = (is_preferred || heard.has_precedence || !self.has_begun) && !is_slow;
         if gives_way && now < self.asked.at + LONGEST_PUT_OFF {
             let until = self.waits_until.unwrap_or(heard.pauses_at).max(heard.pauses_at);
             self.leave(until);

@@ -1,39 +1,94 @@
-//! A block that a member asks for.
+//! A block that a member asks for, and blocks that rest because asking for them was in vain.
 
+use super::holdings::BlockHolding;
 use crate::time::Instant;
+use fontana_wire::MissingSymbols;
 use std::time::Duration;
 
-/// Times that the wait for an answer is doubled (SRM's back-off; ns-2 has the same limit).
-const MOST_DOUBLINGS: u32 = 5;
-/// Longest time for which a request is put off for those of others, and for answers that are of no
-/// use. Anyone can send these.
+/// Longest time from a request to the next one for which requests and symbols of others put it off.
+/// Any host can send these. Only a block that is verified is asked for no more.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(2);
+/// Requests in a row, each of which brought less than half of what it asked for, after which no
+/// member is believed to have the block: it has gone, or it never had it.
+const LEASE: u32 = 2;
+/// How long a block rests first. Each further round in vain doubles it.
+const FIRST_REST: Duration = Duration::from_secs(2);
+/// Longest rest, and what each block that lacks symbols adds to it: of many blocks that no member
+/// has, each is asked for more rarely.
+const LONGEST_REST: Duration = Duration::from_secs(15);
+const REST_OF_OTHERS: Duration = Duration::from_millis(250);
 
 /// A block that is asked for until it lacks nothing.
 #[derive(Debug)]
 pub(super) struct Asking {
     /// When to ask.
     pub(super) due: Instant,
-    /// A member has the block.
-    pub(super) is_held: bool,
+    /// Requests that have brought little, since a member has last said that it has the block.
+    /// `None`: no member is believed to have it.
+    held: Option<u32>,
     /// Requests in a row that no symbol of use has followed.
     vain: u32,
-    /// When it was last known to be of use to wait: a symbol of use has come, or it has asked.
-    hopeful_at: Instant,
+    /// Requests in a row that brought less than half of what they asked for.
+    short: u32,
+    /// Requests that named symbols.
+    named: u32,
+    /// Rounds in vain before this one.
+    rests: u32,
+    /// Symbols of use since it has asked.
+    brought: u32,
+    /// When it has asked last, or begun to wait.
+    since: Instant,
     /// When it has asked last, and for how many symbols.
     asked: Option<(Instant, u32)>,
     /// The answer of a member with the block has not begun.
     awaits: bool,
 }
 
+/// A block that is not asked for, because a whole round brought nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    pub(super) began: Instant,
+    pub(super) until: Instant,
+    /// Rounds in vain.
+    pub(super) times: u32,
+}
+
 impl Asking {
-    pub(super) fn new(now: Instant, due: Instant) -> Self {
-        Self { due, is_held: false, vain: 0, hopeful_at: now, asked: None, awaits: false }
+    pub(super) fn new(now: Instant, due: Instant, rests: u32) -> Self {
+        Self {
+            due,
+            held: None,
+            vain: 0,
+            short: 0,
+            named: 0,
+            rests,
+            brought: 0,
+            since: now,
+            asked: None,
+            awaits: false,
+        }
     }
 
-    /// Requests that no symbol of use has followed.
-    pub(super) fn attempts(&self) -> u32 {
-        self.vain
+    /// Whether a member is believed to have the block.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Whether the next request counts symbols instead of naming them: a member seems to have the
+    /// block. Of requests in a row that bring little, every other one names symbols: any host can
+    /// say that it has the block, and members with a part of it answer names only.
+    pub(super) fn counts(&self) -> bool {
+        self.is_held() && self.short.is_multiple_of(2)
+    }
+
+    /// Requests that named symbols: each names others.
+    pub(super) fn named(&self) -> u32 {
+        self.named
+    }
+
+    /// A member says that it has the block.
+    pub(super) fn on_claim(&mut self) {
+        self.held = Some(0);
     }
 
     /// How long a member with the block took to answer, at its first symbol.
@@ -42,28 +97,64 @@ impl Asking {
         Some(now.saturating_since(at))
     }
 
+    /// When it has asked last.
+    pub(super) fn asked_at(&self) -> Option<Instant> {
+        self.asked.map(|(at, _)| at)
+    }
+
     /// The number of symbols that it has asked for since then; `None` if it has not.
     pub(super) fn asked_since(&self, then: Instant) -> Option<u32> {
         self.asked.filter(|&(at, _)| at >= then).map(|(_, lacking)| lacking)
     }
 
-    /// Another member has asked.
+    /// Another member has asked, or answered: wait until it pauses.
     pub(super) fn put_off(&mut self, until: Instant) {
-        self.due = self.due.max(until.min(self.hopeful_at + LONGEST_PUT_OFF));
+        self.due = self.due.max(until.min(self.since + LONGEST_PUT_OFF));
     }
 
-    /// Another member has answered: wait until it pauses.
-    pub(super) fn on_answer(&mut self, now: Instant, until: Instant, is_fresh: bool) {
-        if is_fresh {
-            (self.vain, self.hopeful_at) = (0, now);
+    /// A symbol has arrived that was of use.
+    pub(super) fn on_fresh(&mut self) {
+        self.brought = self.brought.saturating_add(1);
+    }
+
+    /// Notes what the last request has brought. Whether the block is to rest: all that can be asked
+    /// for was asked for, and brought little.
+    pub(super) fn conclude(&mut self, holding: &BlockHolding) -> bool {
+        let Some((_, wanted)) = self.asked else { return false };
+        self.vain = if self.brought == 0 { self.vain.saturating_add(1) } else { 0 };
+        if u64::from(self.brought) * 2 < u64::from(wanted) {
+            self.short = self.short.saturating_add(1);
+            self.held = self.held.map(|requests| requests + 1).filter(|&requests| requests < LEASE);
+        } else {
+            (self.short, self.held) = (0, self.held.map(|_| 0));
         }
-        self.put_off(until);
+        self.brought = 0;
+        // Source symbols part by part, and around the repair symbols in turn.
+        let round = 2 * holding.parts();
+        self.vain >= round || self.short >= 2 * round + LEASE
+    }
+
+    /// Its rest, among so many blocks that lack symbols. A round that brought something does not
+    /// count.
+    pub(super) fn rest(&self, now: Instant, blocks: usize) -> Rest {
+        let times = if self.vain == 0 { 0 } else { self.rests };
+        let longest = LONGEST_REST + REST_OF_OTHERS * blocks as u32;
+        let time = FIRST_REST * 2_u32.saturating_pow(times.min(8));
+        Rest { began: now, until: now + time.min(longest), times: times.saturating_add(1) }
     }
 
     /// It asks now.
-    pub(super) fn on_asked(&mut self, now: Instant, lacking: u32, wait: Duration) {
-        self.due = now + wait * (1 << self.vain.min(MOST_DOUBLINGS));
-        (self.vain, self.hopeful_at) = (self.vain.saturating_add(1), now);
+    pub(super) fn on_asked(&mut self, now: Instant, lacking: u32, names: bool, wait: Duration) {
+        self.due = now + wait;
+        self.named = self.named.wrapping_add(names.into());
+        self.since = now;
         (self.asked, self.awaits) = (Some((now, lacking)), true);
+    }
+}
+
+impl BlockHolding {
+    /// Maps that name all source symbols of the block.
+    pub(super) fn parts(&self) -> u32 {
+        self.source_symbols.div_ceil(MissingSymbols::MAX_SPAN).max(1)
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 const MOST_MEMBERS: usize = 1_024;
 /// Time after which a member that is silent is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+/// Time in which half of what is known of round trips and reads is forgotten.
+const HALVED_AFTER: Duration = Duration::from_secs(5);
 /// Round trips below this count as this: a process does not answer at once.
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(4);
 /// Round trips above this count as this: any host can claim one.
@@ -37,11 +39,17 @@ pub(super) struct Crowd {
     round_trip: Duration,
     /// The longest time of late in which a block was read and solved, here or elsewhere.
     read: Duration,
+    forgot_at: Instant,
 }
 
 impl Default for Crowd {
     fn default() -> Self {
-        Self { heard: BTreeMap::new(), round_trip: FIRST_ROUND_TRIP, read: Duration::ZERO }
+        Self {
+            heard: BTreeMap::new(),
+            round_trip: FIRST_ROUND_TRIP,
+            read: Duration::ZERO,
+            forgot_at: Instant::ZERO,
+        }
     }
 }
 
@@ -53,9 +61,15 @@ impl Crowd {
         }
     }
 
-    /// Forgets members that are silent.
+    /// Forgets members that are silent, and times above the first guesses, which any host can
+    /// claim. They halve in [`HALVED_AFTER`].
     pub(super) fn forget(&mut self, now: Instant) {
         self.heard.retain(|_, &mut at| now < at + FORGOTTEN_AFTER);
+        let since = now.saturating_since(std::mem::replace(&mut self.forgot_at, now));
+        let left = 0.5_f64.powf(since.as_secs_f64() / HALVED_AFTER.as_secs_f64());
+        let above = self.round_trip.saturating_sub(FIRST_ROUND_TRIP);
+        self.round_trip = self.round_trip - above + above.mul_f64(left);
+        self.read = self.read.mul_f64(left);
     }
 
     /// Other members.

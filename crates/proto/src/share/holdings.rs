@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// What a member has, as its receiver knows it.
 pub trait Holdings {
-    /// The first blocks that lack symbols, at most so many, in ascending order, each with the
-    /// number of symbols that it lacks.
-    fn lacking(&self, most: usize) -> Vec<(BlockId, u32)>;
+    /// The first blocks after one that lack symbols, or of all; at most so many, in ascending order,
+    /// each with the number of symbols that it lacks.
+    fn lacking(&self, after: Option<BlockId>, most: usize) -> Vec<(BlockId, u32)>;
 
     /// A block. `None` if it is not received.
     fn block(&self, block: BlockId) -> Option<BlockHolding>;

@@ -6,6 +6,8 @@ use fontana_wire::Toi;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 
+/// The number of a host that is no member.
+const STRANGER: u32 = 99;
 const SYMBOL_SIZE: u16 = 1_400;
 /// Bytes of a symbol's packet, and most of a request's.
 const SYMBOL_BYTES: u64 = 1_436 + 28;
@@ -19,6 +21,10 @@ struct Blocks {
     whole: BTreeSet<u32>,
     /// The code has no fresh symbols.
     repeats: bool,
+    /// Symbols that are wrong, and not found yet.
+    wrong: BTreeSet<(u32, u32)>,
+    /// Hosts whose symbols were wrong: their symbols wait.
+    doubted: BTreeSet<u32>,
 }
 
 fn block_id(sbn: usize) -> BlockId {
@@ -43,8 +49,9 @@ impl Blocks {
 }
 
 impl Holdings for Blocks {
-    fn lacking(&self, most: usize) -> Vec<(BlockId, u32)> {
-        let all = (0..self.ids.len()).map(|sbn| (block_id(sbn), self.lacks(sbn as u32)));
+    fn lacking(&self, after: Option<BlockId>, most: usize) -> Vec<(BlockId, u32)> {
+        let first = after.map_or(0, |after| after.sbn.0 as usize + 1);
+        let all = (first..self.ids.len()).map(|sbn| (block_id(sbn), self.lacks(sbn as u32)));
         all.filter(|&(_, lacking)| lacking > 0).take(most).collect()
     }
 
@@ -81,10 +88,27 @@ impl Holdings for Blocks {
 #[derive(Clone, Debug)]
 enum Event {
     Poll,
-    Request { from: u32, block: BlockId, request: ShareRequest },
-    Answer { from: u32, answer: ShareAnswer },
-    Read { block: BlockId, batch: u32 },
-    Verified { sbn: u32 },
+    Request {
+        from: u32,
+        block: BlockId,
+        request: ShareRequest,
+    },
+    Answer {
+        from: u32,
+        answer: ShareAnswer,
+    },
+    /// A symbol that looks as if it were of use.
+    Forged {
+        from: u32,
+        answer: ShareAnswer,
+    },
+    Read {
+        block: BlockId,
+        batch: u32,
+    },
+    Verified {
+        sbn: u32,
+    },
 }
 
 struct Scheduled {
@@ -129,6 +153,9 @@ impl Carried {
 /// Members of one network: every message reaches all others after a while.
 struct Network {
     members: Vec<(Sharer, Blocks)>,
+    killed: BTreeSet<usize>,
+    /// The last member is killed after so many symbols of it.
+    kills: Option<u64>,
     delay: Duration,
     /// Most that is added to the delay of a message: hosts are busy.
     jitter: Duration,
@@ -153,6 +180,8 @@ impl Network {
             (1..).zip(blocks).map(|(member, blocks)| (Sharer::new(config(member)), blocks));
         Self {
             members: members.collect(),
+            killed: BTreeSet::new(),
+            kills: None,
             delay: Duration::from_micros(200),
             jitter: Duration::from_micros(100),
             reads: Duration::from_millis(30),
@@ -184,35 +213,64 @@ impl Network {
             self.push(Instant::ZERO, member, Event::Poll);
         }
         while let Some(Scheduled { at: now, member, event, .. }) = self.queue.pop() {
-            if now > Instant::ZERO + until || self.members.iter().all(|(_, it)| it.is_complete()) {
+            if now > Instant::ZERO + until || self.is_complete() {
                 break;
             }
+            if self.killed.contains(&member) {
+                continue;
+            }
             self.handle(now, member, event);
-            self.poll(now, member);
+            if !self.killed.contains(&member) {
+                self.poll(now, member);
+            }
         }
         (self.carried, self.members.into_iter().map(|(_, blocks)| blocks).collect())
     }
 
+    /// Whether all members that are left have everything.
+    fn is_complete(&self) -> bool {
+        let left = (0..).zip(&self.members).filter(|(at, _)| !self.killed.contains(at));
+        left.into_iter().all(|(_, (_, blocks))| blocks.is_complete())
+    }
+
     fn handle(&mut self, now: Instant, member: usize, event: Event) {
         let reads = self.reads;
+        let is_forged = matches!(event, Event::Forged { .. });
         let (sharer, blocks) = &mut self.members[member];
         match event {
             Event::Poll => {}
             Event::Request { from, block, request } => {
                 sharer.on_request(now, from, block, &request, blocks);
             }
-            Event::Answer { from, answer } => {
+            Event::Answer { from, answer } | Event::Forged { from, answer } => {
                 let ShareAnswer { block, esi, has_block, to, echo_us, .. } = answer;
                 let sbn = block.sbn.0;
                 let lacked = blocks.lacks(sbn) > 0;
-                let is_fresh = lacked && blocks.ids[sbn as usize].insert(esi.0);
-                let heard = HeardSymbol { block, esi, has_block, is_fresh, to, echo_us };
+                let waits = blocks.doubted.contains(&from);
+                let is_fresh = lacked && !waits && blocks.ids[sbn as usize].insert(esi.0);
+                if is_fresh && is_forged {
+                    blocks.wrong.insert((sbn, esi.0));
+                }
+                let heard = HeardSymbol {
+                    block,
+                    esi,
+                    symbol_size: SYMBOL_SIZE,
+                    has_block,
+                    is_fresh,
+                    to,
+                    echo_us,
+                };
                 sharer.on_symbol(now, from, &heard);
                 if lacked && blocks.lacks(sbn) == 0 {
                     self.push(now + reads, member, Event::Verified { sbn });
                 }
             }
             Event::Read { block, batch } => _ = sharer.on_read(now, block, batch, true),
+            Event::Verified { sbn } if blocks.wrong.iter().any(|&(of, _)| of == sbn) => {
+                let ids = &mut blocks.ids[sbn as usize];
+                blocks.doubted.insert(STRANGER);
+                blocks.wrong.retain(|&(of, esi)| of != sbn || !ids.remove(&esi));
+            }
             Event::Verified { sbn } => {
                 blocks.whole.insert(sbn);
                 self.carried.finished = Duration::from_nanos(now.as_nanos());
@@ -238,6 +296,16 @@ impl Network {
                 }
                 ShareOutput::Answer(answer) => {
                     self.carried.symbols[answer.block.sbn.0 as usize] += 1;
+                    let is_last = member + 1 == self.members.len();
+                    if is_last && let Some(left) = self.kills.as_mut() {
+                        match left.checked_sub(1) {
+                            Some(less) => *left = less,
+                            None => {
+                                self.killed.insert(member);
+                                return;
+                            }
+                        }
+                    }
                     self.multicast(now, member, &Event::Answer { from, answer });
                 }
                 ShareOutput::Read { block, batch, .. } => {
@@ -439,4 +507,97 @@ fn a_member_sends_at_most_what_it_may() {
     let (carried, members) = network.run(Duration::from_secs(30));
     assert_eq!(carried.of(0), 100);
     assert!(!members[0].is_complete());
+}
+
+/// What a stranger sends that has never heard a request of its symbols.
+fn invented(sbn: usize, esi: u32, has_block: bool) -> ShareAnswer {
+    let (block, esi) = (block_id(sbn), Esi(esi));
+    ShareAnswer { block, esi, batch: 0, index: 0, has_block, to: 1, echo_us: 0 }
+}
+
+/// Members that have another part each, and everything between them.
+fn parts(count: u32, k: u32, blocks: usize) -> Vec<Blocks> {
+    let ids = |member: u32| (0..k).filter(|esi| esi % (2 * count) != member).collect();
+    let member = |member| Blocks { k, ids: vec![ids(member); blocks], ..Blocks::default() };
+    (0..count).map(member).collect()
+}
+
+#[test]
+fn a_member_with_the_block_that_goes_does_not_stop_the_others() {
+    for (seed, after) in (1..).zip([0, 1, 5, 40]) {
+        let mut members = parts(2, 1_000, 2);
+        members.push(complete(1_000, 2));
+        let mut network = Network::new(seed, members);
+        network.kills = Some(after);
+        let (carried, members) = network.run(Duration::from_secs(30));
+        let left = || members[..2].iter().all(Blocks::is_complete);
+        assert!(left(), "after {after} symbols: {carried:?}");
+    }
+}
+
+#[test]
+fn a_stranger_that_says_it_has_the_block_does_not_stop_members_with_parts() {
+    for every in [30_000, 300, 30] {
+        let mut network = Network::new(1, parts(3, 1_000, 1));
+        for millisecond in (0..20_000).step_by(every) {
+            let at = Instant::ZERO + Duration::from_millis(millisecond + 1_500);
+            for member in 0..3 {
+                let answer = invented(0, 9_000_000, true);
+                network.push(at, member, Event::Answer { from: STRANGER, answer });
+            }
+        }
+        let (carried, members) = network.run(Duration::from_secs(40));
+        assert!(members.iter().all(Blocks::is_complete), "every {every} ms: {carried:?}");
+    }
+}
+
+#[test]
+fn forged_symbols_do_not_keep_a_member_from_asking() {
+    for per_second in [3, 20] {
+        let mut random = SplitMix64::new(1, 0);
+        let members = vec![received(&mut random, 1_000, 1, 0.3), complete(1_000, 1)];
+        let mut network = Network::new(1, members);
+        for number in 0..20 * per_second {
+            let at = Duration::from_secs(1) * number / per_second;
+            let (from, answer) = (STRANGER, invented(0, 9_000_000 + number, false));
+            network.push(Instant::ZERO + at, 0, Event::Forged { from, answer });
+        }
+        let (carried, members) = network.run(Duration::from_secs(10));
+        assert!(members[0].is_complete(), "{per_second} a second: {carried:?}");
+    }
+}
+
+/// A block that the site cannot complete waits, and others take its place.
+#[test]
+fn blocks_that_no_member_can_complete_do_not_starve_others() {
+    let mut random = SplitMix64::new(1, 0);
+    let members: Vec<_> = (0..3).map(|_| received(&mut random, 1_000, 10, 0.2)).collect();
+    let of_none = |members: &[Blocks], sbn: usize| {
+        (0..1_000).filter(|esi| members.iter().all(|it| !it.ids[sbn].contains(esi))).count()
+    };
+    let left = |members: &[Blocks]| -> usize {
+        let lacks = |blocks: &Blocks, sbn: usize| {
+            (0..1_000).filter(|esi| !blocks.ids[sbn].contains(esi)).count()
+        };
+        members.iter().flat_map(|it| (0..10).map(move |sbn| lacks(it, sbn))).sum()
+    };
+    let least: usize = (0..10).map(|sbn| 3 * of_none(&members, sbn)).sum();
+    assert!((150..350).contains(&least));
+    let (carried, members) = Network::new(1, members).run(Duration::from_secs(120));
+    let left = left(&members);
+    assert!(10 * left <= 11 * least, "{left} are left, {least} in vain: {carried:?}");
+}
+
+#[test]
+fn many_blocks_that_no_member_can_complete_do_not_hide_one_that_the_site_can() {
+    let mut members = parts(2, 40, 80);
+    for member in &mut members {
+        for sbn in 0..79 {
+            member.ids[sbn].remove(&39);
+            member.ids[sbn].retain(|esi| esi % 2 == 0);
+        }
+    }
+    let network = Network::new(1, members);
+    let (carried, members) = network.run(Duration::from_secs(400));
+    assert!(members.iter().all(|it| it.whole.contains(&79)), "{carried:?}");
 }

@@ -111,7 +111,7 @@ fn a_receiver_says_what_it_has_for_others() {
     assert_eq!(endpoint.repair_in_slots(block), [Esi(k + 9), Esi(k + 4)]);
     let held = endpoint.held(block, &[0, 3, k + 4, k + 5, k - 2].map(Esi));
     assert_eq!(held, [3, k + 4, k - 2].map(Esi));
-    let lacking = Holdings::lacking(endpoint, 9);
+    let lacking = Holdings::lacking(endpoint, None, 9);
     assert_eq!(lacking.iter().map(|&(block, _)| block).collect::<Vec<_>>(), mirror.blocks());
     assert_eq!(lacking[1], (block, 5));
 

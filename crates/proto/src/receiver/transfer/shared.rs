@@ -7,13 +7,18 @@ use crate::endpoint::BlockId;
 use crate::share::BlockHolding;
 use fontana_fec::{Esi, FecScheme, Sbn};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 impl Transfer {
-    /// The blocks that lack symbols, each with their number.
-    pub(in crate::receiver) fn blocks_lacking(&self) -> impl Iterator<Item = (BlockId, u32)> {
+    /// The blocks after one, or all, that lack symbols, each with their number.
+    pub(in crate::receiver) fn blocks_lacking(
+        &self,
+        after: Option<BlockId>,
+    ) -> impl Iterator<Item = (BlockId, u32)> {
+        let first = after.map_or(Bound::Unbounded, |after| Bound::Included(after.toi));
         let receiving = self
             .objects
-            .iter()
+            .range((first, Bound::Unbounded))
             .filter(|(_, object)| object.state == ObjectState::Receiving && object.missing() > 0);
         let blocks = receiving.flat_map(|(&toi, object)| {
             (0..)
@@ -21,6 +26,7 @@ impl Transfer {
                 .zip(&object.blocks)
                 .map(move |(sbn, block)| (BlockId { toi, sbn }, block))
         });
+        let blocks = blocks.filter(move |&(id, _)| after.is_none_or(|after| id > after));
         let needs = blocks.filter(|(_, block)| self.has_room_for(block));
         let needs = needs.map(|(id, block)| (id, block.symbols_lacking()));
         needs.filter(|&(_, lacking)| lacking > 0)

@@ -29,6 +29,9 @@ pub struct Member {
     read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
 }
 
+/// A datagram: its source, its bytes, and the place of its sender, which does not hear it.
+type Sent = (SocketAddr, Vec<u8>, Option<usize>);
+
 /// The members of a site, by their places. The address of place `n` is `source(n + 1)`, and its
 /// number `n + 1`.
 pub struct Site {
@@ -41,7 +44,7 @@ pub struct Site {
     pub symbols: u64,
     /// What members have sent last.
     pub recorded: Vec<(SocketAddr, Vec<u8>)>,
-    queue: BTreeMap<(Instant, u64), (SocketAddr, Vec<u8>, Option<usize>)>,
+    queue: BTreeMap<(Instant, u64), Sent>,
     number: u64,
     encoded: BTreeMap<BlockId, Intermediate>,
 }

@@ -385,7 +385,7 @@ impl ReceiverDriver {
     /// Hears a message of another receiver of its site.
     pub fn share(&mut self, now: Instant, sharer: &mut Sharer, from: SocketAddr, datagram: &[u8]) {
         let Ok(message) = ShareMessage::parse(datagram) else { return };
-        let origin = ShareOrigin { from, end: datagram.len() as u32 };
+        let origin = ShareOrigin { from: from.ip(), end: datagram.len() as u32 };
         self.driver.endpoint.handle_share(now, sharer, origin, &message, datagram);
         self.poll_batch(now, &DatagramBatch { slab: datagram, datagrams: &[] });
     }
