@@ -20,6 +20,7 @@ mod answering;
 mod asking;
 mod crowd;
 mod holdings;
+mod quota;
 
 use crate::endpoint::BlockId;
 use crate::random::SplitMix64;
@@ -30,7 +31,9 @@ use crowd::Crowd;
 use fontana_fec::Esi;
 use fontana_wire::{FreshStart, MissingSymbols, ShareRequest};
 pub use holdings::{BlockHolding, Holdings};
+use quota::{Asker, Quota};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Interval between two looks at what blocks lack.
@@ -39,8 +42,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// Blocks that are asked for at a time. All members ask for the first ones that they lack.
 const MOST_ASKED: usize = 2;
-/// Blocks that are answered for at a time.
-const MOST_ANSWERED: usize = 4;
+/// Blocks that are answered for at a time. More requests displace others by chance, except those of
+/// addresses that symbols came from that were right.
+const MOST_ANSWERED: usize = 8;
+/// Blocks that are answered for at a time, of those that one address was the first to ask for.
+const MOST_OF_ADDRESS: usize = MOST_ASKED;
+/// Time after a request that names symbols, or one that was answered, in which requests that count
+/// are answered: they take 40 bytes, and no member begins with one.
+const NAMED_FOR: Duration = Duration::from_secs(10);
+/// Blocks of which it is remembered when their symbols were named, and for whom.
+const MOST_NAMED: usize = 64;
 /// Blocks of which it is remembered that they have rested. Of more, the first ones are forgotten.
 const MOST_RESTING: usize = 1_024;
 /// Blocks that are looked at.
@@ -57,8 +68,9 @@ pub struct ShareConfig {
     pub member: u32,
     /// Bytes per second of answers, at most.
     pub bytes_per_second: u64,
-    /// Bytes of answers in total, at most.
-    pub max_bytes: u64,
+    /// Bytes of answers for addresses from which nothing right has come, at most. Of what is used
+    /// up, a tenth of the rate comes back.
+    pub max_unproven_bytes: u64,
 }
 
 /// What the driver does for a member.
@@ -110,6 +122,16 @@ pub struct ShareAnswer {
     pub echo_us: u32,
 }
 
+/// Another member: the number in its messages, and the address that they came from. Any host can
+/// claim both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The number.
+    pub member: u32,
+    /// The address.
+    pub address: IpAddr,
+}
+
 /// What a member has done, and heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -153,9 +175,15 @@ pub struct Sharer {
     session_at: Instant,
     /// When the next symbol may be sent.
     free_at: Instant,
-    /// When it has heard a request.
-    asked_at: Instant,
-    is_spent: bool,
+    /// When it has answered.
+    answered_at: Instant,
+    quota: Quota,
+    /// When symbols of a block were named.
+    named_at: BTreeMap<BlockId, Instant>,
+    /// For whom a part of a block was sent last.
+    served: BTreeMap<BlockId, IpAddr>,
+    /// Blocks that are not answered for any more.
+    released: Vec<BlockId>,
     stats: ShareStats,
 }
 
@@ -174,6 +202,7 @@ impl Sharer {
     pub fn new(config: ShareConfig) -> Self {
         let mut random = SplitMix64::new(config.seed, config.member.into());
         let fresh_start = FreshStart::draw(random.next_u64());
+        let quota = Quota::new(config.max_unproven_bytes, config.bytes_per_second);
         Self {
             config,
             random,
@@ -189,8 +218,11 @@ impl Sharer {
             looked_at: None,
             session_at: Instant::ZERO,
             free_at: Instant::ZERO,
-            asked_at: Instant::ZERO,
-            is_spent: false,
+            answered_at: Instant::ZERO,
+            quota,
+            named_at: BTreeMap::new(),
+            served: BTreeMap::new(),
+            released: Vec::new(),
             stats: ShareStats::default(),
         }
     }
@@ -205,31 +237,26 @@ impl Sharer {
         ShareStats { members: self.crowd.count(), ..self.stats }
     }
 
-    /// When it has last heard a request. [`Instant::ZERO`] if never.
-    pub fn asked_at(&self) -> Instant {
-        self.asked_at
-    }
-
-    /// Whether it has sent as much as it may.
-    pub fn is_spent(&self) -> bool {
-        self.is_spent
+    /// When it has last sent something for a request. [`Instant::ZERO`] if never.
+    pub fn answered_at(&self) -> Instant {
+        self.answered_at
     }
 
     /// Handles a request of another member for a block of the content.
     pub fn on_request(
         &mut self,
         now: Instant,
-        member: u32,
+        from: Peer,
         block: BlockId,
         request: &ShareRequest,
         holdings: &impl Holdings,
     ) {
+        let Peer { member, address } = from;
         if member == self.config.member {
             return;
         }
         let Some(holding) = holdings.block(block) else { return };
         self.stats.requests_heard += 1;
-        self.asked_at = now;
         self.crowd.on_message(now, member);
         let time = |us: u32| Duration::from_micros(us.into());
         self.crowd.on_others(time(request.round_trip_us), time(request.read_us));
@@ -248,20 +275,60 @@ impl Sharer {
         let is_last = own.is_some_and(|own| (own, self.config.member) < (request.lacking, member));
         let has_part = holding.is_sound && request.missing.is_some() && !is_last;
         let may_answer = holding.has_block || has_part;
-        let has_room = self.answering.len() < MOST_ANSWERED || self.answering.contains_key(&block);
-        if !may_answer || !has_room {
+        let asker = Asker { address, is_proven: holdings.is_proven(address) };
+        if !may_answer || !self.names(now, block, request) || !self.has_room(block, asker) {
             return;
         }
         let part = if holding.has_block { Duration::ZERO } else { self.crowd.pause() };
         let starts_at = now + part + self.crowd.answer_wait(&mut self.random);
-        let asked = Asked { at: now, by: member, clock_us: request.clock_us };
-        let new = || Answering::new(asked, starts_at, holding.has_block);
+        let asked = Asked { at: now, by: member, asker, clock_us: request.clock_us };
+        let new = || Answering::new(asked, starts_at, &holding);
         let lacking = request.lacking.min(holding.most_useful());
+        let served = self.served.get(&block).copied();
         self.answering.entry(block).or_insert_with(new).add(
             asked,
             lacking,
             request.missing.as_ref(),
+            served,
         );
+    }
+
+    /// Whether symbols of the block are named, or were of late.
+    fn names(&mut self, now: Instant, block: BlockId, request: &ShareRequest) -> bool {
+        let is_named = request.missing.is_some()
+            || self.named_at.get(&block).is_some_and(|&at| now < at + NAMED_FOR);
+        if is_named {
+            self.named_at.insert(block, now);
+        }
+        if self.named_at.len() > MOST_NAMED {
+            let first = self.named_at.iter().min_by_key(|&(_, &at)| at).map(|(&block, _)| block);
+            first.map(|block| self.named_at.remove(&block));
+        }
+        is_named
+    }
+
+    /// Makes room to answer for a block. False if there is none.
+    fn has_room(&mut self, block: BlockId, asker: Asker) -> bool {
+        if self.answering.contains_key(&block) {
+            return true;
+        }
+        let is_own = |own: &Answering| own.first_asker() == asker.address;
+        if self.answering.values().filter(|own| is_own(own)).count() >= MOST_OF_ADDRESS {
+            return false;
+        }
+        if self.answering.len() >= MOST_ANSWERED {
+            let unproven: Vec<BlockId> = self
+                .answering
+                .iter()
+                .filter(|(_, own)| !own.askers().iter().any(|asker| asker.is_proven))
+                .map(|(&block, _)| block)
+                .collect();
+            let at = self.random.below((unproven.len() as u32).max(1)) as usize;
+            let Some(&displaced) = unproven.get(at) else { return false };
+            self.answering.remove(&displaced);
+            self.released.push(displaced);
+        }
+        true
     }
 
     /// Handles a symbol of another member. `is_fresh`: it was of use.
@@ -323,10 +390,13 @@ impl Sharer {
     pub fn poll_timeout(&self) -> Instant {
         let look = self.looked_at.map_or(Instant::ZERO, |at| at + LOOK_EVERY);
         let requests = self.asking.values().map(|asking| asking.due);
+        if !self.released.is_empty() {
+            return Instant::ZERO;
+        }
         let answers = self.answering.values().filter_map(|answering| match answering.step() {
             Step::Wait(until) => Some(until),
             Step::Read => Some(Instant::ZERO),
-            Step::Send(at) => Some(at.max(self.free_at)),
+            Step::Send(at) => Some(at.max(self.free_at).max(self.is_free_at(answering))),
             Step::Reading => None,
             Step::End => Some(Instant::ZERO),
         });
@@ -338,7 +408,15 @@ impl Sharer {
         if self.looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
             self.look(now, holdings);
         }
+        if let Some(block) = self.released.pop() {
+            return Some(ShareOutput::Release { block });
+        }
         self.poll_request(now, holdings).or_else(|| self.poll_answer(now, holdings))
+    }
+
+    /// When the quota allows another symbol of a block.
+    fn is_free_at(&self, answering: &Answering) -> Instant {
+        self.quota.free_at(answering.askers(), answering.symbol_size.into())
     }
 
     /// Notes what blocks lack, and decides which of them to ask for.
@@ -447,23 +525,23 @@ impl Sharer {
     }
 
     fn poll_answer(&mut self, now: Instant, holdings: &impl Holdings) -> Option<ShareOutput> {
-        let free_at = self.free_at;
-        let is_due = |answering: &Answering| match answering.step() {
+        let is_due = |own: &Self, answering: &Answering| match answering.step() {
             Step::Wait(until) => until <= now,
             Step::Read | Step::End => true,
-            Step::Send(at) => at.max(free_at) <= now,
+            Step::Send(at) => at.max(own.free_at).max(own.is_free_at(answering)) <= now,
             Step::Reading => false,
         };
         loop {
-            // The block that was sent of least recently comes next.
-            let due = self.answering.iter().filter(|(_, answering)| is_due(answering));
-            let due = due.min_by_key(|(block, answering)| (answering.sent_at, **block));
+            // The address that has got least comes next, and of its blocks the one that was sent of
+            // least recently.
+            let due = self.answering.iter().filter(|(_, answering)| is_due(self, answering));
+            let due = due.min_by_key(|(block, answering)| {
+                (self.quota.least(answering.askers()), answering.sent_at, **block)
+            });
             let block = due.map(|(&block, _)| block)?;
             let holding = holdings.block(block);
             let answering = self.answering.get_mut(&block)?;
             let size = holding.map_or(0, |holding| u64::from(holding.symbol_size));
-            self.is_spent |= self.stats.bytes_sent.saturating_add(size) > self.config.max_bytes;
-            let holding = holding.filter(|_| !self.is_spent);
             let (Some(holding), false) = (holding, answering.step() == Step::End) else {
                 self.answering.remove(&block);
                 return Some(ShareOutput::Release { block });
@@ -521,6 +599,15 @@ impl Sharer {
             answering.next_symbol(now, self.crowd.round_trip())?;
         let (to, echo_us) = answering.echo(now);
         let has_block = answering.has_block;
+        self.quota.on_sent(now, answering.askers(), size);
+        self.answered_at = now;
+        if !has_block {
+            let asker = answering.current_asker();
+            self.served.insert(block, asker);
+            if self.served.len() > MOST_NAMED {
+                self.served.pop_first();
+            }
+        }
         let time = size.saturating_mul(1_000_000_000) / self.config.bytes_per_second.max(1);
         self.free_at = self.free_at.max(now - DEBT) + Duration::from_nanos(time);
         self.stats.symbols_sent += 1;

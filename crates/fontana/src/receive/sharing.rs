@@ -97,7 +97,7 @@ impl ShareStage {
             seed,
             member,
             bytes_per_second: self.sharing.rate.as_bytes_per_second(),
-            max_bytes: manifest.transfer_length().saturating_mul(MOST_COPIES),
+            max_unproven_bytes: manifest.transfer_length().saturating_mul(MOST_COPIES),
         };
         let sizes = manifest.objects().iter().map(|object| usize::from(object.oti.symbol_size));
         let largest = ShareMessage::SYMBOL_HEADER + sizes.max().unwrap_or(0);

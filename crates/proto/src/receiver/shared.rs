@@ -3,7 +3,7 @@
 use super::Receiver;
 use super::transfer::{Incoming, SymbolContent, Taken};
 use crate::endpoint::BlockId;
-use crate::share::{BlockHolding, HeardSymbol, Holdings, Sharer};
+use crate::share::{BlockHolding, HeardSymbol, Holdings, Peer, Sharer};
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{ShareBody, ShareMessage, Toi};
@@ -39,7 +39,8 @@ impl Receiver {
         }
         match &message.body {
             ShareBody::Request(request) => {
-                sharer.on_request(now, message.member, block, request, self);
+                let peer = Peer { member: message.member, address: from };
+                sharer.on_request(now, peer, block, request, self);
             }
             ShareBody::Symbol(symbol) => {
                 let esi = Esi(symbol.esi);
@@ -142,5 +143,9 @@ impl Holdings for Receiver {
 
     fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi> {
         self.reception.transfer.held(block, esis)
+    }
+
+    fn is_proven(&self, address: IpAddr) -> bool {
+        self.reception.transfer.sources.is_proven(SocketAddr::new(address, 0))
     }
 }

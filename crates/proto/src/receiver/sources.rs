@@ -150,6 +150,12 @@ impl Sources {
         self.record(id).is_some_and(Record::is_doubted)
     }
 
+    /// Whether symbols of this address were right, and it is not doubted.
+    pub(super) fn is_proven(&self, address: SocketAddr) -> bool {
+        let record = self.records.iter().find(|record| record.address == address);
+        record.is_some_and(Record::is_proven)
+    }
+
     /// Halves what speaks against sources, for each [`HALVED_AFTER`] that has passed. A host that
     /// goes on is doubted again, after one more corrupt block; one in whose name another has sent is
     /// right again.

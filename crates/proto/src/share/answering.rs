@@ -1,11 +1,13 @@
 //! A block that a member answers for.
 
 use super::holdings::BlockHolding;
+use super::quota::Asker;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_fec::Esi;
 use fontana_wire::MissingSymbols;
 use std::collections::{BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Most symbols that are read at a time.
@@ -22,11 +24,15 @@ const LONGEST_PUT_OFF: Duration = Duration::from_secs(5);
 const SLOW: f64 = 8.0;
 const LEAST_MEASURED: Duration = Duration::from_millis(200);
 
+/// Addresses that a block is answered to at a time. More of them share the parts of these.
+const MOST_ASKERS: usize = 32;
+
 /// A request: when it has arrived, of which member, and that member's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) at: Instant,
     pub(super) by: u32,
+    pub(super) asker: Asker,
     pub(super) clock_us: u32,
 }
 
@@ -68,6 +74,10 @@ pub(super) struct Answering {
     named: VecDeque<MissingSymbols>,
     /// The request that is answered.
     asked: Asked,
+    /// Who has asked, the first one first. Each symbol counts for all of them.
+    askers: Vec<Asker>,
+    /// Bytes of a symbol.
+    pub(super) symbol_size: u16,
     /// When it begins, or goes on: until then it leaves the block to others.
     waits_until: Option<Instant>,
     /// It has sent a symbol, and not left the rest to another member since.
@@ -104,8 +114,11 @@ pub(super) enum Step {
 }
 
 impl Answering {
-    pub(super) fn new(asked: Asked, starts_at: Instant, has_block: bool) -> Self {
+    pub(super) fn new(asked: Asked, starts_at: Instant, holding: &BlockHolding) -> Self {
+        let BlockHolding { has_block, symbol_size, .. } = *holding;
         Self {
+            askers: vec![asked.asker],
+            symbol_size,
             due: 0,
             named: VecDeque::new(),
             asked,
@@ -122,11 +135,42 @@ impl Answering {
         }
     }
 
+    /// Who has asked.
+    pub(super) fn askers(&self) -> &[Asker] {
+        &self.askers
+    }
+
+    /// The address that was the first to ask.
+    pub(super) fn first_asker(&self) -> IpAddr {
+        self.askers.first().unwrap_or(&self.asked.asker).address
+    }
+
+    /// The address whose request is answered.
+    pub(super) fn current_asker(&self) -> IpAddr {
+        self.asked.asker.address
+    }
+
     /// Another request. Members with a part of the block answer one request at a time: of those
-    /// that cross each other, the one that lacks least.
-    pub(super) fn add(&mut self, asked: Asked, lacking: u32, missing: Option<&MissingSymbols>) {
+    /// that cross each other, the one that lacks least, unless its address was `served` last: a
+    /// host that always asks for one symbol does not keep others from being answered.
+    pub(super) fn add(
+        &mut self,
+        asked: Asked,
+        lacking: u32,
+        missing: Option<&MissingSymbols>,
+        served: Option<IpAddr>,
+    ) {
+        let asker = asked.asker;
+        let has_room = self.askers.len() < MOST_ASKERS;
+        match self.askers.iter_mut().find(|other| other.address == asker.address) {
+            Some(other) => *other = asker,
+            None if has_room => self.askers.push(asker),
+            None => {}
+        }
         if !self.has_block && self.due > 0 {
-            let is_less = (lacking, asked.by) < (self.due, self.asked.by);
+            let was_served = |asked: &Asked| Some(asked.asker.address) == served;
+            let is_less = (was_served(&asked), lacking, asked.by)
+                < (was_served(&self.asked), self.due, self.asked.by);
             if self.waits_until.is_none() || !is_less {
                 return;
             }
@@ -278,7 +322,7 @@ impl Answering {
 
     /// The member to answer to, its clock, and the time since it has asked.
     pub(super) fn echo(&self, now: Instant) -> (u32, u32) {
-        let Asked { at, by, clock_us } = self.asked;
+        let Asked { at, by, clock_us, .. } = self.asked;
         (by, clock_us.wrapping_add(now.saturating_since(at).as_micros() as u32))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::endpoint::BlockId;
 use fontana_fec::Esi;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ pub trait Holdings {
 
     /// Those of these symbols that it has received, in their order.
     fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi>;
+
+    /// Whether symbols that another member has sent from this address were right.
+    fn is_proven(&self, address: IpAddr) -> bool;
 }
 
 /// What a member has of a block.

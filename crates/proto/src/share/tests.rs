@@ -23,6 +23,8 @@ struct Blocks {
     repeats: bool,
     /// Symbols that are wrong, and not found yet.
     wrong: BTreeSet<(u32, u32)>,
+    /// Hosts whose symbols were right.
+    proven: BTreeSet<IpAddr>,
     /// Hosts whose symbols were wrong: their symbols wait.
     doubted: BTreeSet<u32>,
 }
@@ -83,6 +85,15 @@ impl Holdings for Blocks {
         let ids = &self.ids[block.sbn.0 as usize];
         esis.iter().copied().filter(|esi| ids.contains(&esi.0)).collect()
     }
+
+    fn is_proven(&self, address: IpAddr) -> bool {
+        self.proven.contains(&address)
+    }
+}
+
+/// The address of a host.
+fn address(host: u32) -> IpAddr {
+    IpAddr::from([10, 0, (host >> 8) as u8, host as u8])
 }
 
 #[derive(Clone, Debug)]
@@ -174,7 +185,7 @@ impl Network {
             seed: seed * 1_000 + u64::from(member),
             member,
             bytes_per_second: 2_500_000,
-            max_bytes: u64::MAX,
+            max_unproven_bytes: u64::MAX,
         };
         let members =
             (1..).zip(blocks).map(|(member, blocks)| (Sharer::new(config(member)), blocks));
@@ -240,7 +251,8 @@ impl Network {
         match event {
             Event::Poll => {}
             Event::Request { from, block, request } => {
-                sharer.on_request(now, from, block, &request, blocks);
+                let peer = Peer { member: from, address: address(from) };
+                sharer.on_request(now, peer, block, &request, blocks);
             }
             Event::Answer { from, answer } | Event::Forged { from, answer } => {
                 let ShareAnswer { block, esi, has_block, to, echo_us, .. } = answer;
@@ -248,6 +260,9 @@ impl Network {
                 let lacked = blocks.lacks(sbn) > 0;
                 let waits = blocks.doubted.contains(&from);
                 let is_fresh = lacked && !waits && blocks.ids[sbn as usize].insert(esi.0);
+                if is_fresh && !is_forged {
+                    blocks.proven.insert(address(from));
+                }
                 if is_fresh && is_forged {
                     blocks.wrong.insert((sbn, esi.0));
                 }
@@ -442,7 +457,7 @@ fn requests_in_vain_become_rare() {
 /// A session that still brings symbols needs no help.
 #[test]
 fn nothing_is_asked_for_while_the_session_brings_symbols() {
-    let config = ShareConfig { seed: 1, member: 1, bytes_per_second: 1, max_bytes: 0 };
+    let config = ShareConfig { seed: 1, member: 1, bytes_per_second: 1, max_unproven_bytes: 0 };
     let mut sharer = Sharer::new(config);
     let mut blocks = Blocks { k: 100, ids: vec![BTreeSet::new()], ..Blocks::default() };
     let at = |tenth: u32| Instant::ZERO + Duration::from_millis(u64::from(tenth) * 100);
@@ -463,7 +478,7 @@ fn a_stranger_delays_members_and_makes_them_send_a_bounded_amount() {
     members.push(complete(1_000, 1));
     let mut network = Network::new(1, members);
     for (sharer, _) in &mut network.members {
-        sharer.config.max_bytes = 2 * 1_000 * u64::from(SYMBOL_SIZE);
+        sharer.config.max_unproven_bytes = 2 * 1_000 * u64::from(SYMBOL_SIZE);
     }
     let (block, to) = (block_id(0), 3);
     for millisecond in 0..20_000 {
@@ -497,16 +512,87 @@ fn a_stranger_delays_members_and_makes_them_send_a_bounded_amount() {
     assert!(carried.of(0) <= 5 * 2 * 1_000, "{carried:?}");
 }
 
-/// The only member with the block has sent as much as it may.
+/// For an address from which nothing right has come, members send so many symbols at once, and then
+/// at a tenth of their rate.
 #[test]
-fn a_member_sends_at_most_what_it_may() {
+fn what_is_sent_for_unproven_addresses_is_bounded() {
     let mut random = SplitMix64::new(1, 0);
     let lacking = received(&mut random, 1_000, 1, 0.5);
     let mut network = Network::new(1, vec![lacking, complete(1_000, 1)]);
-    network.members[1].0.config.max_bytes = 100 * u64::from(SYMBOL_SIZE);
-    let (carried, members) = network.run(Duration::from_secs(30));
-    assert_eq!(carried.of(0), 100);
+    let symbol = u64::from(SYMBOL_SIZE);
+    network.members[1].0 = Sharer::new(ShareConfig {
+        seed: 1,
+        member: 2,
+        bytes_per_second: 100 * symbol,
+        max_unproven_bytes: 100 * symbol,
+    });
+    let (carried, members) = network.run(Duration::from_secs(31));
+    assert!((300..=400).contains(&carried.of(0)), "{carried:?}");
     assert!(!members[0].is_complete());
+}
+
+fn everything(k: u32, missing: bool) -> ShareRequest {
+    let missing = missing.then(|| MissingSymbols::of(0..k).unwrap());
+    ShareRequest { clock_us: 7, round_trip_us: 0, read_us: 0, lacking: k, missing }
+}
+
+/// A request of 40 bytes for all of a block, of which no member has named a symbol, makes no member
+/// send anything.
+#[test]
+fn a_short_request_alone_makes_no_member_send() {
+    let mut sharer = Sharer::new(ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: 1 << 20,
+        max_unproven_bytes: 1 << 20,
+    });
+    let (blocks, peer) = (complete(100, 1), Peer { member: 9, address: address(9) });
+    let outputs = |sharer: &mut Sharer, from: u64| {
+        let at = (from..from + 5_000).map(|ms| Instant::ZERO + Duration::from_millis(ms));
+        at.filter(|&now| {
+            sharer.on_request(now, peer, block_id(0), &everything(100, false), &blocks);
+            matches!(sharer.poll(now, &blocks), Some(ShareOutput::Read { .. }))
+        })
+        .count()
+    };
+    assert_eq!(outputs(&mut sharer, 0), 0);
+    let now = Instant::ZERO + Duration::from_secs(5);
+    sharer.on_request(now, peer, block_id(0), &everything(100, true), &blocks);
+    assert_eq!(outputs(&mut sharer, 5_001), 1);
+    assert_eq!(sharer.answered_at(), Instant::ZERO, "nothing was sent yet");
+}
+
+/// Strangers that ask for everything leave a member its part of the rate.
+#[test]
+fn requests_of_strangers_leave_a_member_its_part() {
+    let time = |strangers: u32| {
+        let mut random = SplitMix64::new(1, 0);
+        let members = vec![received(&mut random, 1_000, 6, 0.3), complete(1_000, 6)];
+        let mut network = Network::new(1, members);
+        for (sharer, _) in &mut network.members {
+            *sharer = Sharer::new(ShareConfig {
+                max_unproven_bytes: 2 * 6 * 1_000 * u64::from(SYMBOL_SIZE),
+                ..sharer.config
+            });
+        }
+        for tenth in 0..600_u64 {
+            for stranger in 0..strangers {
+                let at = Instant::ZERO + Duration::from_millis(100 * tenth + u64::from(stranger));
+                let (from, block) = (100 + stranger, block_id((tenth % 6) as usize));
+                let request = everything(1_000, true);
+                network.push(at, 1, Event::Request { from, block, request });
+            }
+        }
+        let (carried, members) = network.run(Duration::from_secs(60));
+        assert!(members[0].is_complete(), "{strangers} strangers: {carried:?}");
+        carried.finished
+    };
+    let alone = time(0);
+    for strangers in [1, 3] {
+        let with = time(strangers);
+        let most = alone * (strangers + 1) + Duration::from_secs(2);
+        assert!(with <= most, "{with:?} with {strangers} strangers, {alone:?} alone");
+    }
 }
 
 /// What a stranger sends that has never heard a request of its symbols.

@@ -122,7 +122,7 @@ impl Site {
             seed: self.random.next_u64(),
             member: place as u32 + 1,
             bytes_per_second: RATE,
-            max_bytes: 2 * length as u64,
+            max_unproven_bytes: 2 * length as u64,
         };
         let sharer = Sharer::new(config);
         self.members.push(Some(Member { driver, sharer, read: BTreeMap::new() }));
