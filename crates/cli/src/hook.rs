@@ -6,7 +6,7 @@
 //! caller waits for it without a limit.
 
 use crate::failure::Failure;
-use fontana::{Outcome, ReceiveReport, SessionKey, wire::Manifest};
+use fontana::{AcceptedManifest, Outcome, SessionKey, Verified, wire::Manifest};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -61,14 +61,19 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(summary: &ReceiveReport, described: &Described) -> Self {
+    pub(crate) fn new(
+        manifest: Option<AcceptedManifest>,
+        verified: Option<Verified>,
+        bytes: u64,
+        described: &Described,
+    ) -> Self {
         let text = |value: Option<String>| value.unwrap_or_default();
         Self {
-            manifest: text(summary.manifest.map(|manifest| manifest.hash.to_string())),
-            version: text(summary.manifest.map(|manifest| manifest.version.to_string())),
-            verified: text(summary.verified.map(|v| crate::events::verified(v).to_owned())),
+            manifest: text(manifest.map(|manifest| manifest.hash.to_string())),
+            version: text(manifest.map(|manifest| manifest.version.to_string())),
+            verified: text(verified.map(|v| crate::events::verified(v).to_owned())),
             files: described.files,
-            bytes: summary.bytes,
+            bytes,
             session: described.session.clone(),
             label: described.label.clone(),
         }

@@ -108,6 +108,7 @@ pub(crate) fn run(
         is_corrupt: false,
         described: Described::default(),
         hook,
+        hook_outcome: None,
         audit,
         manifest: None,
     };
@@ -388,6 +389,8 @@ struct Watch<'a> {
     described: Described,
     /// The program that runs when it is complete.
     hook: Option<Hook<'a>>,
+    /// The outcome of the program that has run while the receiver stays for others.
+    hook_outcome: Option<Outcome>,
     audit: Option<AuditLog>,
     /// The manifest that was accepted.
     manifest: Option<Arc<Manifest>>,
@@ -397,6 +400,10 @@ impl Watch<'_> {
     /// Handles an event. Returns the session that a person has chosen, if one was.
     fn handle(&mut self, event: &ReceiveEvent) -> Option<SessionKey> {
         self.show(event);
+        if let &ReceiveEvent::Sharing { manifest, verified, bytes, .. } = event {
+            let report = Report::new(manifest, verified, bytes, &self.described);
+            self.hook_outcome = Some(self.run_hook_with(&report));
+        }
         match self.chooser.as_mut()?.poll(self.console) {
             ControlFlow::Continue(chosen) => chosen,
             ControlFlow::Break(()) => {
@@ -465,14 +472,24 @@ impl Watch<'_> {
         }
     }
 
-    /// Runs the hook, if there is one and the reception is complete. Returns its outcome.
+    /// Runs the hook, if there is one and the reception is complete, unless it has run when the
+    /// files got their names. Returns its outcome.
     fn run_hook(&mut self, summary: &ReceiveReport) -> Outcome {
-        let Some(hook) = self.hook.as_mut().filter(|_| summary.outcome == Outcome::Complete) else {
+        if let Some(outcome) = self.hook_outcome.take() {
+            return outcome;
+        }
+        if summary.outcome != Outcome::Complete {
             return Outcome::Complete;
-        };
-        match hook.run(&Report::new(summary, &self.described)) {
-            Ok(()) => Outcome::Complete,
-            Err(failure) => {
+        }
+        let described = &self.described;
+        let report = Report::new(summary.manifest, summary.verified, summary.bytes, described);
+        self.run_hook_with(&report)
+    }
+
+    fn run_hook_with(&mut self, report: &Report) -> Outcome {
+        match self.hook.as_mut().map(|hook| hook.run(report)) {
+            None | Some(Ok(())) => Outcome::Complete,
+            Some(Err(failure)) => {
                 self.console.failure(&failure);
                 failure.outcome
             }

@@ -96,6 +96,15 @@ pub struct LittleRoom {
     pub wanted: u64,
 }
 
+/// A manifest that a receiver accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptedManifest {
+    /// Its hash.
+    pub hash: Hash,
+    /// The version of its content.
+    pub version: u64,
+}
+
 /// An event of a receiver.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -192,11 +201,17 @@ pub enum ReceiveEvent {
         /// The collector.
         to: SocketAddr,
     },
-    /// Everything is received. The receiver stays for others of its network, which may ask for it
+    /// Everything is received, and the files have their names. The receiver stays for others of its network, which may ask for it
     /// ([`FontanaReception::sharing`](crate::FontanaReception::sharing)).
     Sharing {
-        /// How long it stays after the last request.
+        /// How long it stays after it has last sent something for a request.
         stays: Duration,
+        /// The manifest of what was received.
+        manifest: Option<AcceptedManifest>,
+        /// How the manifest was verified.
+        verified: Option<Verified>,
+        /// Bytes of the files.
+        bytes: u64,
     },
     /// Nothing is shared with other receivers from here on. The reception goes on.
     SharingFailed {

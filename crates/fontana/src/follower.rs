@@ -25,11 +25,11 @@
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use crate::event::ReceiveEvent;
+use crate::event::{AcceptedManifest, ReceiveEvent};
 use crate::outcome::Outcome;
 use crate::receive::{EarlySockets, PreparedReceiver, ReceiveOptions};
 use crate::receiver::ReceiverBuilder;
-use crate::report::{AcceptedManifest, Ended, ReceiveReport, RejectedSession};
+use crate::report::{Ended, ReceiveReport, RejectedSession};
 use crate::session::{Events, Running};
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};

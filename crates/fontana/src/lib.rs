@@ -91,8 +91,8 @@ pub use cancellation::CancellationToken;
 pub use certificate::{Certificate, CertificateError};
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
 pub use event::{
-    LittleRoom, NamedFile, ObjectReport, ReceiveEvent, ReceiveProgress, ReceivedPart, SendEvent,
-    SendProgress,
+    AcceptedManifest, LittleRoom, NamedFile, ObjectReport, ReceiveEvent, ReceiveProgress,
+    ReceivedPart, SendEvent, SendProgress,
 };
 pub use follower::{FollowEvent, FollowReport, Follower, FollowerBuilder};
 pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
@@ -120,8 +120,8 @@ pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, WebAfter, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{
-    AcceptedManifest, Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession,
-    SendReport, ServeProgress, ServeReport, SuspectBlock,
+    Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession, SendReport,
+    ServeProgress, ServeReport, SuspectBlock,
 };
 pub use reporting::{AwaitedReceivers, Crowd, RateFollowing, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};

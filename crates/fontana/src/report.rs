@@ -1,13 +1,13 @@
 //! The result of a session.
 
 use crate::error::Error;
-use crate::event::{ObjectReport, ReceiveProgress};
+use crate::event::{AcceptedManifest, ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::reporting::Crowd;
 use crate::sharing::ShareReport;
 use crate::web::failure::MirrorFailure;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
-use fontana_wire::{Hash, ShelfNumber, Toi, WebAddress};
+use fontana_wire::{ShelfNumber, Toi, WebAddress};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,15 +96,6 @@ pub struct SuspectBlock {
     pub toi: Toi,
     /// The number of the block in the object, from 0.
     pub block: u32,
-}
-
-/// A manifest that a receiver accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AcceptedManifest {
-    /// Its hash.
-    pub hash: Hash,
-    /// The version of its content.
-    pub version: u64,
 }
 
 /// A session that a receiver refused.

@@ -18,7 +18,8 @@ pub struct Sharing {
     pub group: Option<SocketAddr>,
     /// The rate at which it sends symbols, at most.
     pub rate: Rate,
-    /// How long a complete receiver waits for requests after the last one.
+    /// How long a complete receiver stays after it has last sent something for a request: ten times
+    /// this at most.
     pub stays: Duration,
 }
 

@@ -96,6 +96,13 @@ pub enum ShareOutput {
     },
     /// Send a symbol that was read.
     Answer(ShareAnswer),
+    /// A whole round of requests for the block brought nothing. If it is searched for wrong symbols,
+    /// those that others have sent are to be dropped
+    /// ([`Receiver::drop_shared`](crate::Receiver::drop_shared)).
+    Vain {
+        /// The block.
+        block: BlockId,
+    },
     /// What was read of a block is not needed any more.
     Release {
         /// The block.
@@ -505,7 +512,7 @@ impl Sharer {
             let rest = asking.rest(now, self.watched.len());
             self.asking.remove(&block);
             self.resting.insert(block, rest);
-            return None;
+            return Some(ShareOutput::Vain { block });
         }
         let missing = match asking.counts() && holding.makes_fresh {
             true => None,

@@ -56,6 +56,7 @@ pub(super) fn run(
         is_corrupt: false,
         described: Described::default(),
         hook,
+        hook_outcome: None,
         audit,
         manifest: None,
     };

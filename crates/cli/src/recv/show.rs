@@ -128,7 +128,7 @@ impl Watch<'_> {
                 console.event(&Line::RollCall { collector: to.to_string() });
                 console.note(format_args!("the sender asks for reports: they go to {to}"));
             }
-            ReceiveEvent::Sharing { stays } => {
+            ReceiveEvent::Sharing { stays, .. } => {
                 let seconds = events::seconds(*stays);
                 console.event(&Line::Sharing { seconds });
                 console.say(format_args!(

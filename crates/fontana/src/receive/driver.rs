@@ -360,7 +360,7 @@ impl DecidingThread<'_, '_> {
                 (self.emit)(ReceiveEvent::Progress(progress));
                 self.final_progress = Some(progress);
                 self.report_end(over, stop, rx, options);
-                self.share_end(over, stop, reports)?;
+                self.share_end(over, stop, reports, options.timeout)?;
                 return Ok(over);
             }
             let due = self.core.endpoint.poll_timeout();

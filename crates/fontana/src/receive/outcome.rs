@@ -1,11 +1,9 @@
 //! How a reception ends: what was received, what failed, and the outcome that follows.
 
 use crate::error::{Error, TransferError};
-use crate::event::{ObjectReport, ReceiveProgress};
+use crate::event::{AcceptedManifest, ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
-use crate::report::{
-    AcceptedManifest, Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SuspectBlock,
-};
+use crate::report::{Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SuspectBlock};
 use crate::sharing::ShareReport;
 use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;

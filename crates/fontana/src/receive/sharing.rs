@@ -27,7 +27,8 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 const MESSAGES: ReceiveThreadConfig = ReceiveThreadConfig { batches: 4, batch_size: 128 << 10 };
 /// Plans that are kept: the blocks of an object have at most two lengths.
 const PLANS: usize = 2;
-/// Symbols that a receiver sends at most, for each symbol of its content.
+/// Symbols that a receiver sends at once for addresses from which nothing right has come, for each
+/// symbol of its content.
 const MOST_COPIES: u64 = 2;
 
 /// A receiver that shares.
@@ -159,14 +160,14 @@ impl ShareStage {
     pub(super) fn drive(
         &mut self,
         now: Instant,
-        receiver: &Receiver,
+        receiver: &mut Receiver,
         objects: &BTreeMap<Toi, Arc<OpenObject>>,
     ) -> Vec<SymbolRead> {
         let mut reads = Vec::new();
         let Some(shared) = self.shared.as_mut().filter(|_| !self.is_off) else { return reads };
         let mut sent = Ok(());
         while sent.is_ok()
-            && let Some(output) = shared.sharer.poll(now, receiver)
+            && let Some(output) = shared.sharer.poll(now, &*receiver)
         {
             match output {
                 ShareOutput::Ask { block, request } => {
@@ -183,6 +184,7 @@ impl ShareStage {
                 ShareOutput::Answer(answer) => {
                     sent = shared.answer(&mut self.sending, &answer);
                 }
+                ShareOutput::Vain { block } => receiver.drop_shared(block),
                 ShareOutput::Release { block } => _ = shared.prepared.remove(&block),
             }
         }
@@ -207,11 +209,11 @@ impl ShareStage {
         Some(shared.sharer.poll_timeout())
     }
 
-    /// Until when a complete receiver waits for requests. `None`: it cannot answer.
+    /// Until when a complete receiver waits for requests: those for which it sends something count.
+    /// `None`: it cannot answer.
     pub(super) fn serves_until(&self) -> Option<Instant> {
         let shared = self.shared.as_ref().filter(|_| !self.is_off)?;
-        let may_answer = !shared.sharer.is_spent();
-        may_answer.then(|| shared.sharer.asked_at() + self.sharing.stays)
+        Some(shared.sharer.answered_at() + self.sharing.stays)
     }
 
     /// How long it waits for others.

@@ -1,6 +1,7 @@
 //! What a receiver has for others of its site, and what it takes from them ([`crate::share`]).
 
 use super::Receiver;
+use super::sources::SHARED_PORT;
 use super::transfer::{Incoming, SymbolContent, Taken};
 use crate::endpoint::BlockId;
 use crate::share::{BlockHolding, HeardSymbol, Holdings, Peer, Sharer};
@@ -80,7 +81,7 @@ impl Receiver {
         }
         let sources = &mut reception.transfer.sources;
         sources.forget(now);
-        let source = sources.find(SocketAddr::new(from, 0));
+        let source = sources.find(SocketAddr::new(from, SHARED_PORT));
         let symbol = slab.get(bytes.start as usize..bytes.end as usize).unwrap_or_default();
         let incoming = Incoming { block, esi, encoding_id, source };
         let content = SymbolContent::InSlab { bytes: symbol, start: bytes.start };
@@ -99,6 +100,15 @@ impl Receiver {
             reception.update_phase(&self.channels);
         }
         taken == Taken::Fresh
+    }
+
+    /// No member has what a block lacks. If it is searched for wrong symbols, those that others have
+    /// sent of it are dropped, so that it can be asked for again.
+    pub fn drop_shared(&mut self, block: BlockId) {
+        let reception = &mut self.reception;
+        reception.transfer.drop_shared(block, &mut reception.outputs);
+        reception.use_unverified(block, &mut self.stats);
+        reception.update_phase(&self.channels);
     }
 
     /// The repair symbols of a block that were placed, in the order of their slots.
@@ -146,6 +156,6 @@ impl Holdings for Receiver {
     }
 
     fn is_proven(&self, address: IpAddr) -> bool {
-        self.reception.transfer.sources.is_proven(SocketAddr::new(address, 0))
+        self.reception.transfer.sources.is_proven(SocketAddr::new(address, SHARED_PORT))
     }
 }

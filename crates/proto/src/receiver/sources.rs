@@ -23,9 +23,20 @@ impl SourceId {
     /// All sources that the driver has pulled from. It judges them itself, by blocks.
     pub(super) const PULLED: Self = Self(u32::MAX);
 
+    /// The lowest bit says whether it is a receiver that shares.
+    const fn numbered(number: u32, is_shared: bool) -> Self {
+        Self(number.wrapping_shl(1) | is_shared as u32)
+    }
+
     #[cfg(test)]
     pub(super) const fn new(number: u32) -> Self {
-        Self(number)
+        Self::numbered(number, false)
+    }
+
+    /// Whether it is a receiver that shares. Its symbols are dropped before those that sessions and
+    /// mirrors have brought.
+    pub(super) fn is_shared(self) -> bool {
+        self != Self::PULLED && self.0 & 1 == 1
     }
 }
 
@@ -64,6 +75,8 @@ pub(super) struct Sources {
 /// Sources that are remembered: honest ones are as many as senders and mirrors. An attacker who
 /// sends from more displaces those that were never right and sent the fewest symbols.
 const MAX_SOURCES: usize = 256;
+/// The port of the sources that are addresses of receivers that share.
+pub(super) const SHARED_PORT: u16 = 0;
 /// Seconds after which what speaks against a source is halved.
 const HALVED_AFTER: u64 = 30;
 /// Blocks for which a source is doubted after its first strike. Each further strike doubles them:
@@ -102,7 +115,7 @@ impl Sources {
             self.last = at;
         } else {
             // A number is never used twice: symbols of a source that is forgotten are of none.
-            let newest = self.newest.checked_add(1).filter(|&id| SourceId(id) < SourceId::PULLED);
+            let newest = self.newest.checked_add(1).filter(|&number| number < u32::MAX / 2);
             let Some(newest) = newest else {
                 self.last = usize::MAX;
                 return;
@@ -115,7 +128,7 @@ impl Sources {
                 self.records.remove(at);
             }
             self.last = self.records.len();
-            let id = SourceId(self.newest);
+            let id = SourceId::numbered(self.newest, address.port() == SHARED_PORT);
             let (received, right, wrong, strikes, doubted_for) = (0, 0, 0, 0, 0);
             self.records.push(Record { id, address, received, right, wrong, strikes, doubted_for });
         }
@@ -229,7 +242,10 @@ impl Sources {
     ) -> Option<SourceId> {
         /// An attacker may send each symbol from another port.
         const MOST: usize = 4;
-        if counts.len() < 2 || tried.len() >= MOST {
+        // Those that share are judged beside what the block has from elsewhere.
+        let has_shared = counts.keys().any(|id| id.is_shared());
+        let may_be = |id: &SourceId| id.is_shared() || !has_shared;
+        if counts.keys().filter(|id| may_be(id)).count() < 2 || tried.len() >= MOST {
             return None;
         }
         let rank = |(&id, &count): (&SourceId, &u32)| {
@@ -240,7 +256,7 @@ impl Sources {
         };
         let is_left =
             |(id, _): &(&SourceId, &u32)| **id != SourceId::default() && !tried.contains(id);
-        let best = counts.iter().filter(is_left).map(rank).min();
+        let best = counts.iter().filter(|(id, _)| may_be(id)).filter(is_left).map(rank).min();
         best.map(|(.., id)| id)
     }
 }
@@ -375,7 +391,7 @@ mod tests {
     #[test]
     fn sources_take_turns_and_then_all_together() {
         let mut sources = Sources::default();
-        let ids: Vec<_> = (0..6).map(|port| sources.find(address(port))).collect();
+        let ids: Vec<_> = (1..7).map(|port| sources.find(address(port))).collect();
         sources.on_verified(&counts([(ids[2], 10)]));
         sources.on_wrong([ids[1]]);
         let of = counts([(ids[0], 10), (ids[1], 90), (ids[2], 20)]);
@@ -426,7 +442,7 @@ mod tests {
     #[test]
     fn origins_count_the_symbols_of_each_source() {
         let mut origins = Origins::default();
-        let [a, b] = [SourceId(1), SourceId(2)];
+        let [a, b] = [1, 2].map(SourceId::new);
         assert!(origins.counts(0).is_empty());
         for (esi, source) in [(0, a), (1, b), (2, a), (3, b), (1, a)] {
             origins.note(Esi(esi), source);

@@ -32,7 +32,7 @@ pub(super) struct Asking {
     short: u32,
     /// Requests that named symbols.
     named: u32,
-    /// Rounds in vain before this one.
+    /// Rounds before this one, since the last symbol of use, that brought nothing.
     rests: u32,
     /// Symbols of use since it has asked.
     brought: u32,
@@ -121,7 +121,10 @@ impl Asking {
     /// for was asked for, and brought little.
     pub(super) fn conclude(&mut self, holding: &BlockHolding) -> bool {
         let Some((_, wanted)) = self.asked else { return false };
-        self.vain = if self.brought == 0 { self.vain.saturating_add(1) } else { 0 };
+        match self.brought {
+            0 => self.vain = self.vain.saturating_add(1),
+            _ => (self.vain, self.rests) = (0, 0),
+        }
         if u64::from(self.brought) * 2 < u64::from(wanted) {
             self.short = self.short.saturating_add(1);
             self.held = self.held.map(|requests| requests + 1).filter(|&requests| requests < LEASE);
@@ -134,13 +137,11 @@ impl Asking {
         self.vain >= round || self.short >= 2 * round + LEASE
     }
 
-    /// Its rest, among so many blocks that lack symbols. A round that brought something does not
-    /// count.
+    /// Its rest, among so many blocks that lack symbols.
     pub(super) fn rest(&self, now: Instant, blocks: usize) -> Rest {
-        let times = if self.vain == 0 { 0 } else { self.rests };
         let longest = LONGEST_REST + REST_OF_OTHERS * blocks as u32;
-        let time = FIRST_REST * 2_u32.saturating_pow(times.min(8));
-        Rest { began: now, until: now + time.min(longest), times: times.saturating_add(1) }
+        let time = FIRST_REST * 2_u32.saturating_pow(self.rests.min(8));
+        Rest { began: now, until: now + time.min(longest), times: self.rests.saturating_add(1) }
     }
 
     /// It asks now.

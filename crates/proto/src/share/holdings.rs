@@ -21,7 +21,7 @@ pub trait Holdings {
     /// From the first to after the last repair symbol that it has.
     fn repair_span(&self, block: BlockId) -> Option<Range<u32>>;
 
-    /// Those of these symbols that it has received, in their order.
+    /// Those of these symbols that it has received and may send, in their order.
     fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi>;
 
     /// Whether symbols that another member has sent from this address were right.
@@ -33,7 +33,7 @@ pub trait Holdings {
 pub struct BlockHolding {
     /// All of it, verified.
     pub has_block: bool,
-    /// Its symbols are not known to be wrong.
+    /// It has symbols that may be sent to others.
     pub is_sound: bool,
     /// Symbols that it lacks; 0 if enough have arrived.
     pub lacking: u32,

@@ -120,6 +120,8 @@ enum Event {
     Verified {
         sbn: u32,
     },
+    /// The member is killed.
+    Kill,
 }
 
 struct Scheduled {
@@ -250,6 +252,7 @@ impl Network {
         let (sharer, blocks) = &mut self.members[member];
         match event {
             Event::Poll => {}
+            Event::Kill => _ = self.killed.insert(member),
             Event::Request { from, block, request } => {
                 let peer = Peer { member: from, address: address(from) };
                 sharer.on_request(now, peer, block, &request, blocks);
@@ -285,7 +288,11 @@ impl Network {
                 let ids = &mut blocks.ids[sbn as usize];
                 blocks.doubted.insert(STRANGER);
                 blocks.wrong.retain(|&(of, esi)| of != sbn || !ids.remove(&esi));
+                if blocks.lacks(sbn) == 0 {
+                    self.push(now + reads, member, Event::Verified { sbn });
+                }
             }
+            Event::Verified { sbn } if blocks.lacks(sbn) > 0 => {}
             Event::Verified { sbn } => {
                 blocks.whole.insert(sbn);
                 self.carried.finished = Duration::from_nanos(now.as_nanos());
@@ -326,7 +333,7 @@ impl Network {
                 ShareOutput::Read { block, batch, .. } => {
                     self.push(now + self.reads, member, Event::Read { block, batch });
                 }
-                ShareOutput::Release { .. } => {}
+                ShareOutput::Release { .. } | ShareOutput::Vain { .. } => {}
             }
         }
         let next = self.members[member].0.poll_timeout().max(now + Duration::from_micros(50));
@@ -686,4 +693,63 @@ fn many_blocks_that_no_member_can_complete_do_not_hide_one_that_the_site_can() {
     let network = Network::new(1, members);
     let (carried, members) = network.run(Duration::from_secs(400));
     assert!(members.iter().all(|it| it.whole.contains(&79)), "{carried:?}");
+}
+
+/// Members that leave or are killed at any step, and a stranger that sends symbols, claims and
+/// requests, on ids alone: members that have everything between them complete in 30 s after both
+/// have ended.
+#[test]
+fn members_with_everything_between_them_complete_whoever_goes_and_whatever_strangers_send() {
+    (0..50).for_each(complete_after_strangers);
+}
+
+#[test]
+#[ignore = "two minutes: .ci/long share"]
+fn members_complete_in_two_thousand_worlds_of_strangers() {
+    (0..2_000).for_each(complete_after_strangers);
+}
+
+fn complete_after_strangers(seed: u64) {
+    let mut random = SplitMix64::new(seed, 7);
+    let (count, blocks) = (2 + random.below(5), 1 + random.below(4) as usize);
+    let k = 40 + random.below(400);
+    let mut members = parts(count, k, blocks);
+    // More of them, which go.
+    for _ in 0..random.below(4) {
+        let loss = 0.5 * random.unit();
+        members.push(match random.below(2) {
+            0 => complete(k, blocks),
+            _ => received(&mut random, k, blocks, loss),
+        });
+    }
+    let all = members.len();
+    let mut network = Network::new(seed, members);
+    network.loss = [0.0, 0.02, 0.1][random.below(3) as usize];
+    let during = u64::from(random.below(15_000));
+    for member in count as usize..all {
+        let at = Duration::from_millis(during).mul_f64(random.unit());
+        network.push(Instant::ZERO + at, member, Event::Kill);
+    }
+    let every = 1 + u64::from(random.below(400));
+    for millisecond in (0..during).step_by(every as usize) {
+        let at = Instant::ZERO + Duration::from_millis(millisecond);
+        let sbn = random.below(blocks as u32) as usize;
+        let answer = ShareAnswer {
+            to: random.below(6),
+            ..invented(sbn, 9_000_000 + millisecond as u32, random.below(2) == 0)
+        };
+        let mut request = everything(k, random.below(2) == 0);
+        request.lacking = 1 + random.below(k);
+        let (from, block) = (STRANGER, block_id(sbn));
+        let event = match random.below(3) {
+            0 => Event::Forged { from, answer },
+            1 => Event::Answer { from, answer: ShareAnswer { esi: Esi(0), ..answer } },
+            _ => Event::Request { from, block, request },
+        };
+        (0..all).for_each(|member| network.push(at, member, event.clone()));
+    }
+    let until = Duration::from_millis(during) + Duration::from_secs(30);
+    let (carried, members) = network.run(until);
+    let are_complete = members[..count as usize].iter().all(Blocks::is_complete);
+    assert!(are_complete, "seed {seed}: {count} of {all} members, {blocks} x {k}: {carried:?}");
 }

@@ -12,6 +12,7 @@ mod plain;
 mod report;
 mod sender;
 mod sessions;
+mod share;
 mod stream;
 mod transfer;
 

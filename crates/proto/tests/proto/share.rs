@@ -1,6 +1,6 @@
 //! Receivers that share, on bytes: what others send them, right or wrong.
 
-use crate::support::site::{STRANGER, Site, forged};
+use crate::support::site::{STRANGER, Site, address, forged};
 use std::time::Duration;
 
 /// The ids at the ends of what a message can carry.
@@ -32,7 +32,7 @@ fn one_forged_symbol_in_the_name_of_a_member_does_not_silence_it() {
         let blocks = site.blocks();
         site.join(|_, esi| esi % 10 != 0);
         site.join(|_, _| true);
-        let from = site::address(2, 7_702);
+        let from = address(2, 7_702);
         for esi in 0..count {
             for &block in &blocks {
                 let datagram = forged(&site, block, 5_000 + esi, true, 64);

@@ -2,11 +2,11 @@
 
 use super::DecidingThread;
 use crate::error::TransferError;
-use crate::event::{ObjectReport, ReceiveEvent};
+use crate::event::{AcceptedManifest, ObjectReport, ReceiveEvent};
 use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
 use crate::receive::runner::ReceiveRunner;
-use crate::report::{AcceptedManifest, RejectedSession};
+use crate::report::RejectedSession;
 use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified};
 use fontana_wire::{Printable, Toi};
 use std::sync::Arc;

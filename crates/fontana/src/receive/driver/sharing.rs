@@ -4,7 +4,8 @@ use super::{DecidingThread, STOP_LATENCY};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
-use crate::receive::outcome::Over;
+use crate::outcome::Outcome;
+use crate::receive::outcome::{Over, Results};
 use crate::receive::resend::SymbolsRead;
 use crate::receive::sharing::ShareStage;
 use crate::receive::threads::Reports;
@@ -15,6 +16,10 @@ use fontana_net::{ReceiveThread, ReceivedBatch};
 use fontana_proto::{DatagramBatch, Instant};
 use fontana_wire::{Hash, Manifest, Toi};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A complete receiver stays for so many times [`Sharing::stays`](crate::Sharing::stays) at most.
+const MOST_STAYS: u32 = 10;
 
 /// What a receiver shares, and the thread that drains the group's socket.
 pub(super) struct SharingThread {
@@ -83,7 +88,7 @@ impl DecidingThread<'_, '_> {
         let now = self.now();
         let Some(sharing) = &mut self.sharing else { return };
         let runner = &mut self.core.runner;
-        for read in sharing.stage.drive(now, &self.core.endpoint, &runner.objects) {
+        for read in sharing.stage.drive(now, &mut self.core.endpoint, &runner.objects) {
             runner.read(read);
         }
         if let Some(error) = sharing.stage.take_failure() {
@@ -97,19 +102,29 @@ impl DecidingThread<'_, '_> {
         over: Over,
         stop: &CancellationToken,
         reports: &Reports,
+        timeout: Option<Duration>,
     ) -> Result<(), Error> {
+        let is_complete = self.outcome.outcome(over) == Outcome::Complete;
         let Some(sharing) = self.sharing.as_ref().filter(|_| over == Over::Complete) else {
             return Ok(());
         };
         let (stays, messages) = (sharing.stage.stays(), sharing.messages());
         let ended_at = self.now();
-        (self.emit)(ReceiveEvent::Sharing { stays });
+        // Any host can ask for ever.
+        let time_up = timeout.map(|timeout| Instant::ZERO + timeout);
+        let last =
+            (ended_at + stays * MOST_STAYS).min(time_up.unwrap_or(ended_at + stays * MOST_STAYS));
+        if is_complete {
+            let Results { manifest, accepted, bytes, .. } = &self.outcome;
+            let (manifest, verified, bytes) = (*manifest, *accepted, *bytes);
+            (self.emit)(ReceiveEvent::Sharing { stays, manifest, verified, bytes });
+        }
         while !stop.is_cancelled() {
             self.drive_sharing();
             self.core.runner.flush(self.core.endpoint.session_packets());
             let Some(sharing) = &self.sharing else { break };
             let Some(until) = sharing.stage.serves_until() else { break };
-            let (now, until) = (self.now(), until.max(ended_at + stays));
+            let (now, until) = (self.now(), until.max(ended_at + stays).min(last));
             if now >= until {
                 break;
             }

@@ -117,7 +117,11 @@ impl Reception {
     }
 
     /// Takes the unverified symbols of a block if it needs more, and drops them if it needs none.
-    pub(super) fn use_unverified(&mut self, block: BlockId, stats: &mut ReceiverStats) {
+    pub(in crate::receiver) fn use_unverified(
+        &mut self,
+        block: BlockId,
+        stats: &mut ReceiverStats,
+    ) {
         if self.unverified.is_empty() {
             return;
         }

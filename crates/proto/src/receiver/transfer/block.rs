@@ -468,7 +468,7 @@ impl Block {
             || self.awaits_choice()
     }
 
-    /// Whether its symbols are not known to be wrong.
+    /// Whether it has symbols that [may be sent](Self::may_share).
     pub(super) fn is_sound(&self) -> bool {
         matches!(
             self.state,
@@ -476,7 +476,8 @@ impl Block {
                 | State::Solving { .. }
                 | State::Solved { .. }
                 | State::Recovering { .. }
-        ) && self.corruptions == 0
+                | State::Suspect(_)
+        )
     }
 
     /// The repair symbols that were placed.

@@ -42,6 +42,19 @@ impl Transfer {
         }
     }
 
+    /// Drops what other receivers have sent of a block whose wrong symbols are not found.
+    pub(in crate::receiver) fn drop_shared(
+        &mut self,
+        id: BlockId,
+        out: &mut VecDeque<ReceiverOutput>,
+    ) {
+        if self.block(id).is_some_and(|block| block.is_suspect() && block.has_shared())
+            && let Some(sequel) = self.change_block(id, |block| block.begin_again(None))
+        {
+            self.follow_up(id, sequel, out);
+        }
+    }
+
     /// Does what follows a wrong hash or a search.
     pub(super) fn follow_up(
         &mut self,

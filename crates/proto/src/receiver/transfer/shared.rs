@@ -64,7 +64,8 @@ impl Transfer {
     pub(in crate::receiver) fn held(&self, id: BlockId, esis: &[Esi]) -> Vec<Esi> {
         let Some(block) = self.sound_block(id) else { return Vec::new() };
         let repair: BTreeSet<Esi> = block.repair_symbols().collect();
-        let is_held = |esi: &Esi| block.has_in_place(*esi) || repair.contains(esi);
+        let is_held =
+            |esi: &Esi| (block.has_in_place(*esi) || repair.contains(esi)) && block.may_share(*esi);
         esis.iter().copied().filter(is_held).collect()
     }
 

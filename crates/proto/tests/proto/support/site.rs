@@ -7,7 +7,7 @@ use fontana_proto::memory::{MemoryContent, append_symbol};
 use fontana_proto::share::{ShareConfig, ShareOutput, Sharer};
 use fontana_proto::{BlockId, Endpoint, Instant, SessionKey, SplitMix64};
 use fontana_wire::{ShareBody, ShareMessage, ShareRequest, ShareSymbol, SharedBlock, Toi, Tsi};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub struct Member {
     pub driver: ReceiverDriver,
     pub sharer: Sharer,
     read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
+    /// What it had when it joined.
+    joined_with: BTreeSet<(BlockId, u32)>,
 }
 
 /// A datagram: its source, its bytes, and the place of its sender, which does not hear it.
@@ -112,9 +114,11 @@ impl Site {
         let manifest = &self.content.manifest;
         driver.endpoint.accept_manifest(key, self.content.hash(), manifest).unwrap();
         driver.poll(self.now);
+        let mut joined_with = BTreeSet::new();
         for block in self.blocks() {
             for esi in (0..self.source_symbols(block)).filter(|&esi| has(block, esi)) {
                 driver.pull(self.now, block, esi, &self.symbol(block, Esi(esi)));
+                joined_with.insert((block, esi));
             }
         }
         let length: usize = self.content.objects.values().map(|(_, bytes)| bytes.len()).sum();
@@ -125,7 +129,7 @@ impl Site {
             max_unproven_bytes: 2 * length as u64,
         };
         let sharer = Sharer::new(config);
-        self.members.push(Some(Member { driver, sharer, read: BTreeMap::new() }));
+        self.members.push(Some(Member { driver, sharer, read: BTreeMap::new(), joined_with }));
         place
     }
 
@@ -139,24 +143,29 @@ impl Site {
         self.members.iter().flatten().all(|member| member.driver.complete_at.is_some())
     }
 
-    /// Whether the members that are left have all source symbols between them.
+    /// Whether the members that are left have each block verified, or have brought all its source
+    /// symbols between them. What members have of others may be dropped together with what
+    /// strangers have sent.
     pub fn has_everything(&self) -> bool {
         use fontana_proto::share::Holdings;
         self.blocks().into_iter().all(|block| {
-            let k = self.source_symbols(block);
-            let mut lacking: Vec<u32> = (0..k).collect();
-            for member in self.members.iter().flatten() {
-                let receiver = &member.driver.endpoint;
-                match Holdings::block(receiver, block) {
-                    Some(holding) if !holding.has_block => {
-                        let missing = Holdings::missing(receiver, block, 0..k);
-                        lacking.retain(|esi| missing.contains(esi));
-                    }
-                    _ => return true,
-                }
-            }
-            lacking.is_empty()
+            let left = || self.members.iter().flatten();
+            let has_block = |member: &Member| {
+                Holdings::block(&member.driver.endpoint, block).is_none_or(|it| it.has_block)
+            };
+            let has = |esi| left().any(|member| member.joined_with.contains(&(block, esi)));
+            left().any(has_block) || (0..self.source_symbols(block)).all(has)
         })
+    }
+
+    /// What members have and lack.
+    pub fn summary(&self) -> String {
+        use fontana_proto::share::Holdings;
+        let member = |member: &Member| {
+            let lacking = Holdings::lacking(&member.driver.endpoint, None, 9);
+            format!("{lacking:?} {:?}", member.sharer.stats())
+        };
+        self.members.iter().flatten().map(member).collect::<Vec<_>>().join("\n")
     }
 
     /// A message of this content.
@@ -264,6 +273,10 @@ impl Site {
                     if member.sharer.on_read(now, block, batch, is_read) {
                         member.read.insert((block, batch), symbols);
                     }
+                    continue;
+                }
+                ShareOutput::Vain { block } => {
+                    member.driver.drop_shared(now, block);
                     continue;
                 }
                 ShareOutput::Release { block } => {

@@ -390,6 +390,12 @@ impl ReceiverDriver {
         self.poll_batch(now, &DatagramBatch { slab: datagram, datagrams: &[] });
     }
 
+    /// No other receiver has what a block lacks.
+    pub fn drop_shared(&mut self, now: Instant, block: BlockId) {
+        self.driver.endpoint.drop_shared(block);
+        self.poll(now);
+    }
+
     /// Hears the datagram unless it is lost on the way.
     pub fn maybe_hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
         self.maybe_hear_on(now, source, ChannelId::BASE, payload);

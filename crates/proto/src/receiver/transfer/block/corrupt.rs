@@ -136,6 +136,17 @@ impl Block {
         if is_hopeless { Sequel::Hopeless } else { sequel }
     }
 
+    /// Whether other receivers have sent symbols of it.
+    pub(in crate::receiver::transfer) fn has_shared(&self) -> bool {
+        self.symbols_by_source().keys().any(|source| source.is_shared())
+    }
+
+    /// Whether a symbol that it has may be sent to other receivers: of a block that was corrupt,
+    /// only those that sessions and mirrors have brought.
+    pub(in crate::receiver::transfer) fn may_share(&self, esi: Esi) -> bool {
+        self.corruptions == 0 || !self.origins.of(esi).is_shared()
+    }
+
     /// Begins again: with the symbols of one source alone, if there is one. The others are dropped.
     pub(in crate::receiver::transfer) fn begin_again(&mut self, alone: Option<SourceId>) -> Sequel {
         self.alone = alone;
@@ -148,8 +159,17 @@ impl Block {
         self.search.on_restart();
         let state = std::mem::replace(&mut self.state, State::Untouched);
         let State::Suspect(mut suspects) = state else { return self.restart() };
-        let Some(alone) = alone else { return self.dispute_or_restart() };
-        let others: Vec<_> = suspects.esis().filter(|&esi| self.origins.of(esi) != alone).collect();
+        // What other receivers have sent is dropped before what sessions and mirrors have brought,
+        // which may come from nowhere again.
+        let drops_shared = alone.map_or_else(|| self.has_shared(), SourceId::is_shared);
+        if alone.is_none() && !drops_shared {
+            return self.dispute_or_restart();
+        }
+        let is_other = |&esi: &Esi| {
+            let origin = self.origins.of(esi);
+            Some(origin) != alone && (origin.is_shared() || !drops_shared)
+        };
+        let others: Vec<_> = suspects.esis().filter(is_other).collect();
         suspects.remove(&others);
         match self.drop_symbols(&others, &suspects) {
             Sequel::Dropped(sources) => Sequel::LeftOut(sources.len() as u32),

@@ -19,7 +19,11 @@ impl Block {
         if source == SourceId::PULLED {
             return false;
         }
-        let is_other = |alone| alone != source && !sources.doubts(alone);
+        let is_other = |alone: SourceId| {
+            // Beside a receiver that shares, what comes from elsewhere is used, too.
+            let is_beside = alone.is_shared() && !source.is_shared();
+            alone != source && !is_beside && !sources.doubts(alone)
+        };
         (sources.doubts(source) || self.alone.is_some_and(is_other)) && !self.uses_doubted
     }
 
