@@ -338,6 +338,14 @@ impl Sharer {
         true
     }
 
+    /// Whether symbols of a block are taken from others: the session has paused, or does not bring
+    /// any of this block. A symbol of the session is worth more, and one that is forged would take
+    /// its place.
+    pub fn takes(&self, now: Instant, block: BlockId) -> bool {
+        let is_left = self.asking.contains_key(&block) || self.resting.contains_key(&block);
+        is_left || self.looked_at.is_some() && now >= self.session_at + QUIET_AFTER
+    }
+
     /// Handles a symbol of another member. `is_fresh`: it was of use.
     pub fn on_symbol(&mut self, now: Instant, member: u32, heard: &HeardSymbol) {
         let HeardSymbol { block, esi, symbol_size, has_block, is_fresh, to, echo_us } = *heard;

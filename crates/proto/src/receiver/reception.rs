@@ -25,6 +25,7 @@ use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{InstanceId, Packet, Payload, Toi};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
+use std::time::Duration;
 
 /// What was accepted, and what has arrived of it.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub(super) struct Reception {
     pub(super) unverified: UnverifiedSymbols,
     /// Since when no symbol of use has arrived, if blocks may be searched for wrong symbols then.
     idle_since: Option<Instant>,
+    /// Since when symbols of doubted receivers that share wait, and no symbol of use has arrived.
+    held_since: Option<Instant>,
     /// Cost of the early symbols of all sessions, and of the unverified ones.
     pub(super) early_cost: usize,
     /// Rejections that were reported: each is reported once.
@@ -90,6 +93,10 @@ pub(super) struct Arrival<'a> {
     pub(super) range: Range<u32>,
 }
 
+/// Time without a symbol of use after which those of doubted receivers that share are used: others
+/// were asked meanwhile, and had time to answer.
+const HELD_FOR_OTHERS: Duration = Duration::from_secs(5);
+
 impl Reception {
     pub(super) fn new(config: &ReceiverConfig) -> Self {
         Self {
@@ -105,6 +112,7 @@ impl Reception {
             digests: SymbolDigests::default(),
             unverified: UnverifiedSymbols::default(),
             idle_since: None,
+            held_since: None,
             early_cost: 0,
             rejections: BTreeSet::new(),
             outputs: VecDeque::new(),
@@ -261,24 +269,35 @@ impl Reception {
         if self.transfer.has_suspects() || self.transfer.holds_symbols() {
             self.idle_since = Some(now);
         }
+        if let Some(since) = &mut self.held_since {
+            *since = now;
+        }
     }
 
     /// When blocks are searched for wrong symbols although they want more.
     #[inline]
     pub(super) fn idle_at(&self) -> Option<Instant> {
-        self.idle_since.map(|since| since + IDLE)
+        let idle = self.idle_since.map(|since| since + IDLE);
+        let held = self.held_since.map(|since| since + HELD_FOR_OTHERS);
+        idle.into_iter().chain(held).min()
     }
 
     /// Uses symbols of doubted sources, and searches blocks for wrong symbols, if no symbol of use
     /// has arrived for a while.
     pub(super) fn check_idle(&mut self, now: Instant, stats: &mut ReceiverStats) {
-        if self.idle_at().is_some_and(|due| due <= now) {
-            self.idle_since = None;
+        let idle_since = self.idle_since.take_if(|since| *since + IDLE <= now);
+        let held_since = self.held_since.take_if(|since| *since + HELD_FOR_OTHERS <= now);
+        if idle_since.is_none() && held_since.is_none() {
+            return;
+        }
+        if held_since.is_none() && self.transfer.sources.doubts_shared() {
+            self.held_since = self.held_since.or(idle_since);
+        } else {
             for block in self.transfer.stop_holding() {
                 self.use_unverified(block, stats);
             }
-            self.transfer.on_idle(&mut self.outputs);
         }
+        self.transfer.on_idle(&mut self.outputs);
     }
 
     /// Ends the reception if the rest of the content can no longer be received.

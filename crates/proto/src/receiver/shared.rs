@@ -48,7 +48,8 @@ impl Receiver {
                 let holding = Holdings::block(self, block).filter(|it| it.has_symbol(esi));
                 let Some(BlockHolding { symbol_size, .. }) = holding else { return };
                 let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
-                let is_fresh = self.take_shared(now, from, (block, esi), bytes, slab);
+                let is_fresh = sharer.takes(now, block)
+                    && self.take_shared(now, from, (block, esi), bytes, slab);
                 let heard = HeardSymbol {
                     block,
                     esi,

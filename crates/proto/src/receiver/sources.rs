@@ -3,7 +3,7 @@
 //!
 //! A source is an address and a port, or, of receivers that share, an address. It is *doubted* if most symbols that are known of it were
 //! wrong, or if all blocks that had symbols of it turned out to be corrupt. While there is a source
-//! whose symbols were right, blocks are solved from symbols of sources that are not doubted first.
+//! whose symbols were right, or, of receivers that share, one that is not doubted, blocks are solved from symbols of sources that are not doubted first.
 //! Nothing is dropped for its source alone: any host can send in the name of another. The symbols
 //! of doubted sources wait in memory, and are used if no others arrive.
 
@@ -68,6 +68,8 @@ pub(super) struct Sources {
     newest: u32,
     /// Whether a source is doubted, and another one was right.
     has_doubts: bool,
+    /// Whether a receiver that shares is not doubted.
+    has_others_that_share: bool,
     /// When what speaks against sources was halved.
     halved_at: Option<Instant>,
 }
@@ -131,6 +133,7 @@ impl Sources {
             let id = SourceId::numbered(self.newest, address.port() == SHARED_PORT);
             let (received, right, wrong, strikes, doubted_for) = (0, 0, 0, 0, 0);
             self.records.push(Record { id, address, received, right, wrong, strikes, doubted_for });
+            self.has_others_that_share |= id.is_shared();
         }
     }
 
@@ -150,12 +153,30 @@ impl Sources {
     fn update_doubts(&mut self) {
         self.has_doubts = self.records.iter().any(Record::is_doubted)
             && self.records.iter().any(Record::is_proven);
+        self.has_others_that_share =
+            self.records.iter().any(|record| record.id.is_shared() && !record.is_doubted());
     }
 
     /// Whether symbols of this source wait until no others arrive.
     #[inline]
     pub(super) fn doubts(&self, id: SourceId) -> bool {
-        self.has_doubts && self.is_doubted(id)
+        let has_others = if id.is_shared() { self.has_others_that_share } else { self.has_doubts };
+        has_others && self.is_doubted(id)
+    }
+
+    /// The wrong symbols of a block were found. Receivers that share whose symbols are left are not
+    /// doubted for it.
+    pub(super) fn on_cleared(&mut self, counts: &BTreeMap<SourceId, u32>) {
+        for &id in counts.keys().filter(|id| id.is_shared()) {
+            self.change(id, |record| (record.strikes, record.doubted_for) = (0, 0));
+        }
+        self.update_doubts();
+    }
+
+    /// Whether a receiver that shares is doubted: others are asked for the symbols that its own wait
+    /// for, which takes a while.
+    pub(super) fn doubts_shared(&self) -> bool {
+        self.records.iter().any(|record| record.id.is_shared() && record.is_doubted())
     }
 
     /// Whether the source is doubted, whatever the others are.

@@ -86,6 +86,8 @@ pub(super) struct Answering {
     listens_until: Instant,
     /// Since when others have answered, and with how many symbols.
     others: Option<(Instant, u32)>,
+    /// Fresh symbols of others that may not be symbols: they count when others keep pace.
+    claimed: u32,
     /// The symbols that were read, in the order in which they are sent.
     batches: VecDeque<Batch>,
     /// The batch that is being read, and since when.
@@ -126,6 +128,7 @@ impl Answering {
             has_begun: false,
             listens_until: asked.at,
             others: None,
+            claimed: 0,
             batches: VecDeque::new(),
             reading: None,
             next_batch: 0,
@@ -225,19 +228,23 @@ impl Answering {
     pub(super) fn on_heard(&mut self, now: Instant, heard: &Overheard) {
         let was_named = self.remove_named(heard.esi);
         // Fresh symbols are of use to all who ask; others, to those who have named them.
-        let is_of_use = |has_block| u32::from(has_block || was_named);
+        self.due = self.due.saturating_sub(was_named.into());
         let is_better = heard.has_block || !self.has_block;
         if !is_better {
-            self.due = self.due.saturating_sub(is_of_use(false));
             return;
         }
         let (since, count) = self.others.get_or_insert((now, 0));
         *count = count.saturating_add(1);
-        // A slow one, or a host that only says that it answers, is not waited for.
         let time = now.saturating_since(*since);
         let least = heard.pace * time.as_secs_f64() / SLOW;
-        let is_slow = time > LEAST_MEASURED && f64::from(*count) < least;
-        self.due = self.due.saturating_sub(is_of_use(heard.has_block && !is_slow));
+        let has_pace = *count > 1 && f64::from(*count) > least;
+        // A slow one, or a host that only says that it answers, is not waited for, and leaves as
+        // much to be sent.
+        let is_slow = !has_pace && time > LEAST_MEASURED;
+        self.claimed = self.claimed.saturating_add((heard.has_block && !was_named).into());
+        if has_pace {
+            self.due = self.due.saturating_sub(std::mem::take(&mut self.claimed));
+        }
         // One with all of the block is of use to more members than one with a part.
         let is_preferred = heard.has_block && !self.has_block;
         let gives_way = (is_preferred || heard.has_precedence || !self.has_begun) && !is_slow;

@@ -11,6 +11,8 @@ const LONGEST_PUT_OFF: Duration = Duration::from_secs(2);
 /// Requests in a row, each of which brought less than half of what it asked for, after which no
 /// member is believed to have the block: it has gone, or it never had it.
 const LEASE: u32 = 2;
+/// Requests that count, in a row.
+const MOST_COUNTED: u32 = 2;
 /// How long a block rests first. Each further round in vain doubles it.
 const FIRST_REST: Duration = Duration::from_secs(2);
 /// Longest rest, and what each block that lacks symbols adds to it: of many blocks that no member
@@ -30,8 +32,9 @@ pub(super) struct Asking {
     vain: u32,
     /// Requests in a row that brought less than half of what they asked for.
     short: u32,
-    /// Requests that named symbols.
+    /// Requests that named symbols, and those that counted since the last one.
     named: u32,
+    counted: u32,
     /// Rounds before this one, since the last symbol of use, that brought nothing.
     rests: u32,
     /// Symbols of use since it has asked.
@@ -61,6 +64,7 @@ impl Asking {
             vain: 0,
             short: 0,
             named: 0,
+            counted: MOST_COUNTED,
             rests,
             brought: 0,
             since: now,
@@ -75,10 +79,11 @@ impl Asking {
     }
 
     /// Whether the next request counts symbols instead of naming them: a member seems to have the
-    /// block. Of requests in a row that bring little, every other one names symbols: any host can
-    /// say that it has the block, and members with a part of it answer names only.
+    /// block. The first request names symbols, as do every third one, and every other one of those
+    /// in a row that bring little: any host can say that it has the block, members with a part of
+    /// it answer names only, and those with all of it begin with names.
     pub(super) fn counts(&self) -> bool {
-        self.is_held() && self.short.is_multiple_of(2)
+        self.is_held() && self.short.is_multiple_of(2) && self.counted < MOST_COUNTED
     }
 
     /// Requests that named symbols: each names others.
@@ -147,7 +152,10 @@ impl Asking {
     /// It asks now.
     pub(super) fn on_asked(&mut self, now: Instant, lacking: u32, names: bool, wait: Duration) {
         self.due = now + wait;
-        self.named = self.named.wrapping_add(names.into());
+        match names {
+            true => (self.named, self.counted) = (self.named.wrapping_add(1), 0),
+            false => self.counted = self.counted.saturating_add(1),
+        }
         self.since = now;
         (self.asked, self.awaits) = (Some((now, lacking)), true);
     }

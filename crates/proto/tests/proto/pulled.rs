@@ -117,8 +117,11 @@ fn a_receiver_says_what_it_has_for_others() {
 
     // Its repair symbols were wrong, which shows when it has enough.
     mirror.fill(now, &mut receiver, block);
-    assert!(!Holdings::block(&receiver.endpoint, block).unwrap().is_sound);
-    assert_eq!(receiver.endpoint.held(block, &[Esi(3)]), []);
+    assert!(
+        Holdings::block(&receiver.endpoint, block).unwrap().is_sound,
+        "pulled ones may be sent"
+    );
+    assert_eq!(receiver.endpoint.held(block, &[Esi(3)]), [Esi(3)]);
     for block in mirror.blocks().into_iter().filter(|&other| other != block) {
         mirror.fill(now, &mut receiver, block);
         assert!(Holdings::block(&receiver.endpoint, block).unwrap().has_block, "{block:?}");

@@ -74,6 +74,8 @@ impl Transfer {
             Sequel::Dropped(sources) => {
                 let count = sources.len() as u32;
                 self.sources.on_wrong(sources);
+                let left = self.block(id).map(|block| block.symbols_by_source());
+                self.sources.on_cleared(&left.unwrap_or_default());
                 self.solve_without(id, count, out);
             }
             Sequel::Replaced(chosen) => {
