@@ -64,7 +64,7 @@ fn forged_symbols_from_an_address_delay_a_member_by_seconds() {
                 number += 1;
                 let esi = 9_000_000 + number as u32;
                 let datagram = forged(&site, block, esi, number % 2 == 0, bytes_of_a_symbol);
-                site.send(site::STRANGER, &datagram);
+                site.send(STRANGER, &datagram);
             }
         }
         assert!(site.is_complete(), "{per_second} a second: {}", site.summary());
@@ -86,7 +86,7 @@ fn nothing_is_taken_from_others_while_the_session_brings_symbols() {
     site.join(|_, _| false);
     for esi in 0..80 {
         let datagram = forged(&site, block, 79 - esi, true, 64);
-        site.send(site::STRANGER, &datagram);
+        site.send(STRANGER, &datagram);
         site.run(Duration::from_millis(100));
         let symbol = site.symbol(block, fontana_fec::Esi(esi));
         let (now, member) = (site.now, site.members[0].as_mut().unwrap());

@@ -12,20 +12,20 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The number of a host that is no member.
-pub const STRANGER: u8 = 200;
+pub(crate) const STRANGER: u8 = 200;
 /// The port that members send from.
 const PORT: u16 = 7_702;
 /// Bytes per second of a member.
-pub const RATE: u64 = 250_000;
+pub(crate) const RATE: u64 = 250_000;
 /// From a member to all others.
 const DELAY: Duration = Duration::from_micros(300);
 /// Least time between two polls of a member.
 const TICK: Duration = Duration::from_micros(200);
 
 /// A member.
-pub struct Member {
-    pub driver: ReceiverDriver,
-    pub sharer: Sharer,
+pub(crate) struct Member {
+    pub(crate) driver: ReceiverDriver,
+    pub(crate) sharer: Sharer,
     read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
     /// What it had when it joined.
     joined_with: BTreeSet<(BlockId, u32)>,
@@ -36,28 +36,34 @@ type Sent = (SocketAddr, Vec<u8>, Option<usize>);
 
 /// The members of a site, by their places. The address of place `n` is `source(n + 1)`, and its
 /// number `n + 1`.
-pub struct Site {
-    pub content: Content,
-    pub now: Instant,
-    pub members: Vec<Option<Member>>,
-    pub random: SplitMix64,
-    pub loss: f64,
+pub(crate) struct Site {
+    pub(crate) content: Content,
+    pub(crate) now: Instant,
+    pub(crate) members: Vec<Option<Member>>,
+    pub(crate) random: SplitMix64,
+    pub(crate) loss: f64,
     /// Symbols that members have sent.
-    pub symbols: u64,
+    pub(crate) symbols: u64,
     /// What members have sent last.
-    pub recorded: Vec<(SocketAddr, Vec<u8>)>,
+    pub(crate) recorded: Vec<(SocketAddr, Vec<u8>)>,
     queue: BTreeMap<(Instant, u64), Sent>,
     number: u64,
     encoded: BTreeMap<BlockId, Intermediate>,
 }
 
 /// The address of a host, which has another port for each message of a stranger.
-pub fn address(host: u8, port: u16) -> SocketAddr {
+pub(crate) fn address(host: u8, port: u16) -> SocketAddr {
     SocketAddr::new(source(host), port)
 }
 
 /// The message of a symbol of random bytes in the name of a member.
-pub fn forged(site: &Site, block: BlockId, esi: u32, has_block: bool, size: usize) -> Vec<u8> {
+pub(crate) fn forged(
+    site: &Site,
+    block: BlockId,
+    esi: u32,
+    has_block: bool,
+    size: usize,
+) -> Vec<u8> {
     let bytes: Vec<u8> = (0..size).map(|at| (at as u8) ^ (esi as u8) ^ 0xA5).collect();
     let body = ShareBody::Symbol(ShareSymbol { has_block, to: 1, echo_us: 5, esi, bytes: &bytes });
     site.message(9_999, block, body)
@@ -65,7 +71,7 @@ pub fn forged(site: &Site, block: BlockId, esi: u32, has_block: bool, size: usiz
 
 impl Site {
     /// A site of content with one block of each of these numbers of source symbols.
-    pub fn new(seed: u64, blocks: &[u32]) -> Self {
+    pub(crate) fn new(seed: u64, blocks: &[u32]) -> Self {
         let shapes: Vec<_> = blocks.iter().map(|&k| (k as usize * usize::from(T), 1)).collect();
         let content = Content::new(&shapes, seed);
         let mut memory = MemoryContent::default();
@@ -88,23 +94,23 @@ impl Site {
         }
     }
 
-    pub fn blocks(&self) -> Vec<BlockId> {
+    pub(crate) fn blocks(&self) -> Vec<BlockId> {
         self.encoded.keys().copied().collect()
     }
 
-    pub fn source_symbols(&self, block: BlockId) -> u32 {
+    pub(crate) fn source_symbols(&self, block: BlockId) -> u32 {
         self.content.objects[&block.toi].0.source_symbols(block.sbn).unwrap()
     }
 
     /// The right bytes of a symbol.
-    pub fn symbol(&self, block: BlockId, esi: Esi) -> Vec<u8> {
+    pub(crate) fn symbol(&self, block: BlockId, esi: Esi) -> Vec<u8> {
         let mut bytes = Vec::new();
         append_symbol(&self.encoded[&block], esi, &mut bytes);
         bytes
     }
 
     /// A new member, which has these source symbols.
-    pub fn join(&mut self, mut has: impl FnMut(BlockId, u32) -> bool) -> usize {
+    pub(crate) fn join(&mut self, mut has: impl FnMut(BlockId, u32) -> bool) -> usize {
         let place = self.members.len();
         let mut config = receiver_config();
         config.expectation.manifest = Some(self.content.hash());
@@ -134,19 +140,19 @@ impl Site {
     }
 
     /// The member of a place is killed.
-    pub fn kill(&mut self, place: usize) {
+    pub(crate) fn kill(&mut self, place: usize) {
         self.members[place] = None;
     }
 
     /// Whether all members that are left have everything.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.members.iter().flatten().all(|member| member.driver.complete_at.is_some())
     }
 
     /// Whether the members that are left have each block verified, or have brought all its source
     /// symbols between them. What members have of others may be dropped together with what
     /// strangers have sent.
-    pub fn has_everything(&self) -> bool {
+    pub(crate) fn has_everything(&self) -> bool {
         use fontana_proto::share::Holdings;
         self.blocks().into_iter().all(|block| {
             let left = || self.members.iter().flatten();
@@ -159,7 +165,7 @@ impl Site {
     }
 
     /// What members have and lack.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         use fontana_proto::share::Holdings;
         let member = |member: &Member| {
             let lacking = Holdings::lacking(&member.driver.endpoint, None, 9);
@@ -169,7 +175,7 @@ impl Site {
     }
 
     /// A message of this content.
-    pub fn message(&self, member: u32, block: BlockId, body: ShareBody<'_>) -> Vec<u8> {
+    pub(crate) fn message(&self, member: u32, block: BlockId, body: ShareBody<'_>) -> Vec<u8> {
         let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
         let content = self.content.hash().into();
         let mut bytes = Vec::new();
@@ -178,18 +184,18 @@ impl Site {
     }
 
     /// A request for a block, of no map.
-    pub fn request(&self, member: u32, block: BlockId, request: ShareRequest) -> Vec<u8> {
+    pub(crate) fn request(&self, member: u32, block: BlockId, request: ShareRequest) -> Vec<u8> {
         self.message(member, block, ShareBody::Request(request))
     }
 
     /// A host sends a datagram in its own name, from another port each time.
-    pub fn send(&mut self, host: u8, datagram: &[u8]) {
+    pub(crate) fn send(&mut self, host: u8, datagram: &[u8]) {
         let port = 1_024 + (self.random.next_u64() as u16 >> 1);
         self.send_as(address(host, port), datagram);
     }
 
     /// A datagram with this source, which may be that of another host.
-    pub fn send_as(&mut self, from: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn send_as(&mut self, from: SocketAddr, datagram: &[u8]) {
         self.deliver(from, datagram, None);
     }
 
@@ -200,7 +206,7 @@ impl Site {
     }
 
     /// Passes time.
-    pub fn run(&mut self, time: Duration) {
+    pub(crate) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         for place in 0..self.members.len() {
             self.poll(place);
@@ -229,7 +235,7 @@ impl Site {
     }
 
     /// Passes time until all members are complete, at most `time`.
-    pub fn run_until_complete(&mut self, time: Duration) -> bool {
+    pub(crate) fn run_until_complete(&mut self, time: Duration) -> bool {
         let end = self.now + time;
         while !self.is_complete() && self.now < end {
             self.run(Duration::from_millis(50));
