@@ -201,7 +201,8 @@ pub enum ReceiveEvent {
         /// The collector.
         to: SocketAddr,
     },
-    /// Everything is received, and the files have their names. The receiver stays for others of its network, which may ask for it
+    /// Everything is received, and the files have their names. The receiver stays for others of its
+    /// network, which may ask for it
     /// ([`FontanaReception::sharing`](crate::FontanaReception::sharing)).
     Sharing {
         /// How long it stays after it has last sent something for a request.

@@ -261,7 +261,12 @@ fn a_name_that_belongs_to_staging_is_refused() {
 /// The outcome and the peak memory in MiB of a receiver in a process of its own.
 fn receive_apart(kind: &str) -> (String, u64) {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "receiver_of_a_huge_manifest", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "hostile_manifests::receiver_of_a_huge_manifest",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("FONTANA_TEST_MANIFEST", kind)
         .output()
         .unwrap();

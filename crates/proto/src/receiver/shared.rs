@@ -103,8 +103,8 @@ impl Receiver {
         taken == Taken::Fresh
     }
 
-    /// No member has what a block lacks. If it is searched for wrong symbols, those that others have
-    /// sent of it are dropped, so that it can be asked for again.
+    /// No member has what a block lacks. If it is searched for wrong symbols, those that others
+    /// have sent of it are dropped, so that it can be asked for again.
     pub fn drop_shared(&mut self, block: BlockId) {
         let reception = &mut self.reception;
         reception.transfer.drop_shared(block, &mut reception.outputs);

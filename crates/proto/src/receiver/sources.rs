@@ -1,9 +1,10 @@
 //! The sources of symbols: which of them have sent wrong ones. Remembered in memory alone, for the
 //! time of a reception.
 //!
-//! A source is an address and a port, or, of receivers that share, an address. It is *doubted* if most symbols that are known of it were
-//! wrong, or if all blocks that had symbols of it turned out to be corrupt. While there is a source
-//! whose symbols were right, or, of receivers that share, one that is not doubted, blocks are solved from symbols of sources that are not doubted first.
+//! A source is an address and a port, or, of receivers that share, an address. It is *doubted* if
+//! most symbols that are known of it were wrong, or if all blocks that had symbols of it turned out
+//! to be corrupt. While there is a source whose symbols were right, or, of receivers that share,
+//! one that is not doubted, blocks are solved from symbols of sources that are not doubted first.
 //! Nothing is dropped for its source alone: any host can send in the name of another. The symbols
 //! of doubted sources wait in memory, and are used if no others arrive.
 
@@ -173,8 +174,8 @@ impl Sources {
         self.update_doubts();
     }
 
-    /// Whether a receiver that shares is doubted: others are asked for the symbols that its own wait
-    /// for, which takes a while.
+    /// Whether a receiver that shares is doubted: others are asked for the symbols that its own
+    /// wait for, which takes a while.
     pub(super) fn doubts_shared(&self) -> bool {
         self.records.iter().any(|record| record.id.is_shared() && record.is_doubted())
     }
@@ -191,8 +192,8 @@ impl Sources {
     }
 
     /// Halves what speaks against sources, for each [`HALVED_AFTER`] that has passed. A host that
-    /// goes on is doubted again, after one more corrupt block; one in whose name another has sent is
-    /// right again.
+    /// goes on is doubted again, after one more corrupt block; one in whose name another has sent
+    /// is right again.
     pub(super) fn forget(&mut self, now: Instant) {
         let since = *self.halved_at.get_or_insert(now);
         let times = now.saturating_since(since).as_secs().checked_div(HALVED_AFTER).unwrap_or(0);

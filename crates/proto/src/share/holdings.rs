@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// What a member has, as its receiver knows it.
 pub trait Holdings {
-    /// The first blocks after one that lack symbols, or of all; at most so many, in ascending order,
-    /// each with the number of symbols that it lacks.
+    /// The first blocks after one that lack symbols, or of all; at most so many, in ascending
+    /// order, each with the number of symbols that it lacks.
     fn lacking(&self, after: Option<BlockId>, most: usize) -> Vec<(BlockId, u32)>;
 
     /// A block. `None` if it is not received.
