@@ -27,7 +27,7 @@ docs:
 
 # Compute the page docs/lab.md again
 lab:
-    cargo run --release --locked -- lab run all --quick --out docs
+    cargo run --release --locked -p fontana-lab -- run all --quick --out docs
 
 # Run the gate
 gate:

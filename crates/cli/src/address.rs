@@ -1,10 +1,10 @@
 //! Network addresses as people write them.
 
-use crate::console::Console;
-use crate::failure::Failure;
 use fontana::net::{InterfaceSelector, Interfaces, doctor};
 use fontana::wire::Ticket;
 use fontana::{DEFAULT_GROUP, Outcome};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// Parses `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name. An address

@@ -4,10 +4,10 @@
 //! compared with what is needed at the start, and threads then reserve no address space of their
 //! own.
 
-use crate::failure::Failure;
-use crate::units::Bytes;
 use fontana::Outcome;
 use fontana::net::thread::share_reserved_memory;
+use fontana_console::failure::Failure;
+use fontana_console::units::Bytes;
 use rustix::process::{Resource, getrlimit};
 
 /// Address space beside the memory of `--memory`: the program, and the stacks of its threads, 2 MiB

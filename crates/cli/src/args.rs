@@ -1,15 +1,10 @@
 //! The command line's definitions. Each command decides what its arguments mean.
 
-mod lab;
 mod receive;
 mod schedule;
 mod send;
 mod serve;
 
-pub(crate) use lab::{
-    LabArguments, LabCommand, LabMergeArguments, LabPlanArguments, LabRelayArguments,
-    LabRunArguments, LabSwarmArguments,
-};
 pub(crate) use receive::{MirrorArgument, NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{
@@ -18,14 +13,15 @@ pub(crate) use send::{
 };
 pub(crate) use serve::ServeArguments;
 
-use crate::log::{self, LogFilter};
-use crate::units::{parse_lifetime, parse_rate, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::Profile;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, ShelfNumber, Ticket, WebAddress};
+use fontana_console::log::{self, LogFilter};
+use fontana_console::talk::Talk;
+use fontana_console::units::{parse_lifetime, parse_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,24 +75,10 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     Keygen(KeygenArguments),
     Certify(CertifyArguments),
-    Lab(LabArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
     #[command(hide = true)]
     ExecHelper(ExecHelperArguments),
-}
-
-/// The output options of a command.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct Talk {
-    /// Print events as JSON, one per line
-    ///
-    /// See docs/events.md. Nothing else is written to standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print only errors and results
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// What a session is optimized for.
@@ -272,46 +254,7 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "SIZE", default_value = "20M", value_parser = parse_size, hide = true)]
     pub(crate) size: u64,
     #[command(flatten)]
-    pub(crate) hostile: HostileArguments,
-    #[command(flatten)]
     pub(crate) talk: Talk,
-}
-
-/// The options of `fontana demo --hostile`.
-#[derive(Debug, Args)]
-pub(crate) struct HostileArguments {
-    /// Show what hostile packets do to a receiver, class by class, instead
-    ///
-    /// In virtual time, with the product's sender and receiver beside an attacker. Ends with exit
-    /// code 4 if a class breaks a bound. See docs/hostile.md.
-    #[arg(long, conflicts_with_all = ["path"])]
-    pub(crate) hostile: bool,
-    /// Send N variants of each class
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "hostile",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) variants: u32,
-    /// Run only these classes: H1,H17
-    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "hostile")]
-    pub(crate) classes: Vec<String>,
-    /// Draw the variants from this seed
-    #[arg(long, value_name = "S", default_value_t = 1, requires = "hostile")]
-    pub(crate) seed: u64,
-    /// Send them over sockets of the loopback interface, beside a transfer of --size
-    ///
-    /// Sender and receiver are processes of their own. Classes of manifests and tables are left
-    /// out.
-    #[arg(long, requires = "hostile")]
-    pub(crate) sockets: bool,
-    /// Announce the honest content by signed digests with --sockets (send --symbol-digests)
-    #[arg(long, requires = "sockets")]
-    pub(crate) symbol_digests: bool,
-    /// Send the honest content at this rate with --sockets
-    #[arg(long, value_name = "RATE", default_value = "200M", value_parser = parse_rate,
-          requires = "sockets")]
-    pub(crate) rate: u64,
-    /// Give the receiver this much memory; the default is to run with 32M, then with 256M
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "hostile")]
-    pub(crate) memory: Option<u64>,
 }
 
 /// How packets get from the sender to five receivers on the same machine.

@@ -1,11 +1,11 @@
 //! `fontana certify`.
 
 use crate::args::CertifyArguments;
-use crate::console::Console;
-use crate::failure::Failure;
 use crate::key_file;
 use crate::manifest_file;
 use fontana::{Certificate, Outcome};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::path::Path;
 
 /// Makes the certificate of a mirror.

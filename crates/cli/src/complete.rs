@@ -1,11 +1,11 @@
 //! Completion scripts and manual pages, from the same definitions as the command line itself.
 
 use crate::args::Arguments;
-use crate::console::Console;
-use crate::failure::Failure;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use fontana::Outcome;
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::io;
 use std::path::Path;
 

@@ -1,16 +1,17 @@
 //! `fontana demo`: one sender and five receivers on this machine, with real sockets and files.
 
 use crate::args::DemoArguments;
-use crate::console::Console;
-use crate::events::{DemoEvent, seconds, verdict};
-use crate::exit;
-use crate::failure::Failure;
-use crate::hints;
-use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count, ExactRate, Time};
+use crate::events::DemoEvent;
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
 use fontana::{CancellationToken, Outcome, PreparedSender, SendEvent, SendReport, Sender};
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::hints;
+use fontana_console::json::{seconds, verdict};
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::{Bytes, Count, ExactRate, Time};
 use path::Way;
 use receiver::{Part, PartResult, RECEIVERS, Stage};
 use std::fs::File;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-mod hostile;
 mod path;
 mod receiver;
 mod report;
@@ -44,9 +44,6 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     stop_on_signals(stop)?;
-    if arguments.hostile.hostile {
-        return hostile::run(arguments, console, stop);
-    }
     let way = Way::find(arguments.path)?;
     console.note(&way);
     let directory = tempfile::Builder::new()

@@ -1,11 +1,11 @@
 //! `fontana doctor`.
 
 use crate::args::DoctorArguments;
-use crate::console::Console;
 use crate::events::{DoctorEvent, finding};
-use crate::exit;
 use fontana::Outcome;
 use fontana::net::doctor::{self, DoctorConfig, Finding, Verdict};
+use fontana_console::console::Console;
+use fontana_console::exit;
 
 mod session;
 

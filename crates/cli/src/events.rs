@@ -1,39 +1,21 @@
-//! The events of `--json`, one per line. JSON exists only here and in the audit log.
+//! The events of `--json`, one per line.
 //!
 //! `docs/events.md` describes every event and field; a test compares the two. Names of files and
 //! sessions are untrusted, so they have the form of [`fontana::wire::Printable`].
 
-mod lab;
 mod receive;
-mod relay;
 mod send;
 mod serve;
 
-pub(crate) use lab::LabEvent;
 pub(crate) use receive::{Content, ReceiveEvent};
-pub(crate) use relay::RelayEvent;
 pub(crate) use send::{ReportedReceiver, RollCallCounts, SendEvent, Sent, StatusFile, passes};
 pub(crate) use serve::ServeEvent;
 
 use fontana::wire::{Manifest, Printable, Toi};
-use fontana::{Interrupted, Outcome, Rejection, Verified, net::doctor};
+use fontana::{Interrupted, Rejection, Verified, net::doctor};
+use fontana_console::json::seconds;
 use serde::Serialize;
 use std::time::Duration;
-
-/// The line of an event, with its line feed.
-pub(crate) fn line(event: &impl Serialize) -> String {
-    // Events have no maps and no fallible parts: their serialization does not fail.
-    serde_json::to_string(event).map_or_else(|_| String::new(), |json| json + "\n")
-}
-
-/// Events of every command.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum Notice {
-    Warning { message: String, way_out: String },
-    Error { message: String, way_out: String, code: u8 },
-}
 
 /// An entry of the tree that is sent.
 #[derive(Debug, Serialize)]
@@ -131,38 +113,6 @@ pub(crate) enum DemoEvent {
         resumed: bool,
         seconds: f64,
     },
-    /// Of `--hostile`.
-    Class {
-        id: String,
-        what: String,
-        packets: u64,
-        alive: bool,
-        memory: u64,
-        memory_max: Option<u64>,
-        log_bytes: u64,
-        honest_verified: bool,
-        honest_packets: u64,
-        extra_packets: i64,
-        forges: bool,
-        broken: Vec<String>,
-    },
-    /// Of `--hostile --sockets`.
-    ClassOnSockets {
-        id: String,
-        what: String,
-        packets: u64,
-        alive: bool,
-        memory: u64,
-        memory_max: Option<u64>,
-        log_bytes: u64,
-        honest_verified: bool,
-        extra_symbols: i64,
-        forges: bool,
-        kernel_drops: u64,
-        seconds: f64,
-        seconds_alone: f64,
-        broken: Vec<String>,
-    },
 }
 
 /// Events of `fontana doctor`.
@@ -172,16 +122,6 @@ pub(crate) enum DemoEvent {
 pub(crate) enum DoctorEvent {
     Finding { subject: String, verdict: String, text: String, remedy: Option<String> },
     Summary { good: u64, unknown: u64, warning: u64, bad: u64, code: u8 },
-}
-
-/// Seconds, rounded to microseconds.
-pub(crate) fn seconds(duration: Duration) -> f64 {
-    rounded(duration.as_secs_f64())
-}
-
-/// Rounds to six digits after the point, which is more than the accuracy of any field.
-pub(crate) fn rounded(number: f64) -> f64 {
-    (number * 1e6).round() / 1e6
 }
 
 /// A TOI as a JSON number. Known senders count from 1; the wire format allows 112 bits.
@@ -217,23 +157,6 @@ pub(crate) fn rejected_number(reason: Rejection) -> Option<u8> {
     match reason {
         Rejection::NewerFormat(number) | Rejection::UnknownRecord(number) => Some(number),
         _ => None,
-    }
-}
-
-pub(crate) fn verdict(verdict: Outcome) -> &'static str {
-    match verdict {
-        Outcome::Complete => "complete",
-        Outcome::Usage => "usage",
-        Outcome::Incomplete => "incomplete",
-        Outcome::VerificationFailed => "verification_failed",
-        Outcome::Io => "io",
-        Outcome::Refused => "refused",
-        Outcome::Authentication => "authentication",
-        Outcome::SourceChanged => "source_changed",
-        Outcome::ReceiversIncomplete => "receivers_incomplete",
-        Outcome::InternalError => "internal_error",
-        Outcome::NothingReceived => "nothing_heard",
-        Outcome::Interrupted => "interrupted",
     }
 }
 

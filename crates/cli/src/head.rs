@@ -1,10 +1,10 @@
 //! The head of a mirror, of `fontana publish` and `fontana serve`.
 
 use crate::args::HeadSigning;
-use crate::failure::Failure;
 use crate::key_file;
 use fontana::wire::{Manifest, SecretKey};
 use fontana::{Error, MirrorHead, NewFile, Outcome};
+use fontana_console::failure::Failure;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;

@@ -5,8 +5,8 @@
 //! program's output goes to standard error, so that standard output carries only results. The
 //! caller waits for it without a limit.
 
-use crate::failure::Failure;
 use fontana::{AcceptedManifest, Outcome, SessionKey, Verified, wire::Manifest};
+use fontana_console::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,8 +1,8 @@
 //! Files with secret keys.
 
 use crate::args::SessionFormat;
-use crate::failure::Failure;
 use fontana::Outcome;
+use fontana_console::failure::Failure;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,10 +1,10 @@
 //! `fontana keygen`.
 
 use crate::args::KeygenArguments;
-use crate::console::Console;
-use crate::failure::Failure;
 use fontana::Outcome;
 use fontana::seal::GroupKey;
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;

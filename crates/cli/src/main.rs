@@ -1,27 +1,20 @@
 //! The program `fontana`: a command line over the library of the same name.
 //!
 //! `args` defines the arguments. Each command has a module that interprets them and shows the
-//! session's events. `console` writes all output, `events` defines the JSON, `exit` the exit codes,
-//! `hints` what a user can do about an error.
+//! session's events. `events` defines the JSON. The crate `fontana-console` writes all output.
 
 mod address;
 mod address_space;
 mod args;
 mod certify;
 mod complete;
-mod console;
 mod demo;
 mod doctor;
 mod events;
-mod exit;
-mod failure;
 mod head;
-mod hints;
 mod hook;
 mod key_file;
 mod keygen;
-mod lab;
-mod log;
 mod manifest_file;
 mod progress;
 mod publish;
@@ -30,15 +23,15 @@ mod resume;
 mod sandbox;
 mod send;
 mod serve;
-mod signal;
-mod units;
 
-use args::{Arguments, Command, Talk};
+use args::{Arguments, Command};
 use clap::Parser;
-use console::Console;
-use failure::Failure;
 use fontana::net::thread::catch;
 use fontana::{CancellationToken, Outcome};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::talk::Talk;
+use fontana_console::{exit, hints, log, signal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -73,7 +66,6 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
         Command::Keygen(arguments) => keygen::run(arguments, console),
         Command::Certify(arguments) => certify::run(arguments, console),
-        Command::Lab(arguments) => lab::run(arguments, console, stop),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),
         Command::ExecHelper(arguments) => Ok(sandbox::helper::serve(arguments)),
@@ -105,7 +97,6 @@ impl Command {
             Self::Resume(arguments) => arguments.talk,
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,
-            Self::Lab(arguments) => arguments.talk(),
             Self::Keygen(_)
             | Self::Certify(_)
             | Self::Completions(_)

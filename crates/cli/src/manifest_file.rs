@@ -2,9 +2,9 @@
 //! manifest as on the wire, and its hash, which tickets have as `manifest=`. A damaged manifest
 //! that is still valid would make another session of the same files.
 
-use crate::failure::Failure;
 use fontana::wire::{Hash, Manifest, ManifestLimits, manifest_hash};
 use fontana::{NewFile, Outcome};
+use fontana_console::failure::Failure;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! `fontana publish`: describes files that web servers have, and prints the ticket.
 
 use crate::args::PublishArguments;
-use crate::console::Console;
 use crate::events::PublishEvent;
-use crate::failure::Failure;
 use crate::head;
 use crate::manifest_file;
-use crate::units::{Bytes, Count};
 use fontana::wire::{Manifest, ShelfNumber, WebTicket};
 use fontana::{MirrorHead, MirroredContent, NewFile, Outcome};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::{Bytes, Count};
 use std::path::{Path, PathBuf};
 
 /// Writes the file with the manifest, and prints the ticket.

@@ -2,18 +2,13 @@
 
 use crate::address;
 use crate::args::{NamedTicket, ReceiveArguments, SessionFormat};
-use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
-use crate::exit;
-use crate::failure::Failure;
 use crate::head;
 use crate::hook::{Described, Report};
 use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, received};
 use crate::send::listing;
 use crate::serve::{self, Serving};
-use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count};
 use audit::AuditLog;
 use choose::Chooser;
 use confine::{Hook, Sandbox};
@@ -25,6 +20,11 @@ use fontana::{
     Outcome, Profile, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver,
     ReceiverBuilder, Reporting, SessionKey, Sharing, SimulatedLoss, Versions,
 };
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::{Bytes, Count};
 use mirrors::Mirrors;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};

@@ -2,12 +2,12 @@
 //! resumes them by itself.
 
 use crate::args::ResumeArguments;
-use crate::console::Console;
 use crate::events::ResumeEvent as Line;
-use crate::failure::Failure;
-use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
 use fontana::{Interrupted, Outcome};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::{Bytes, Count, Percent, Time};
 use std::time::{Duration, SystemTime};
 
 pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Outcome, Failure> {

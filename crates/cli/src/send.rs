@@ -2,15 +2,10 @@
 
 use crate::address;
 use crate::args::{Fec, ScheduleArgument, SendArguments, SessionFormat};
-use crate::console::Console;
-use crate::events::{SendEvent, Sent, passes, seconds, verdict};
-use crate::exit;
-use crate::failure::Failure;
+use crate::events::{SendEvent, Sent, passes};
 use crate::key_file;
 use crate::manifest_file;
 use crate::progress::{Gate, PACKET_HEADER, SendBar};
-use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::{InterfaceSelector, IpVersion};
 use fontana::seal::GroupSeal;
 use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
@@ -19,6 +14,12 @@ use fontana::{
     FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
     SendReport, Sender, SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::json::{seconds, verdict};
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::{Bytes, Count, ExactRate, Time};
 use networks::OnNetwork;
 use reports::ReportWatch;
 use shortfall::Shortfall;

@@ -2,21 +2,21 @@
 //! (`recv --then-serve`).
 
 use crate::args::ServeArguments;
-use crate::console::Console;
 use crate::events::ServeEvent as Line;
-use crate::exit;
-use crate::failure::Failure;
 use crate::head;
 use crate::manifest_file;
 use crate::sandbox;
 use crate::sandbox::files::{Right, Rule, Tcp};
 use crate::sandbox::network::{Sending, Sockets};
 use crate::sandbox::process::{self, Confined, Needs};
-use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count};
 use fontana::net::thread::return_freed_memory;
 use fontana::wire::{Manifest, WebAddress, WebTicket};
 use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::{Bytes, Count};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 

@@ -40,9 +40,6 @@
 //! | `ids`, `oti`, `layout`, `parameters` | identifiers of symbols, and the geometry of objects |
 //! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |
 
-// What only `study` shows is not used without it.
-#![cfg_attr(not(feature = "study"), allow(dead_code, unreachable_pub))]
-
 mod bytes;
 mod code;
 pub mod codes;
@@ -57,7 +54,7 @@ mod parameters;
 mod plan;
 mod scheme;
 pub mod simple;
-#[cfg(feature = "study")]
+#[doc(hidden)]
 pub mod study;
 
 pub use bytes::stripes::Scratch;

@@ -1,4 +1,4 @@
-//! Inner parts of codes, for experiments and tests only (feature `study`).
+//! Inner parts of codes, for experiments and tests only.
 
 pub use crate::bytes::stripes::Stripes;
 pub use crate::bytes::xor_program::XorProgram;

@@ -45,7 +45,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// A file that no run has written.
-    #[error("{path:?} is not what `fontana lab run` writes: line {line} does not fit")]
+    #[error("{path:?} is not what `fontana-lab run` writes: line {line} does not fit")]
     Malformed {
         /// Which one.
         path: PathBuf,

@@ -7,7 +7,7 @@ use crate::table::CaseRow;
 use crate::value::{TableRow, Value};
 use std::fmt::Write;
 
-/// The first line of the rows of all cases: `# fontana lab ms.fig1 seed=1998 scale=quick case=0
+/// The first line of the rows of all cases: `# fontana-lab ms.fig1 seed=1998 scale=quick case=0
 /// of=1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heading<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct Heading<'a> {
 }
 
 /// The first line of the rows of one case:
-/// `# fontana lab ms.fig1 seed=1998 scale=quick commit=0123456789ab case=3`.
+/// `# fontana-lab ms.fig1 seed=1998 scale=quick commit=0123456789ab case=3`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaseHeading<'a> {
     pub(crate) sweep: &'a str,
@@ -26,7 +26,7 @@ pub(crate) struct CaseHeading<'a> {
 }
 
 /// How every file begins.
-const PREFIX: &str = "# fontana lab ";
+const PREFIX: &str = "# fontana-lab ";
 /// The word of the first line of a description of a run, where files of rows have an id.
 const RUN: &str = "run";
 /// How the first line of the rows of all cases ends.

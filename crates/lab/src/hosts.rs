@@ -2,8 +2,9 @@
 //! real bytes, to compare with simulations of the same sessions.
 //!
 //! Hosts are network namespaces of this process ([`network`]). Each channel is a multicast group
-//! that receivers join and leave. Between the switch and each receiver, a [relay](crate::relay)
-//! runs the link of the simulator: with the same random stream, the same packets are lost.
+//! that receivers join and leave. Between the switch and each receiver, a
+//! [emulator](crate::emulator) runs the link of the simulator: with the same random stream, the
+//! same packets are lost.
 //!
 //! [`endpoints`] runs any endpoints. [`run`] runs sessions of the product with it.
 //! Endpoints that all send, and that limit how far their packets travel, run behind routers
@@ -17,7 +18,7 @@ mod together;
 
 use crate::bytes::Pump;
 use crate::claim::{Claim, Target};
-use crate::relay::FrameLink;
+use crate::emulator::FrameLink;
 use endpoints::{EndpointRun, HostOutcome, HostedEndpoint, LinkedEndpoint, RunOutcome};
 use fontana_net::{FrameError, NamespaceError, ReceiveError, SendError, ThreadError};
 use fontana_proto::{
@@ -46,9 +47,9 @@ pub enum HostsError {
         /// Its name.
         interface: String,
     },
-    /// A relay failed.
+    /// An emulator failed.
     #[error(transparent)]
-    Relay(#[from] FrameError),
+    Emulator(#[from] FrameError),
     /// Sending failed.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -64,7 +65,7 @@ pub enum HostsError {
     /// A host's socket could not be opened.
     #[error("cannot open a socket: {0}")]
     Socket(#[source] io::Error),
-    /// The system has no thread left for a host or a relay.
+    /// The system has no thread left for a host or an emulator.
     #[error(transparent)]
     Thread(#[from] ThreadError),
     /// A job of an endpoint is invalid.
@@ -156,7 +157,7 @@ pub(crate) struct Received<R> {
     pub(crate) complete: Option<Instant>,
     /// Most channels that it was joined to at a time.
     pub(crate) layers: usize,
-    /// Packets that this computer lost: at the sender, in the relay, or before the sockets.
+    /// Packets that this computer lost: at the sender, in the emulator, or before the sockets.
     pub(crate) lost_here: u64,
     /// Longest delay of a packet beyond that of the link.
     pub(crate) late: Duration,

@@ -35,7 +35,7 @@
 //! | `digital_fountain`, `mirrors`, `repair`, `bmtp`, `fcast` | experiments of the papers |
 //! | `fontana` | experiments beyond the papers |
 //! | `session`, `scene`, `bytes`, `taken`, `observed` | simulated sessions: endpoints, networks, content, layers, jobs |
-//! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
+//! | `hosts`, [`emulator`], `loopback` | real sessions: hosts in network namespaces, links between them |
 //! | [`swarm`] | random runs, checked for invariants |
 //! | [`hostile`] | hostile packets beside an honest session, by class |
 //! | `statistics`, `timing` | means, quantiles, fits; processor time |
@@ -45,6 +45,7 @@ mod cases;
 mod chart;
 mod claim;
 mod csv;
+pub mod emulator;
 mod estimate;
 mod experiment;
 mod finding;
@@ -59,7 +60,6 @@ mod page;
 mod plan;
 mod plot;
 pub mod registry;
-pub mod relay;
 mod row;
 mod run;
 mod scene;

@@ -101,7 +101,7 @@ pub fn dealt(cases: &[PlannedCase], count: u32) -> Vec<Vec<PlannedCase>> {
 }
 
 /// Measured processor time of cases: `SWEEP SCALE SECONDS...`, in the order of the cases. `N*S` is
-/// N cases of S seconds each. They are those of `fontana lab run --json`. With all trials, those of
+/// N cases of S seconds each. They are those of `fontana-lab run --json`. With all trials, those of
 /// fo.fair, df.table5, df.loss and df.lt are extrapolated from quick runs, and a ninth of those of
 /// fo.window from the cases beside them.
 const MEASURED: &str = include_str!("plan/seconds.txt");

@@ -1,8 +1,8 @@
 //! Raw Ethernet frames, without the protocols of this host (packet(7)).
 //!
-//! For a relay between two interfaces. A [`FrameSocket`] receives every frame that arrives on an
-//! interface, whatever its destination, and sends frames as if they came from there. It needs root
-//! (`CAP_NET_RAW`) and Linux; elsewhere [`FrameSocket::open`] returns an error.
+//! For an emulator between two interfaces. A [`FrameSocket`] receives every frame that arrives on
+//! an interface, whatever its destination, and sends frames as if they came from there. It needs
+//! root (`CAP_NET_RAW`) and Linux; elsewhere [`FrameSocket::open`] returns an error.
 //!
 //! Hosts on one machine leave checksums and segmentation to an interface that does neither. The
 //! kernel describes this in a header (`PACKET_VNET_HDR`, the `virtio_net_hdr` of the virtio

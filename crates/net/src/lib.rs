@@ -16,7 +16,7 @@
 //! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
 //! | [`feedback`] | the return path: sockets that are opened only where reports are allowed |
 //! | [`scoped`] | a socket with a TTL for each datagram, for protocols that repair losses nearby |
-//! | [`frames`] | raw Ethernet frames, for relays |
+//! | [`frames`] | raw Ethernet frames, for emulators |
 //! | [`thread`] | named threads, whose start may fail, and their panics as errors |
 //! | [`namespace`] | network namespaces of this process, for hosts that are threads, and a switch between them |
 //! | [`neighbor`] | whether the kernel knows where on a link a host is |

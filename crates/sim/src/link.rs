@@ -1,7 +1,7 @@
 //! One direction of a link: a queue, a transmitter, a wire.
 //!
 //! A link is a value without a clock. [`Link::offer`] takes the time and returns the fate of a
-//! packet. A simulation schedules the arrival; a relay between real hosts waits for it.
+//! packet. A simulation schedules the arrival; an emulator between real hosts waits for it.
 //!
 //! ```
 //! use fontana_proto::{Instant, SplitMix64};

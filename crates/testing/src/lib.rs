@@ -1,6 +1,7 @@
 //! Helpers of the tests of several crates: noise that codes, compression and holes cannot shorten,
-//! the same in each run, choices of a fuzzer ([`Script`]), and skips with a message. A
-//! dev-dependency only (`crates/cli/tests/house/arrows.rs`).
+//! the same in each run, choices of a fuzzer ([`Script`]), programs that are run to their ends
+//! ([`Run`]), their [`events`], and skips with a message. A dev-dependency only
+//! (`crates/cli/tests/house/arrows.rs`).
 //!
 //! ```
 //! use fontana_testing::noise;
@@ -10,9 +11,14 @@
 //! assert_eq!(noise(3, 7), noise(1000, 7)[..3]);
 //! ```
 
+#![expect(clippy::panic, reason = "how a test fails")]
+
+pub mod events;
+mod run;
 mod script;
 mod words;
 
+pub use run::{Run, arguments, example, program};
 pub use script::Script;
 
 use std::fs::File;

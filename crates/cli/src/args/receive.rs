@@ -1,7 +1,6 @@
 //! The arguments of `fontana recv`.
 
-use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
-use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
+use super::{MemoryArgument, ProfileArgument, SessionFormat, session_format};
 use clap::{ArgGroup, Args, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
@@ -9,6 +8,8 @@ use fontana::wire::{
     WebTicketError,
 };
 use fontana::{MirrorFile, MirrorFileError, WebAfter};
+use fontana_console::talk::Talk;
+use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,13 +1,14 @@
 //! The arguments of `fontana send`.
 
 use super::schedule::{ScheduleArgument, parse_schedule};
-use super::{MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format};
-use crate::units::{
-    parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
-};
+use super::{MemoryArgument, ProfileArgument, SessionFormat, session_format};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::FluteVersion;
+use fontana_console::talk::Talk;
+use fontana_console::units::{
+    parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
+};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;

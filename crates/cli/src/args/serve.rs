@@ -1,10 +1,11 @@
 //! The arguments of `fontana serve`.
 
-use super::{HeadSigning, MemoryArgument, Talk};
-use crate::units::parse_size;
+use super::{HeadSigning, MemoryArgument};
 use clap::{Args, ValueHint};
 use fontana::WebServer;
 use fontana::wire::WebAddress;
+use fontana_console::talk::Talk;
+use fontana_console::units::parse_size;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

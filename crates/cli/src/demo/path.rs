@@ -3,9 +3,9 @@
 
 use super::RECEIVERS;
 use crate::args::DemoPath;
-use crate::failure::Failure;
 use fontana::net::{Interface, Interfaces, IpVersion, doctor};
 use fontana::{Addressing, Outcome};
+use fontana_console::failure::Failure;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 

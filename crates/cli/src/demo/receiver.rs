@@ -1,14 +1,14 @@
 //! The five receivers of the demonstration.
 
 use super::{DEADLINE, MEMORY};
-use crate::console::Console;
-use crate::failure::Failure;
 use crate::progress::ReceiveBar;
 use fontana::wire::Ticket;
 use fontana::{
     Addressing, CancellationToken, Error, Outcome, PreparedReceiver, ReceiveEvent, ReceiveReport,
     Receiver, SimulatedLoss, Verified,
 };
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,10 +1,11 @@
 //! The results of the demonstration, as a table and as events.
 
 use super::receiver::{Part, PartResult, RECEIVERS};
-use crate::events::{DemoEvent, rounded, seconds, verified};
+use crate::events::{DemoEvent, verified};
 use crate::progress::PACKET_HEADER;
-use crate::units::Percent;
 use fontana::{SessionDescription, Verified};
+use fontana_console::json::{rounded, seconds};
+use fontana_console::units::Percent;
 use std::fmt::Write;
 
 /// Bytes on the wire of one copy of the content without loss, without control packets.

@@ -1,13 +1,13 @@
 //! `fontana doctor TICKET`: whether packets of a session arrive on this host.
 
 use crate::address::source_interface;
-use crate::units::{Count, Rate};
 use fontana::Addressing;
 use fontana::net::doctor::{Finding, Verdict};
 use fontana::net::{
     Batch, Interface, InterfaceSelector, Interfaces, ReceiveConfig, ReceiveSocket, neighbor,
 };
 use fontana::wire::{Packet, Ticket, Tsi};
+use fontana_console::units::{Count, Rate};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

@@ -1,13 +1,14 @@
 //! Events of `fontana recv`.
 
-use super::{Named, object, rounded, seconds, verdict, verified};
-use crate::exit;
-use crate::failure::Failure;
+use super::{Named, object, verified};
 use fontana::wire::{Manifest, Printable, PublicKey, ShelfNumber, StreamIndex, Toi};
 use fontana::{
     MirrorKind, MirrorReport, Offer, Outcome, ReceiveProgress, ReceiveReport, SessionKey,
     ShareReport, Verified,
 };
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::json::{rounded, seconds, verdict};
 use serde::Serialize;
 
 /// Events of `fontana recv`.

@@ -1,7 +1,8 @@
 //! Events of `fontana send`, and its status file.
 
-use super::{Named, line, rounded, seconds};
+use super::Named;
 use fontana::{SendProgress, SenderStats};
+use fontana_console::json::{line, rounded, seconds};
 use serde::Serialize;
 
 /// Events of `fontana send`.

@@ -1,7 +1,7 @@
 //! The events of `fontana serve`, and of `fontana recv --then-serve`.
 
-use super::verdict;
 use fontana::{ServeProgress, ServeReport};
+use fontana_console::json::verdict;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]

@@ -1,10 +1,10 @@
 //! The audit log (`--audit`): one line of JSON for each file that got its name, and for each
 //! complete version.
 
-use crate::failure::Failure;
-use crate::units::rfc3339;
 use fontana::wire::{Hash, Printable, PublicKey};
 use fontana::{AcceptedManifest, NamedFile, Outcome, SessionKey};
+use fontana_console::failure::Failure;
+use fontana_console::units::rfc3339;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

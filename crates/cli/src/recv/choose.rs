@@ -1,11 +1,11 @@
 //! The choice of a session: a numbered list of the sessions received so far, and a question.
 
-use crate::console::Console;
-use crate::units::{Bytes, Count};
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn;
 use fontana::wire::{Printable, StreamIndex};
 use fontana::{Offer, SessionKey};
+use fontana_console::console::Console;
+use fontana_console::units::{Bytes, Count};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};

@@ -1,9 +1,9 @@
 //! A clock that is earlier than this program. With it a receiver takes what has expired.
 
-use crate::console::Console;
 use crate::progress::whole_seconds;
-use crate::units::Time;
 use fontana::ReceiveFormat;
+use fontana_console::console::Console;
+use fontana_console::units::Time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The date of this program, in unix seconds: 2026-11-20. A constant, so that builds can be

@@ -3,9 +3,7 @@
 use super::mirrors::{self, Mirrors};
 use crate::address;
 use crate::args::ReceiveArguments;
-use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
-use crate::failure::Failure;
 use crate::hook::{Program, Report};
 use crate::sandbox::files::{self, Enforcement, Right, Rule, Tcp};
 use crate::sandbox::helper::Helper;
@@ -13,6 +11,8 @@ use crate::sandbox::network::{self, Sending, Sockets};
 use crate::sandbox::process::{self, Needs};
 use fontana::Outcome;
 use fontana::net::{FeedbackSocket, InterfaceSelector, Interfaces, IpVersion};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};

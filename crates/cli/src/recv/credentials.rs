@@ -2,9 +2,9 @@
 
 use super::mirrors::{self, Mirrors};
 use crate::args::ReceiveArguments;
-use crate::failure::Failure;
 use crate::key_file;
 use fontana::{MirrorHeader, Outcome};
+use fontana_console::failure::Failure;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;

@@ -2,10 +2,10 @@
 
 use super::Setup;
 use crate::args::ReceiveArguments;
-use crate::console::Console;
-use crate::failure::Failure;
-use crate::units::Bytes;
 use fontana::{CancellationToken, Device, Error, Outcome, PreparedReceiver};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::Bytes;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;

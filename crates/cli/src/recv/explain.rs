@@ -2,14 +2,14 @@
 
 use super::sealed;
 use crate::args::{ReceiveArguments, SessionFormat};
-use crate::failure::Failure;
 use crate::progress::whole_seconds;
-use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
 use fontana::{
     Ended, Error, LittleRoom, Outcome, ReceiveReport, RejectedSession, Rejection, SuspectBlock,
     TableStatus, TableWarning, Verified,
 };
+use fontana_console::failure::Failure;
+use fontana_console::units::{Bytes, Count, Percent, Time};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -5,17 +5,18 @@ use super::explain::Circumstances;
 use super::unheard::Unheard;
 use super::{Setup, Watch, begin};
 use crate::args::ReceiveArguments;
-use crate::console::Console;
-use crate::events::{ReceiveEvent as Line, rounded, seconds};
-use crate::exit;
-use crate::failure::Failure;
+use crate::events::ReceiveEvent as Line;
 use crate::hook::Described;
 use crate::progress::Gate;
-use crate::signal::stop_on_signals;
 use fontana::{
     AcceptedManifest, CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveEvent,
     ReceiveReport,
 };
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::json::{rounded, seconds};
+use fontana_console::signal::stop_on_signals;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

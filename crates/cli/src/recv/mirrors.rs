@@ -1,12 +1,12 @@
 //! `fontana recv TICKET URL...`: mirrors, from the command line and from tickets.
 
 use crate::args::{MirrorArgument, NamedTicket, ReceiveArguments};
-use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
-use crate::failure::Failure;
-use crate::units::Count;
 use fontana::wire::WebAddress;
 use fontana::{MirrorFailure, MirrorFile, Outcome, ReceiveReport};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::Count;
 use std::collections::BTreeSet;
 
 /// The mirrors to use.

@@ -2,12 +2,12 @@
 
 use super::explain::time_since;
 use crate::args::ReceiveArguments;
-use crate::console::Console;
 use crate::events::ReceiveEvent as Line;
-use crate::failure::Failure;
-use crate::units::{Bytes, Count};
 use fontana::wire::{HeadError, Printable, WebAddress, WebTicket};
 use fontana::{MirrorHead, NotPublished, Outcome, PreparedReceiver, Published, PublishedError};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::{Bytes, Count};
 use std::io::{self, IsTerminal};
 
 /// Asks the mirrors what they have, shows it, and has the receiver expect it. A person is asked,

@@ -1,7 +1,7 @@
 //! What a receiver says if its group key and the sender's do not fit.
 
-use crate::units::Count;
 use fontana::ReceiveProgress;
+use fontana_console::units::Count;
 
 /// The message and the hint if all packets were dropped because they have no valid tag, or because
 /// they are encrypted and no group key was given. `place`: address and interface.

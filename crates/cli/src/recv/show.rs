@@ -2,13 +2,13 @@
 
 use super::{Watch, explain, mirrors, unheard};
 use crate::events::{self, Content, ReceiveEvent as Line};
-use crate::failure::Failure;
 use crate::hook::Described;
 use crate::progress::ReceiveBar;
 use crate::send::listing;
-use crate::units::{Bytes, Count};
 use fontana::ReceiveEvent;
 use fontana::wire::{AnnouncedSchedule, Manifest, Printable};
+use fontana_console::failure::Failure;
+use fontana_console::units::{Bytes, Count};
 use std::sync::Arc;
 
 /// Largest number of offers that are shown: an attacker can forge any number of manifests.
@@ -129,7 +129,7 @@ impl Watch<'_> {
                 console.note(format_args!("the sender asks for reports: they go to {to}"));
             }
             ReceiveEvent::Sharing { stays, .. } => {
-                let seconds = events::seconds(*stays);
+                let seconds = fontana_console::json::seconds(*stays);
                 console.event(&Line::Sharing { seconds });
                 console.say(format_args!(
                     "everything is received; it stays until no other receiver has asked for {seconds} s"

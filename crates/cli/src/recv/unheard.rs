@@ -3,11 +3,11 @@
 use super::sealed;
 use crate::address::source_interface;
 use crate::args::ReceiveArguments;
-use crate::console::Console;
-use crate::units::{Count, Time};
 use fontana::ReceiveProgress;
 use fontana::net::doctor::{self, Verdict};
 use fontana::net::{Interface, Interfaces};
+use fontana_console::console::Console;
+use fontana_console::units::{Count, Time};
 use std::net::SocketAddr;
 use std::time::Duration;
 

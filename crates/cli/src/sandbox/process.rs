@@ -3,7 +3,7 @@
 use super::capabilities::{self, ALL_ATTRIBUTES, ALL_FILES, LOW_PORTS};
 use super::files::{self, ConfineError, Enforcement, Rule, Tcp};
 use super::network::{self, Sockets};
-use crate::console::Console;
+use fontana_console::console::Console;
 
 /// What a process needs, and keeps.
 #[derive(Debug)]

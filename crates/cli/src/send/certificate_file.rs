@@ -1,7 +1,7 @@
 //! The file of `fontana send --certificate`.
 
-use crate::failure::Failure;
 use fontana::{Certificate, Outcome};
+use fontana_console::failure::Failure;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;

@@ -2,9 +2,9 @@
 
 use crate::address;
 use crate::args::{CongestionScheme, SendArguments};
-use crate::failure::Failure;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS};
 use fontana::{Addressing, Layering, LayeringScheme, Outcome};
+use fontana_console::failure::Failure;
 use std::collections::BTreeSet;
 
 /// Interprets `--to` and `--channels`: one group and those after it, or a list of groups; a

@@ -1,13 +1,13 @@
 //! What confines a sender that receivers send reports to, and the program that it runs outside.
 
 use crate::args::SendArguments;
-use crate::console::Console;
-use crate::failure::Failure;
 use crate::hook::Ended;
 use crate::sandbox::helper::Helper;
 use crate::sandbox::network::{Sending, Sockets};
 use crate::sandbox::process::{self, Needs};
 use fontana::{Addressing, Outcome, ReportCollection};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 

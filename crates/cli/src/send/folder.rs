@@ -4,11 +4,11 @@ use super::confine::CompletionProgram;
 use super::reports::ReportWatch;
 use super::{Outline, Watch, ticket_file};
 use crate::args::SendArguments;
-use crate::console::Console;
-use crate::failure::Failure;
 use crate::progress::{Gate, SendBar};
-use crate::signal::stop_on_signals;
 use fontana::{CancellationToken, Outcome, PublishEvent, Publisher, SenderBuilder};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::signal::stop_on_signals;
 
 pub(super) fn run(
     arguments: &SendArguments,

@@ -1,10 +1,10 @@
 //! The content of a session for people: counts, and a list for `--dry-run`.
 
 use crate::args::SessionFormat;
-use crate::console::Console;
 use crate::events::Named;
-use crate::units::{Bytes, Count};
 use fontana::wire::{Entry, Manifest, Printable};
+use fontana_console::console::Console;
+use fontana_console::units::{Bytes, Count};
 use serde::Serialize;
 
 /// Names that a dry run lists: about what a terminal shows.

@@ -6,12 +6,12 @@ use super::confine::CompletionProgram;
 use super::reports::ReportWatch;
 use super::{Named, Outline, Plan, Watch};
 use crate::args::{SendArguments, SessionFormat};
-use crate::console::Console;
-use crate::failure::Failure;
 use crate::progress::{Gate, SendBar};
 use fontana::net::thread::spawn;
 use fontana::wire::Ticket;
 use fontana::{CancellationToken, Outcome, PreparedSender, Sender, SessionDescription};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
 use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 

@@ -6,16 +6,17 @@ use super::{standard_input, ticket_file};
 use crate::args::{
     ExpectArgument, FeedbackScheme, RepairArgument, SendArguments, SessionFormat, WaitArgument,
 };
-use crate::console::Console;
-use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile, rounded};
-use crate::failure::Failure;
+use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile};
 use crate::hook::Ended;
-use crate::units::{Count, ExactRate};
 use fontana::reports::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
 use fontana::wire::{PublicKey, ReceiverId, ReceiverLabel, ReceiverState};
 use fontana::{Crowd, Outcome, Rate, RateFollowing, ReportCollection};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::json::rounded;
+use fontana_console::units::{Count, ExactRate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! A sender that does not reach its rate: whether, and what limits it.
 
-use crate::console::Console;
-use crate::units::{ExactRate, Rate, Time};
 use fontana::SendProgress;
+use fontana_console::console::Console;
+use fontana_console::units::{ExactRate, Rate, Time};
 use std::time::Duration;
 
 /// Time over which the rate is averaged. A shorter shortfall may be a pause of the host.

@@ -1,10 +1,10 @@
 //! `fontana send -`: standard input, sent while it is read, or read to its end first.
 
 use crate::args::{RepairArgument, SendArguments};
-use crate::console::Console;
-use crate::failure::Failure;
-use crate::units::Bytes;
 use fontana::{Outcome, StdinCopy};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::Bytes;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 

@@ -6,18 +6,19 @@ use crate::address;
 use crate::args::{
     Fec, ProfileArgument, RepairArgument, ScheduleArgument, SendArguments, WaitArgument,
 };
-use crate::console::Console;
-use crate::events::{SendEvent, Sent, seconds, verdict};
-use crate::exit;
-use crate::failure::Failure;
+use crate::events::{SendEvent, Sent};
 use crate::progress::{Gate, SendBar};
-use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
 use fontana::{
     AwaitedReceivers, CancellationToken, Outcome, SendEvent as Event, SendReport, StreamRedundancy,
     StreamSender, StreamSenderBuilder,
 };
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::json::{seconds, verdict};
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::{Bytes, Count, ExactRate, Time};
 use std::io;
 use std::time::Duration;
 

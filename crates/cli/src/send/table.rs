@@ -1,10 +1,10 @@
 //! The table of receivers on a terminal: those that have the least, or have failed.
 
-use crate::console::{Console, columns};
 use crate::progress::line;
 use fontana::Crowd;
 use fontana::reports::{CrowdSummary, ReceiverStatus};
 use fontana::wire::ReceiverState;
+use fontana_console::console::{Console, columns};
 use indicatif::ProgressBar;
 
 /// Rows at most, without the one that counts the rest: a terminal has 24 lines.

@@ -1,8 +1,8 @@
 //! The file of `fontana send --ticket-file`: the ticket, for scripts and other programs.
 
-use crate::failure::Failure;
 use fontana::wire::Ticket;
 use fontana::{NewFile, Outcome};
+use fontana_console::failure::Failure;
 use std::io::{self, Write};
 use std::path::Path;
 

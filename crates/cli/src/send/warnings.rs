@@ -1,10 +1,10 @@
 //! Warnings of a sender about the network.
 
-use crate::console::Console;
-use crate::units::Count;
 use fontana::SendEvent;
 use fontana::net::{LossCause, MissingNeighbor, MtuDrop, SendLoss};
 use fontana::wire::Tsi;
+use fontana_console::console::Console;
+use fontana_console::units::Count;
 
 /// Shows an event that is a warning.
 pub(super) fn show(event: &SendEvent, console: &Console) {

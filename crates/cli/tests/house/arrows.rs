@@ -15,13 +15,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-net", &["fontana-proto", "fontana-wire"]),
     ("fontana-store", &["fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),
-    // Experiments run on ids, on simulated networks where there is one. A relay is a simulated link
-    // between real interfaces; real runs are over sockets, and one is of the library.
+    ("fontana-console", &["fontana"]),
+    // Experiments run on ids, on simulated networks where there is one. An emulator is a simulated
+    // link between real interfaces; real runs are over sockets, and one is of the library.
     (
         "fontana-lab",
-        &["fontana", "fontana-sim", "fontana-net", "fontana-proto", "fontana-wire", "fontana-fec"],
+        &[
+            "fontana",
+            "fontana-console",
+            "fontana-sim",
+            "fontana-net",
+            "fontana-proto",
+            "fontana-wire",
+            "fontana-fec",
+        ],
     ),
-    ("fontana-cli", &["fontana", "fontana-lab"]),
+    ("fontana-cli", &["fontana", "fontana-console"]),
     // Peers run between network namespaces. Each stage of a transfer is measured alone.
     (
         "fontana-bench",

@@ -15,17 +15,17 @@ struct Crate {
 }
 
 impl Crate {
-    fn read(directory: &Path) -> Self {
-        let source = directory.join("src");
+    /// The crate of a folder, without the programs below `bin`.
+    fn read(name: &str, source: &Path) -> Self {
         let mut files = BTreeMap::new();
-        let mut open = vec![source.clone()];
+        let mut open = vec![source.to_owned()];
         while let Some(directory) = open.pop() {
             for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
-                if path.is_dir() {
+                if path.is_dir() && path != source.join("bin") {
                     open.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let relative = path.strip_prefix(&source).unwrap().with_extension("");
+                    let relative = path.strip_prefix(source).unwrap().with_extension("");
                     let mut module: Module =
                         relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
                     if module == ["lib"] || module == ["main"] {
@@ -35,8 +35,7 @@ impl Crate {
                 }
             }
         }
-        let name = directory.file_name().unwrap().to_str().unwrap().to_owned();
-        Self { name, files }
+        Self { name: name.to_owned(), files }
     }
 
     /// The file's text without comments and without its tests.
@@ -178,12 +177,26 @@ fn circles(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>>
     in_circles.into_iter().collect()
 }
 
+/// The folders in `directory`, which may not exist.
+fn folders(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut folders: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders
+}
+
+/// The libraries and programs of this workspace, by the names of their folders.
 fn crates() -> Vec<Crate> {
+    let read = |source: &Path, name: &Path| {
+        Crate::read(name.file_name().unwrap().to_str().unwrap(), source)
+    };
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut directories: Vec<_> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    directories.sort();
-    let crates: Vec<_> = directories.iter().map(|directory| Crate::read(directory)).collect();
+    let mut crates = Vec::new();
+    for folder in folders(directory) {
+        let source = folder.join("src");
+        crates.push(read(&source, &folder));
+        crates.extend(folders(&source.join("bin")).iter().map(|program| read(program, program)));
+    }
     assert!(crates.len() > 10, "the crates were not found");
     crates
 }

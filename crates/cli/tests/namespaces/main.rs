@@ -6,6 +6,7 @@
 
 mod bounds;
 mod confined;
+mod emulator;
 mod folder;
 mod howtos;
 mod inside;
@@ -17,7 +18,6 @@ mod one_way;
 mod pipes;
 mod rate;
 mod real;
-mod relay;
 mod repair;
 mod reports;
 mod resume;

@@ -49,7 +49,7 @@ fn help_has_examples() {
 
 #[test]
 fn help_is_a_command_too() {
-    for words in ["help send", "help recv", "help lab run"] {
+    for words in ["help send", "help recv", "help keygen"] {
         let asked = run(&arguments(words, &[])).expect(0).stdout;
         assert!(asked.contains("Usage: fontana "), "{words}: {asked}");
     }

@@ -13,7 +13,6 @@ mod forged;
 mod group_key;
 mod hook;
 mod killed;
-mod lab;
 mod mirrors;
 mod pipes;
 mod published;

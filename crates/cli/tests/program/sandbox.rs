@@ -1,8 +1,6 @@
 //! The sandbox of `fontana recv`, and `--one-way`.
 
-use crate::support::{
-    Run, Running, Sender, arguments, assert_says, finish, fontana, noise, place, run,
-};
+use crate::support::{Run, Running, Sender, arguments, assert_says, fontana, noise, place, run};
 use rustix::process::Signal;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 use serde_json::Value;
@@ -131,7 +129,7 @@ fn without_landlock(words: &str, directory: &Path) -> Run {
         );
         let filter: BpfProgram = filter.unwrap().try_into().unwrap();
         seccompiler::apply_filter(&filter).unwrap();
-        finish(&mut command)
+        Run::of(&mut command)
     };
     // The filter is of this thread, and of the program that it starts.
     std::thread::spawn(start).join().unwrap()

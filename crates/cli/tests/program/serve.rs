@@ -1,7 +1,7 @@
 //! `fontana serve`, `fontana recv --then-serve`, and clients that others wrote.
 
 use crate::nginx::Nginx;
-use crate::support::{Run, Running, Sender, arguments, finish, noise, place, run};
+use crate::support::{Run, Running, Sender, arguments, noise, place, run};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -150,7 +150,7 @@ fn curl_gets_files_ranges_and_nothing_else() {
     assert!(curl(&long, &file).0.starts_with("http/1.1 431"));
     // A file that changes is not served any more.
     std::fs::write(tree.join("below/b c?"), noise(40_001, 2)).unwrap();
-    let changed = finish(
+    let changed = Run::of(
         Command::new("curl")
             .args(["--silent", "--max-time", "20"])
             .arg(format!("{}some%20files/below/b%20c%3F", served.web)),

@@ -1,9 +1,8 @@
 //! Starts the program, and keeps its output.
 
-pub(crate) use fontana_testing::noise;
+pub(crate) use fontana_testing::events::{documented, fields};
+pub(crate) use fontana_testing::{Run, arguments, noise};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -16,52 +15,9 @@ pub(crate) fn fontana() -> Command {
     command
 }
 
-/// The result of a run.
-pub(crate) struct Run {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Run {
-    /// Panics with all output if the exit code is another one.
-    pub(crate) fn expect(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
-        self
-    }
-
-    pub(crate) fn events(&self) -> Vec<Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
-    }
-
-    /// The only event of this name.
-    pub(crate) fn event(&self, name: &str) -> Value {
-        let mut found = self.events().into_iter().filter(|event| event["event"] == name);
-        let event = found.next().unwrap_or_else(|| panic!("no {name} in {}", self.stdout));
-        assert!(found.next().is_none(), "several {name} in {}", self.stdout);
-        event
-    }
-}
-
 /// Runs the program to its end.
 pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Run {
-    finish(fontana().args(arguments))
-}
-
-/// Runs a command to its end.
-pub(crate) fn finish(command: &mut Command) -> Run {
-    let output = command.output().unwrap();
-    Run {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-/// The arguments, split at spaces, then paths as they are.
-pub(crate) fn arguments(words: &str, paths: &[&Path]) -> Vec<String> {
-    let paths = paths.iter().map(|path| path.to_str().unwrap().to_owned());
-    words.split_whitespace().map(str::to_owned).chain(paths).collect()
+    Run::of(fontana().args(arguments))
 }
 
 /// A group and port that no other test uses, nor another run of the tests.
@@ -201,29 +157,6 @@ impl Sender {
     pub(crate) fn into_running(self) -> Running {
         self.running
     }
-}
-
-/// The fields of the events of a command, as documented in `docs/events.md`.
-pub(crate) fn documented(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let page = include_str!("../../../../docs/events.md");
-    let section = |heading: &str| {
-        let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect(heading);
-        section.split_once("\n## ").map_or(section, |(section, _)| section)
-    };
-    let examples = [section("Every command"), section(heading)]
-        .into_iter()
-        .flat_map(str::lines)
-        .filter(|line| line.starts_with('{'));
-    examples
-        .map(|example| {
-            let event: Value = serde_json::from_str(example).unwrap();
-            (event["event"].as_str().unwrap().to_owned(), fields(&event))
-        })
-        .collect()
-}
-
-pub(crate) fn fields(event: &Value) -> BTreeSet<String> {
-    event.as_object().unwrap().keys().cloned().collect()
 }
 
 /// Checks the message and the hint.

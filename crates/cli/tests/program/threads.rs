@@ -1,6 +1,6 @@
 //! A system without free threads: the program reports it and ends, whichever thread failed.
 
-use crate::support::{Run, Sender, arguments, assert_says, finish, noise, place, run};
+use crate::support::{Run, Sender, arguments, assert_says, noise, place, run};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,13 +15,14 @@ const OTHER_BYTES: u64 = 640 << 20;
 const MANY_THREADS: u64 = 32;
 
 /// Runs the program with a limit on threads. If it hangs, the exit code is 124.
-fn run_with_threads(threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
+fn run_with_threads(program: &Path, threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
     let kibibytes = (threads * STACK_BYTES + OTHER_BYTES) >> 10;
     let limited = format!("ulimit -v {kibibytes}; exec timeout -s KILL 60 \"$0\" \"$@\"");
     let input = tempfile::NamedTempFile::new().unwrap();
     fs::write(&input, stdin).unwrap();
     let output = Command::new("sh")
-        .args(["-c", &limited, env!("CARGO_BIN_EXE_fontana")])
+        .args(["-c", &limited])
+        .arg(program)
         .args(arguments)
         .env("RUST_MIN_STACK", STACK_BYTES.to_string())
         // Arenas of threads would each take address space for one.
@@ -36,12 +37,20 @@ fn run_with_threads(threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
     }
 }
 
+fn fails_until_there_are_threads(command: impl Fn(u64) -> Vec<String>, stdin: &[u8]) -> u64 {
+    program_fails_until_there_are_threads(env!("CARGO_BIN_EXE_fontana").as_ref(), command, stdin)
+}
+
 /// Runs a command with no thread but the first, then with one more each time, until it succeeds.
 /// Every earlier run has to end with the error. Returns the number of threads of the successful
 /// run.
-fn fails_until_there_are_threads(command: impl Fn(u64) -> Vec<String>, stdin: &[u8]) -> u64 {
+fn program_fails_until_there_are_threads(
+    program: &Path,
+    command: impl Fn(u64) -> Vec<String>,
+    stdin: &[u8],
+) -> u64 {
     for threads in 0..MANY_THREADS {
-        let ended = run_with_threads(threads, &command(threads), stdin);
+        let ended = run_with_threads(program, threads, &command(threads), stdin);
         let said = &ended.stderr;
         assert!(!said.contains("panicked"), "{threads} threads: {said}");
         if ended.code == Some(0) {
@@ -124,8 +133,10 @@ fn a_receiver_without_threads_ends_with_5() {
 
 #[test]
 fn the_lab_without_threads_ends_with_5() {
-    for words in ["lab run ms.series --quick", "lab swarm --seeds 2"] {
-        let enough = fails_until_there_are_threads(|_| arguments(words, &[]), b"");
+    let lab = fontana_testing::program("fontana-lab");
+    for words in ["run ms.series --quick", "swarm --seeds 2"] {
+        let command = |_| arguments(words, &[]);
+        let enough = program_fails_until_there_are_threads(&lab, command, b"");
         assert!(enough >= 1, "{words}: {enough}");
     }
 }
@@ -140,7 +151,7 @@ fn an_address_space_that_is_too_small_is_5_with_the_figure() {
         let words = format!("recv {} --memory 64M --overwrite --timeout 30 -o", sender.ticket);
         let mut command = Command::new("sh");
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_fontana")]);
-        finish(command.args(arguments(&words, &[&directory.path().join("into")])))
+        Run::of(command.args(arguments(&words, &[&directory.path().join("into")])))
     };
     let refused = receive(200_000).expect(5);
     assert_says(&refused, "address space is limited to", "ulimit -v ");

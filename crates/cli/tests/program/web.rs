@@ -1,7 +1,7 @@
 //! `fontana publish`, and `fontana recv` with mirrors: web servers that others wrote.
 
 use crate::nginx::{Certificate, Nginx};
-use crate::support::{Run, arguments, finish, fontana, noise, place, run};
+use crate::support::{Run, arguments, fontana, noise, place, run};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -66,7 +66,7 @@ fn nginx_serves_over_tls_whom_the_receiver_trusts() {
     let arguments = arguments(&words, &[&into]);
 
     let trusting =
-        |authorities: &Path| finish(fontana().args(&arguments).env("SSL_CERT_FILE", authorities));
+        |authorities: &Path| Run::of(fontana().args(&arguments).env("SSL_CERT_FILE", authorities));
     let received = trusting(&certificate.certificate).expect(0);
     assert!(std::fs::read(into.join("image.raw")).unwrap() == content);
     let mirror = received.event("mirror");

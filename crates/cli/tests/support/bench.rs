@@ -93,7 +93,7 @@ impl Bench {
         format!("{}h{number}", self.name)
     }
 
-    /// Name of the namespace of a host's relay.
+    /// Name of the namespace of a host's emulator.
     fn between(&self, number: usize) -> String {
         format!("{}r{number}", self.name)
     }
@@ -319,12 +319,12 @@ END"
         sh(&format!("ip -n {} link set p{host} down", self.switch()));
     }
 
-    /// Puts `fontana lab relay` with these options between the switch and a host: direction 0 is to
-    /// the host. It relays once this returns, until it is interrupted; later relays take its place.
-    pub fn relay(&self, host: usize, options: &str) -> Program {
+    /// Puts `fontana-lab emulate` with these options between the switch and a host: direction 0 is
+    /// to the host. It runs once this returns, until it is interrupted; later ones take its place.
+    pub fn emulator(&self, host: usize, options: &str) -> Program {
         let (switch, between) = (self.switch(), self.between(host));
-        // The relay takes the port of the switch, and the switch gets a new one. Without IPv6 the
-        // namespace in the middle sends nothing itself.
+        // The emulator takes the port of the switch, and the switch gets a new one. Without IPv6
+        // the namespace in the middle sends nothing itself.
         sh(&format!(
             "ip netns pids {between} >/dev/null 2>&1 && exit 0;
              ip netns add {between};
@@ -337,15 +337,16 @@ END"
         ));
         let mut command = Command::new("ip");
         command
-            .args(["netns", "exec", &between, env!("CARGO_BIN_EXE_fontana")])
-            .args("lab relay --json --between near far".split(' '))
+            .args(["netns", "exec", &between])
+            .arg(fontana_testing::program("fontana-lab"))
+            .args("emulate --json --between near far".split(' '))
             .args(options.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut relay = Program::start(command);
-        relay.wait_for("relay", Duration::from_secs(10));
-        relay
+        let mut emulator = Program::start(command);
+        emulator.wait_for("emulator", Duration::from_secs(10));
+        emulator
     }
 
     /// A socket on a host for this process.

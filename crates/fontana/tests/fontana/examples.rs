@@ -7,31 +7,11 @@ use fontana::{
 use fontana_testing::noise;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The program of an example. `cargo test` builds them; `cargo test --test fontana` does not.
 fn example(name: &str) -> Command {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        // With the features of all crates, as in `cargo test --workspace`: nothing is built twice.
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--offline", "--workspace", "--examples"]);
-        // What cargo tells a test of its package: build scripts that read it would run again, and
-        // everything that depends on them would be built again, now and in the next `cargo test`.
-        let of_package =
-            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        names.filter(|name| of_package(name)).for_each(|name| {
-            build.env_remove(name);
-        });
-        assert!(build.status().unwrap().success());
-    });
-    let test = std::env::current_exe().unwrap();
-    let directory = test.parent().and_then(|deps| deps.parent()).map(PathBuf::from).unwrap();
-    let mut command = Command::new(directory.join("examples").join(name));
+    let mut command = Command::new(fontana_testing::example(name));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

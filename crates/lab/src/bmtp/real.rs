@@ -12,8 +12,8 @@ use crate::statistics::largest;
 use fontana_net::thread;
 use serde::{Deserialize, Serialize};
 
-/// Each receiver has a network namespace, a relay and three threads. The paper's 100 receivers are
-/// too many for a computer with two processors.
+/// Each receiver has a network namespace, an emulator and three threads. The paper's 100 receivers
+/// are too many for a computer with two processors.
 const RECEIVERS: u32 = 12;
 
 pub(crate) const FIGURE_3: Experiment = Experiment {

@@ -1,5 +1,5 @@
-//! A session of BMTP between hosts, over real sockets: a sender, and receivers behind a relay each,
-//! whose status packets share the link back. The payloads are bytes that receivers compare.
+//! A session of BMTP between hosts, over real sockets: a sender, and receivers behind an emulator
+//! each, whose status packets share the link back. The payloads are bytes that receivers compare.
 
 use super::log::{FeedbackLog, SecondOfPackets};
 use super::packet::{BmtpData, BmtpStatus, PAYLOAD_BYTES, UDP_IP_BYTES};
@@ -34,7 +34,7 @@ pub(super) struct BmtpSessionLog {
     pub(super) receivers: Vec<Vec<ReceiverCounts>>,
     /// Packets that this computer lost, and not the links.
     pub(super) lost_here: u64,
-    /// Longest delay of a packet in a relay beyond that of the link.
+    /// Longest delay of a packet in an emulator beyond that of the link.
     pub(super) late: Duration,
 }
 

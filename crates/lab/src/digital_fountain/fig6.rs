@@ -225,7 +225,7 @@ const REAL_STARTS_MILLISECONDS: u32 = 12_500;
 
 pub(crate) const REAL: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts, with real bytes, eight times as fast; \
-           losses and bottlenecks are those of a relay before each receiver. 6 receivers for each loss (quick: \
+           losses and bottlenecks are those of an emulator before each receiver. 6 receivers for each loss (quick: \
            2), one code and number of layers after the other, all losses at the same time: half a minute \
            each (four layers: two).",
     sweep: &SweepOf {

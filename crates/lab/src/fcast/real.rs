@@ -218,7 +218,7 @@ const fn runs(scale: Scale) -> u32 {
 
 pub(crate) const FIGURE_10: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts: the eight ways at the same time, \
-           each with hosts of its own, a sender, a switch and a receiver behind a relay. 10 runs of \
+           each with hosts of its own, a sender, a switch and a receiver behind an emulator. 10 runs of \
            16 s (quick: 4).",
     sweep: &WITHOUT_LOSSES,
     // Single simulated runs are 2.5 % from their mean.
@@ -241,7 +241,7 @@ pub(crate) const FIGURE_12: Experiment = Experiment {
 };
 
 pub(crate) const FIGURE_13: Experiment = Experiment {
-    what: "As fc.fig10 between hosts, with relays that lose what the simulated experiment loses. 10 \
+    what: "As fc.fig10 between hosts, with emulators that lose what the simulated experiment loses. 10 \
            runs of five minutes (quick: 1).",
     sweep: &WITH_LOSSES,
     // And here 14 %: the time of a loss decides what a receiver gets of a layer for seconds.

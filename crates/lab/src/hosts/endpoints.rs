@@ -1,18 +1,18 @@
 //! Runs of any [endpoints](Endpoint) between hosts: each has a thread, and the sockets of its host.
 //!
 //! ```text
-//! sender ── relay ── switch ─┬─ relay ── receiver
-//!                            └─ relay ── receiver
+//! sender ── emulator ── switch ─┬─ emulator ── receiver
+//!                            └─ emulator ── receiver
 //! ```
 //!
 //! Senders send to the groups of the channels. Receivers join and leave groups. If there is a link
-//! back, receivers may also send to the first sender by unicast: the relay before it applies that
-//! link to all of these packets. Without one, senders are connected to the switch.
+//! back, receivers may also send to the first sender by unicast: the emulator before it applies
+//! that link to all of these packets. Without one, senders are connected to the switch.
 
 use super::HostsError;
 use super::network::{Network, NetworkHost};
 use super::together::{ATTENTION, EndRun, PORT, joined, now};
-use crate::relay::{DirectionStats, FrameLink, Relay};
+use crate::emulator::{DirectionStats, Emulator, FrameLink};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
     ChannelAddress, Clock, FeedbackSocket, IpVersion, ReceiveConfig, ReceiveSocket, ReceiveThread,
@@ -98,12 +98,12 @@ pub(crate) struct EndpointRun<S, R> {
 #[derive(Debug)]
 pub(crate) struct HostOutcome<H> {
     pub(crate) endpoint: H,
-    /// Packets that this computer lost: that the host did not send, in its relay, or before its
+    /// Packets that this computer lost: that the host did not send, in its emulator, or before its
     /// sockets.
     pub(crate) lost_here: u64,
-    /// Longest delay of a packet beyond that of the link, in both directions of its relay.
+    /// Longest delay of a packet beyond that of the link, in both directions of its emulator.
     pub(crate) late: Duration,
-    /// Counters of the link to the host. Without a relay all are 0.
+    /// Counters of the link to the host. Without an emulator all are 0.
     pub(crate) link: LinkStats,
 }
 
@@ -129,7 +129,7 @@ impl<S: HostedEndpoint, R: HostedEndpoint> EndpointRun<S, R> {
             receiving.push((endpoint, starts_after));
         }
         let network = Network::new(senders.len(), link_back, links)?;
-        let Network { senders: from, receivers: to, relays, relay_back, switch } = network;
+        let Network { senders: from, receivers: to, emulators, emulator_back, switch } = network;
         // A sender that wakes up late skips packets, which makes the reception longer. On systems
         // without this request, the accuracy of the run depends on the host.
         let _wakefulness = Wakefulness::request();
@@ -137,43 +137,43 @@ impl<S: HostedEndpoint, R: HostedEndpoint> EndpointRun<S, R> {
         std::thread::scope(|scope| {
             let over = &over;
             let _end = EndRun(over);
-            let relay = |relay: Relay| spawn_relay(scope, relay, over);
-            let relaying = relays.into_iter().map(relay).collect::<Result<Vec<_>, _>>()?;
-            let relaying_back = relay_back.map(relay).transpose()?;
-            let hosts = RelayedHosts { from, to, switch, channels, has_link_back, limit, over };
+            let emulator = |emulator: Emulator| spawn_emulator(scope, emulator, over);
+            let emulating = emulators.into_iter().map(emulator).collect::<Result<Vec<_>, _>>()?;
+            let emulating_back = emulator_back.map(emulator).transpose()?;
+            let hosts = EmulatedHosts { from, to, switch, channels, has_link_back, limit, over };
             let mut outcome = hosts.run(senders, receiving)?;
             over.store(true, Ordering::Relaxed);
-            for (receiver, relay) in outcome.receivers.iter_mut().zip(relaying) {
-                receiver.add_relay(joined(relay)??);
+            for (receiver, emulator) in outcome.receivers.iter_mut().zip(emulating) {
+                receiver.add_emulator(joined(emulator)??);
             }
-            if let Some((sender, relay)) = outcome.senders.first_mut().zip(relaying_back) {
-                sender.add_relay(joined(relay)??);
+            if let Some((sender, emulator)) = outcome.senders.first_mut().zip(emulating_back) {
+                sender.add_emulator(joined(emulator)??);
             }
             Ok(outcome)
         })
     }
 }
 
-type RelayThread<'scope> = ScopedJoinHandle<'scope, Result<[DirectionStats; 2], HostsError>>;
+type EmulatorThread<'scope> = ScopedJoinHandle<'scope, Result<[DirectionStats; 2], HostsError>>;
 
-/// Runs a relay until the run is over.
-fn spawn_relay<'scope>(
+/// Runs an emulator until the run is over.
+fn spawn_emulator<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    mut relay: Relay,
+    mut emulator: Emulator,
     over: &'scope AtomicBool,
-) -> Result<RelayThread<'scope>, HostsError> {
-    let relaying = move || {
-        // Without a relay, nothing arrives any more.
+) -> Result<EmulatorThread<'scope>, HostsError> {
+    let emulating = move || {
+        // Without an emulator, nothing arrives any more.
         let _end = EndRun(over);
-        relay.run(|| over.load(Ordering::Relaxed))?;
-        Ok(relay.stats())
+        emulator.run(|| over.load(Ordering::Relaxed))?;
+        Ok(emulator.stats())
     };
-    Ok(thread::spawn_scoped(scope, "lab relay", relaying)?)
+    Ok(thread::spawn_scoped(scope, "lab emulator", emulating)?)
 }
 
 impl<H> HostOutcome<H> {
-    /// Adds the losses and delays of the relay, in both directions.
-    fn add_relay(&mut self, directions: [DirectionStats; 2]) {
+    /// Adds the losses and delays of the emulator, in both directions.
+    fn add_emulator(&mut self, directions: [DirectionStats; 2]) {
         self.lost_here += directions.iter().map(DirectionStats::lost_here).sum::<u64>();
         self.late = directions.iter().fold(self.late, |late, stats| late.max(stats.latest));
         let [towards, _] = directions;
@@ -181,9 +181,9 @@ impl<H> HostOutcome<H> {
     }
 }
 
-/// Hosts on a network whose relays run.
+/// Hosts on a network whose emulators run.
 #[derive(Debug)]
-struct RelayedHosts<'a> {
+struct EmulatedHosts<'a> {
     from: Vec<NetworkHost>,
     to: Vec<NetworkHost>,
     switch: Switch,
@@ -193,7 +193,7 @@ struct RelayedHosts<'a> {
     over: &'a AtomicBool,
 }
 
-impl RelayedHosts<'_> {
+impl EmulatedHosts<'_> {
     fn run<S: HostedEndpoint, R: HostedEndpoint>(
         &self,
         senders: Vec<S>,
@@ -494,9 +494,9 @@ impl<'a, H: HostedEndpoint> RunningHost<'a, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emulator::LossModel;
     use crate::hosts;
     use crate::no_jobs::{NoEvent, NoJobs};
-    use crate::relay::LossModel;
     use fontana_proto::{Output, SplitMix64};
     use fontana_sim::LinkConfig;
     use std::collections::VecDeque;

@@ -1,31 +1,31 @@
 //! A network of hosts that are network namespaces of this process.
 //!
 //! ```text
-//! sender ───────────┬── switch ─── relay ─── receiver
-//! sender ─ (relay) ─┘      └────── relay ─── receiver
+//! sender ───────────┬── switch ─── emulator ─── receiver
+//! sender ─ (emulator) ─┘      └────── emulator ─── receiver
 //! ```
 //!
-//! The switch and the relays have a namespace too. The switch forwards a group only to hosts that
-//! have joined it (IGMP snooping, RFC 4541), from the membership report until the leave: behind
-//! each of its ports is one host. A relay applies the link to a receiver, or to the first sender if
-//! receivers send to it. Frames towards the switch pass without delay or loss.
+//! The switch and the emulators have a namespace too. The switch forwards a group only to hosts
+//! that have joined it (IGMP snooping, RFC 4541), from the membership report until the leave:
+//! behind each of its ports is one host. An emulator applies the link to a receiver, or to the
+//! first sender if receivers send to it. Frames towards the switch pass without delay or loss.
 
 use super::HostsError;
-use crate::relay::{FrameLink, Relay};
+use crate::emulator::{Emulator, FrameLink};
 use fontana_net::{Interface, Interfaces, Namespace, Switch};
 use fontana_proto::SplitMix64;
 use fontana_sim::LinkConfig;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Senders, receivers behind a relay each, and the switch between them.
+/// Senders, receivers behind an emulator each, and the switch between them.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) senders: Vec<NetworkHost>,
     pub(super) receivers: Vec<NetworkHost>,
     /// One for each receiver, in their order. It must run, or no frame passes.
-    pub(super) relays: Vec<Relay>,
+    pub(super) emulators: Vec<Emulator>,
     /// That of the first sender, if there is a link to it.
-    pub(super) relay_back: Option<Relay>,
+    pub(super) emulator_back: Option<Emulator>,
     pub(super) switch: Switch,
 }
 
@@ -48,31 +48,31 @@ impl Network {
         let switch = Switch::new()?;
         let hosts = |count| (0..count).map(|_| Namespace::silent()).collect::<Result<Vec<_>, _>>();
         let (senders, receivers) = (hosts(senders)?, hosts(lines.len())?);
-        let mut relayed: Vec<&Namespace> = receivers.iter().collect();
+        let mut emulated: Vec<&Namespace> = receivers.iter().collect();
         for (number, sender) in senders.iter().enumerate() {
             if number == 0 && back.is_some() {
-                relayed.push(sender);
+                emulated.push(sender);
             } else {
                 switch.connect(&format!("from{number}"), sender)?;
             }
         }
         let mut commands = String::new();
-        for (number, host) in relayed.into_iter().enumerate() {
-            commands.push_str(&relayed_port(number, host));
+        for (number, host) in emulated.into_iter().enumerate() {
+            commands.push_str(&emulated_port(number, host));
         }
         let middle = switch.namespace();
         middle.ip(&commands)?;
-        let has_relay_back = back.is_some();
-        let mut relays: Vec<Relay> = middle.within(|| {
+        let has_emulator_back = back.is_some();
+        let mut emulators: Vec<Emulator> = middle.within(|| {
             let interfaces = Interfaces::list().map_err(HostsError::Interfaces)?;
             let open = |(number, line)| {
                 let [near, far] = ends(number);
                 let between = [named(&interfaces, &near)?, named(&interfaces, &far)?];
-                Ok(Relay::open(between, [line, undisturbed()])?)
+                Ok(Emulator::open(between, [line, undisturbed()])?)
             };
             lines.into_iter().chain(back).enumerate().map(open).collect::<Result<_, HostsError>>()
         })??;
-        let relay_back = if has_relay_back { relays.pop() } else { None };
+        let emulator_back = if has_emulator_back { emulators.pop() } else { None };
         let mut numbers = 0..;
         let mut hosts = |namespaces: Vec<Namespace>| {
             let hosts = numbers.by_ref().zip(namespaces);
@@ -80,7 +80,7 @@ impl Network {
         };
         let (senders, receivers): (Result<_, HostsError>, Result<_, _>) =
             (hosts(senders), hosts(receivers));
-        Ok(Self { senders: senders?, receivers: receivers?, relays, relay_back, switch })
+        Ok(Self { senders: senders?, receivers: receivers?, emulators, emulator_back, switch })
     }
 }
 
@@ -97,8 +97,8 @@ impl NetworkHost {
     }
 }
 
-/// Commands that connect a host, with two interfaces for a relay between it and its port.
-fn relayed_port(number: usize, host: &Namespace) -> String {
+/// Commands that connect a host, with two interfaces for an emulator between it and its port.
+fn emulated_port(number: usize, host: &Namespace) -> String {
     let (path, [near, far]) = (host.path(), ends(number));
     let attach = Switch::attach(&format!("port{number}"));
     format!(
@@ -111,7 +111,7 @@ fn relayed_port(number: usize, host: &Namespace) -> String {
     )
 }
 
-/// Interfaces of a relay: towards the switch and towards the host.
+/// Interfaces of an emulator: towards the switch and towards the host.
 fn ends(number: usize) -> [String; 2] {
     ["near", "far"].map(|end| format!("{end}{number}"))
 }
@@ -150,7 +150,7 @@ mod tests {
         }
         let line = || FrameLink::new(LinkConfig::default(), SplitMix64::new(1, 1));
         let network = Network::new(1, None, vec![line(), line()]).expect("a network");
-        let Network { senders, receivers, relays, switch, .. } = network;
+        let Network { senders, receivers, emulators, switch, .. } = network;
         let sender = senders.first().expect("a sender");
         let listen = |(channel, host): (u8, &NetworkHost)| {
             let config = ReceiveConfig::multicast(group(channel), 7701, &host.interface);
@@ -162,14 +162,14 @@ mod tests {
         let mut sending = sending.expect("inside").expect("a socket");
         let over = AtomicBool::new(false);
         let offered: Vec<_> = thread::scope(|scope| {
-            let relay = |mut relay: Relay| {
+            let emulator = |mut emulator: Emulator| {
                 let over = &over;
                 scope.spawn(move || {
-                    relay.run(|| over.load(Ordering::Relaxed)).expect("a relay");
-                    relay.stats().map(|stats| stats.frames.link.offered)
+                    emulator.run(|| over.load(Ordering::Relaxed)).expect("an emulator");
+                    emulator.stats().map(|stats| stats.frames.link.offered)
                 })
             };
-            let relaying: Vec<_> = relays.into_iter().map(relay).collect();
+            let emulating: Vec<_> = emulators.into_iter().map(emulator).collect();
             let sockets: Vec<_> = (0..).zip(&receivers).map(listen).collect();
             switch.settle();
             for number in 0..PACKETS as u8 {
@@ -187,7 +187,7 @@ mod tests {
                 assert!(came.into_iter().eq(0..PACKETS as u8), "in order, each once");
             }
             over.store(true, Ordering::Relaxed);
-            relaying.into_iter().map(|relay| relay.join().expect("no panic")).collect()
+            emulating.into_iter().map(|emulator| emulator.join().expect("no panic")).collect()
         });
         // There: what was joined. Back: memberships, which are not for the link.
         assert_eq!(offered, [[PACKETS as u64, 0]; 2]);

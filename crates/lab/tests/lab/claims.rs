@@ -1,6 +1,6 @@
 //! Claims can fail, and the page says what the rows of the checked-in run and the claims give.
 //!
-//! The rows are those of `docs/lab`: `fontana lab run all --quick --out docs` writes them.
+//! The rows are those of `docs/lab`: `fontana-lab run all --quick --out docs` writes them.
 
 use fontana_lab::{
     ClaimKind, ExperimentOutcome, Finding, Quote, Value, Verdict, judge, merge, registry, write_to,
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What the page says it was made with.
-const COMMAND: &str = "fontana lab run all --quick --out DIR";
+const COMMAND: &str = "fontana-lab run all --quick --out DIR";
 
 /// Factors of the mutated numbers.
 const FACTORS: [f64; 5] = [0.0, 0.25, 0.5, 2.0, 4.0];
@@ -137,7 +137,7 @@ fn the_page_is_what_the_rows_and_the_claims_give() {
     write_to(directory.path(), &outcomes(), COMMAND).unwrap();
     let written = std::fs::read_to_string(directory.path().join("lab.md")).unwrap();
     let page = std::fs::read_to_string(docs().join("lab.md")).unwrap();
-    assert!(written == page, "fontana lab merge docs --out docs writes the page again");
+    assert!(written == page, "fontana-lab merge docs --out docs writes the page again");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn files_that_no_run_has_written_are_refused_by_name() {
     assert_eq!(line_of(&original.replace(first_row, "1,2")), 3);
     assert_eq!(line_of(&original.replace(first_row, &first_row.replacen("1,", "2,", 1))), 3);
     let run = case_file(&place, "run");
-    std::fs::write(&run, "# fontana lab run seed=1998").unwrap();
+    std::fs::write(&run, "# fontana-lab run seed=1998").unwrap();
     let error = CaseStore::open(&place).unwrap_err();
     assert!(matches!(error, StoreError::Malformed { line: 1, .. }), "{error}");
 }

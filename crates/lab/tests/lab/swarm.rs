@@ -1,7 +1,7 @@
 //! The swarm finds nothing, and is the same every time.
 //!
 //! ```sh
-//! fontana lab swarm --seeds 5000 --seed 1
+//! fontana-lab swarm --seeds 5000 --seed 1
 //! ```
 
 use fontana_lab::swarm::{Played, Swarm, play, play_one};

@@ -31,7 +31,7 @@ const WORDS: &[(&str, &str)] = &[
     ("trains", "GSO batches"),
 ];
 
-/// A page that the program writes (`fontana lab run all --out docs`).
+/// A page that the program writes (`fontana-lab run all --out docs`).
 const GENERATED: &str = "docs/lab.md";
 
 const LIST: &str = "crates/cli/tests/house/documents/allowed.txt";

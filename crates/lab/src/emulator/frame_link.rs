@@ -1,4 +1,4 @@
-//! One direction of a relay, without a clock and without sockets.
+//! One direction of an emulator, without a clock and without sockets.
 
 use fontana_net::Frame;
 use fontana_proto::{Instant, SplitMix64};
@@ -26,7 +26,7 @@ pub struct FrameLinkStats {
     pub link: LinkStats,
     /// Control frames, which were only delayed.
     pub exempt: u64,
-    /// Frames that were dropped because the relay's memory was full.
+    /// Frames that were dropped because the emulator's memory was full.
     pub overflow: u64,
     /// Frames of several packets (GSO batches), which had one fate.
     pub trains: u64,
@@ -138,7 +138,7 @@ fn icmpv6_type(packet: &[u8]) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::{Bottleneck, LossModel, RelayConfig};
+    use crate::emulator::{Bottleneck, EmulatorConfig, LossModel};
     use fontana_sim::Loss;
     use std::time::Duration;
 
@@ -188,14 +188,14 @@ mod tests {
     }
 
     /// From the first interface to the second one.
-    fn there(config: &RelayConfig) -> FrameLink {
+    fn there(config: &EmulatorConfig) -> FrameLink {
         let [line, _] = config.links();
         line
     }
 
-    fn lossy(seed: u64) -> RelayConfig {
+    fn lossy(seed: u64) -> EmulatorConfig {
         let loss = LossModel::markov(0.2, 3.0);
-        RelayConfig { loss, delay: 50 * MS, seed, ..RelayConfig::default() }
+        EmulatorConfig { loss, delay: 50 * MS, seed, ..EmulatorConfig::default() }
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn where_every_frame_counts_they_are_lost_as_others_are() {
-        let every = RelayConfig { every_frame: true, ..lossy(5) };
+        let every = EmulatorConfig { every_frame: true, ..lossy(5) };
         let mut line = there(&every);
         (0..1_000).for_each(|now| line.offer(at(now), arp()));
         let FrameLinkStats { link, exempt, .. } = line.stats();
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_bottleneck_is_charged_packets_without_their_ethernet_header() {
         let bottleneck = Bottleneck::with_queue_of(20 * MS, 100_000);
-        let config = RelayConfig { bottleneck: Some(bottleneck), ..RelayConfig::default() };
+        let config = EmulatorConfig { bottleneck: Some(bottleneck), ..EmulatorConfig::default() };
         let mut line = there(&config);
         // Two packets of 1 000 bytes are 20 ms, and no byte fits any more.
         (0..3).for_each(|number| line.offer(at(0), udp(number)));
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_way_has_a_limit() {
-        let mut line = there(&RelayConfig { delay: 50 * MS, ..RelayConfig::default() });
+        let mut line = there(&EmulatorConfig { delay: 50 * MS, ..EmulatorConfig::default() });
         let large = || ipv4(17, 60_000 - Frame::ETHERNET_HEADER, 0);
         let fit = FrameLink::ROOM / 60_000;
         (0..fit).for_each(|_| line.offer(at(0), large()));
@@ -302,11 +302,11 @@ mod tests {
         let whole = ipv6(0, &[58, 1, 5, 2, 0, 0, 1, 0, 143]);
         for length in 0..whole.len() {
             let _ = keeps_network_together(&whole[..length]);
-            let mut line = there(&RelayConfig::default());
+            let mut line = there(&EmulatorConfig::default());
             line.offer(at(0), Frame::new(&whole[..length]));
             assert!(line.poll(at(0)).is_some());
         }
-        let mut every = there(&RelayConfig { every_frame: true, ..lossy(1) });
+        let mut every = there(&EmulatorConfig { every_frame: true, ..lossy(1) });
         (0..100).for_each(|_| every.offer(at(0), Frame::new(&[])));
     }
 }

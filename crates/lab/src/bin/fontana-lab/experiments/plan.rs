@@ -1,12 +1,12 @@
-//! `fontana lab plan`, and the number of the slice that a process computes.
+//! `fontana-lab plan`, and the number of the slice that a process computes.
 
 use super::chosen;
-use crate::args::LabPlanArguments;
-use crate::console::Console;
+use crate::args::PlanArguments;
 use crate::events::LabEvent as Line;
-use crate::failure::Failure;
-use crate::units::Count;
 use fontana::Outcome;
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::units::Count;
 use fontana_lab::{PlannedCase, Scale, SweepSlice, dealt, planned_cases};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Kubernetes. Of a Slurm cluster that itself runs on Kubernetes, the first counts.
 const TASK_NUMBERS: [&str; 2] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
 
-pub(super) fn run(arguments: &LabPlanArguments, console: &Console) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &PlanArguments, console: &Console) -> Result<Outcome, Failure> {
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let cases = planned_cases(&chosen(&arguments.ids)?, scale);
     let slices = dealt(&cases, arguments.of);

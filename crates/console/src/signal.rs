@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Cancels `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
-pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
+pub fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Outcome::Io, format!("cannot listen for signals: {error}"), "")
     };
@@ -33,7 +33,7 @@ pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
 
 /// Lets a write that exceeds the limit on the size of files (`ulimit -f`) fail, with a message,
 /// instead of ending the program without one.
-pub(crate) fn survive_file_size_limit() {
+pub fn survive_file_size_limit() {
     // Without the handler, the program ends as it would without this call.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

@@ -1,31 +1,31 @@
 //! A link of the simulator between two real interfaces.
 //!
-//! A relay runs in a network namespace or on a host of its own, between two interfaces. It takes
-//! each frame that one of them receives, and sends it out of the other one when and if a
+//! An emulator runs in a network namespace or on a host of its own, between two interfaces. It
+//! takes each frame that one of them receives, and sends it out of the other one when and if a
 //! [`fontana_sim::Link`] delivers it: a queue before a transmitter, and a wire with delay and
 //! losses. Each direction has its own random stream. Measurements between real hosts and in
 //! simulations therefore use the same link.
 //!
 //! ```no_run
-//! use fontana_lab::relay::{LossModel, Relay, RelayConfig};
+//! use fontana_lab::emulator::{LossModel, Emulator, EmulatorConfig};
 //! use fontana_net::Interfaces;
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = RelayConfig {
+//! let config = EmulatorConfig {
 //!     loss: LossModel::markov(0.05, 4.0),
 //!     delay: Duration::from_millis(50),
-//!     ..RelayConfig::default()
+//!     ..EmulatorConfig::default()
 //! };
 //! let interfaces = Interfaces::list()?;
 //! let between = [interfaces.select(&"a".parse()?)?, interfaces.select(&"b".parse()?)?];
-//! let mut relay = Relay::open(between, config.links())?;
-//! relay.run(|| false)?;
+//! let mut emulator = Emulator::open(between, config.links())?;
+//! emulator.run(|| false)?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`FrameLink`] is one direction, a value without a clock. [`Relay`] adds the sockets and the
+//! [`FrameLink`] is one direction, a value without a clock. [`Emulator`] adds the sockets and the
 //! clock to two of them.
 
 mod frame_link;
@@ -38,17 +38,17 @@ use fontana_proto::{Instant, SplitMix64};
 use fontana_sim::{DueEvent, LinkConfig, QueueLength};
 use std::time::Duration;
 
-/// Longest wait, so that the relay notices a request to stop soon.
+/// Longest wait, so that the emulator notices a request to stop soon.
 const ATTENTION: Duration = Duration::from_millis(100);
 
 /// Most frames that are read from an interface before frames that are due are sent: some tens of
 /// microseconds of work.
 const AT_A_TIME: usize = 32;
 
-/// Configuration of a relay, the same in both directions. By default it delivers all frames
+/// Configuration of an emulator, the same in both directions. By default it delivers all frames
 /// immediately.
 #[derive(Clone, Debug, Default)]
-pub struct RelayConfig {
+pub struct EmulatorConfig {
     /// Losses on the wire.
     pub loss: LossModel,
     /// Delay of the wire, the same for all frames.
@@ -81,7 +81,7 @@ impl Bottleneck {
     }
 }
 
-impl RelayConfig {
+impl EmulatorConfig {
     /// The two directions, from the first interface to the second one and back. Both have the same
     /// configuration and the random streams 0 and 1.
     pub fn links(&self) -> [FrameLink; 2] {
@@ -113,14 +113,14 @@ pub struct DirectionStats {
     pub delivered: u64,
     /// Frames that the other interface refused.
     pub refused: u64,
-    /// Frames that were lost before the relay read them, because it was too slow.
+    /// Frames that were lost before the emulator read them, because it was too slow.
     pub missed: u64,
     /// Longest delay of a frame beyond that of the link.
     pub latest: Duration,
 }
 
 impl DirectionStats {
-    /// Frames that the relay lost, in addition to the losses of the link.
+    /// Frames that the emulator lost, in addition to the losses of the link.
     pub const fn lost_here(&self) -> u64 {
         self.frames.overflow + self.refused + self.missed
     }
@@ -128,7 +128,7 @@ impl DirectionStats {
 
 /// Two interfaces with a link between them.
 #[derive(Debug)]
-pub struct Relay {
+pub struct Emulator {
     ports: [FrameSocket; 2],
     /// The link from the port of the same number to the other port.
     links: [FrameLink; 2],
@@ -136,9 +136,9 @@ pub struct Relay {
     clock: Clock,
 }
 
-impl Relay {
+impl Emulator {
     /// Opens both interfaces, with a link from the first to the second one and one back. Frames
-    /// that arrive from now on are relayed as soon as it [runs](Self::run).
+    /// that arrive from now on are emulated as soon as it [runs](Self::run).
     ///
     /// # Errors
     /// The process lacks the privilege, or one of the interfaces is down.
@@ -152,7 +152,7 @@ impl Relay {
         })
     }
 
-    /// Relays on the calling thread until `is_stopped` returns true. It is called at least ten
+    /// Runs on the calling thread until `is_stopped` returns true. It is called at least ten
     /// times a second.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use fontana::Outcome;
 use std::process::ExitCode;
 
 /// The exit code; also the field `code` of events.
-pub(crate) const fn code(outcome: Outcome) -> u8 {
+pub const fn code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Complete => 0,
         Outcome::Usage => 2,
@@ -25,6 +25,6 @@ pub(crate) const fn code(outcome: Outcome) -> u8 {
 }
 
 /// The exit code as the process returns it.
-pub(crate) fn status(outcome: Outcome) -> ExitCode {
+pub fn status(outcome: Outcome) -> ExitCode {
     ExitCode::from(code(outcome))
 }

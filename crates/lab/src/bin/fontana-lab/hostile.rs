@@ -1,12 +1,14 @@
-//! `fontana demo --hostile`: what each class of hostile packets does to a receiver.
+//! `fontana-lab hostile`: what each class of hostile packets does to a receiver.
 
-use crate::args::{DemoArguments, HostileArguments};
-use crate::console::Console;
-use crate::events::{DemoEvent, rounded};
-use crate::failure::Failure;
-use crate::hints;
-use crate::units::Bytes;
+use crate::args::HostileArguments;
+use crate::events::HostileEvent as Line;
 use fontana::{CancellationToken, DEFAULT_MEMORY, MIN_MEMORY, Outcome};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::hints;
+use fontana_console::json::rounded;
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::Bytes;
 use fontana_lab::hostile::{Bench, Class, ClassReport, classes, run as run_class};
 use sockets::{Plan, Protection, Stage, Transfer};
 use std::fmt::Display;
@@ -14,17 +16,17 @@ use std::time::Duration;
 
 mod sockets;
 
-pub(super) fn run(
-    arguments: &DemoArguments,
+pub(crate) fn run(
+    arguments: &HostileArguments,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let hostile = &arguments.hostile;
-    let chosen = choose(&hostile.classes)?;
-    let broken = if hostile.sockets {
+    stop_on_signals(stop)?;
+    let chosen = choose(&arguments.classes)?;
+    let broken = if arguments.sockets {
         on_sockets(&chosen, arguments, console, stop)?
     } else {
-        in_process(&chosen, hostile, console, stop)?
+        in_process(&chosen, arguments, console, stop)?
     };
     if stop.is_cancelled() {
         return Ok(Outcome::Interrupted);
@@ -33,8 +35,8 @@ pub(super) fn run(
         return Ok(Outcome::Complete);
     }
     let hint = format!(
-        "to repeat it: fontana demo --hostile --classes ID --variants {} --seed {}",
-        hostile.variants, hostile.seed
+        "to repeat it: fontana-lab hostile --classes ID --variants {} --seed {}",
+        arguments.variants, arguments.seed
     );
     Err(Failure::new(Outcome::VerificationFailed, broken.join("; "), hint))
 }
@@ -95,7 +97,7 @@ fn in_process(
 
 fn show(class: &Class, report: &ClassReport, console: &Console) {
     let broken = report.broken();
-    console.event(&DemoEvent::Class {
+    console.event(&Line::Class {
         id: class.id.into(),
         what: class.what.into(),
         packets: report.packets,
@@ -125,11 +127,11 @@ fn show(class: &Class, report: &ClassReport, console: &Console) {
 /// Runs the classes that have packets over real sockets. Returns what they broke.
 fn on_sockets(
     chosen: &[&Class],
-    arguments: &DemoArguments,
+    arguments: &HostileArguments,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Vec<String>, Failure> {
-    let HostileArguments { variants, seed, rate, symbol_digests, .. } = arguments.hostile;
+    let HostileArguments { variants, seed, rate, symbol_digests, .. } = *arguments;
     let stage = Stage::new(arguments.size, rate)?;
     console.result(format_args!(
         "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>7} {:>6}  class",
@@ -140,7 +142,7 @@ fn on_sockets(
         chosen.iter().copied().filter(|class| class.has_packets()).partition(has_group_key);
     let of_open = if symbol_digests { Protection::SymbolDigests } else { Protection::None };
     let mut broken = Vec::new();
-    for memory in budgets(&arguments.hostile).into_iter().map(|bytes| bytes as u64) {
+    for memory in budgets(arguments).into_iter().map(|bytes| bytes as u64) {
         for (classes, protection) in [(&open, of_open), (&sealed, Protection::GroupKey)] {
             if classes.is_empty() {
                 continue;
@@ -173,7 +175,7 @@ fn show_transfer(
     console: &Console,
 ) {
     let broken = transfer.broken(class, alone, memory);
-    console.event(&DemoEvent::ClassOnSockets {
+    console.event(&Line::ClassOnSockets {
         id: class.id.into(),
         what: class.what.into(),
         packets: transfer.packets,

@@ -1,17 +1,20 @@
-//! `fontana lab relay`: a simulated link between two real interfaces, until it is interrupted.
+//! `fontana-lab emulate`: a simulated link between two real interfaces, until it is interrupted.
 
-use crate::args::LabRelayArguments;
-use crate::console::Console;
-use crate::events::{RelayEvent as Event, rounded, seconds};
-use crate::failure::Failure;
-use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count, Time};
+use crate::args::EmulateArguments;
+use crate::events::EmulatorEvent as Event;
 use fontana::net::{FrameError, Interface, Interfaces};
 use fontana::{CancellationToken, Error, Outcome};
-use fontana_lab::relay::{Bottleneck, DirectionStats, FrameLink, LossModel, Relay, RelayConfig};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use fontana_console::json::{rounded, seconds};
+use fontana_console::signal::stop_on_signals;
+use fontana_console::units::{Bytes, Count, Time};
+use fontana_lab::emulator::{
+    Bottleneck, DirectionStats, Emulator, EmulatorConfig, FrameLink, LossModel,
+};
 
 pub(crate) fn run(
-    arguments: &LabRelayArguments,
+    arguments: &EmulateArguments,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
@@ -19,27 +22,28 @@ pub(crate) fn run(
         .map_err(|error| Failure::new(Outcome::Io, format!("list interfaces: {error}"), ""))?;
     let select = |wanted| interfaces.select(wanted).map_err(Error::from);
     let [a, b] = arguments.between.as_slice() else {
-        return Err(Failure::new(Outcome::Usage, "a relay has two ends", "--between A B"));
+        return Err(Failure::new(Outcome::Usage, "an emulator has two ends", "--between A B"));
     };
     let (a, b) = (select(a)?, select(b)?);
     let config = config(arguments, [a, b])?;
     if a.index == b.index {
-        let message = format!("{} twice: a relay stands between two interfaces", a.name);
+        let message = format!("{} twice: an emulator stands between two interfaces", a.name);
         return Err(Failure::new(Outcome::Usage, message, "see which there are: ip link"));
     }
-    let mut relay = Relay::open([a, b], config.links()).map_err(|error| failure(&error))?;
+    let mut emulator = Emulator::open([a, b], config.links()).map_err(|error| failure(&error))?;
     stop_on_signals(stop)?;
     console.event(&began(arguments, [a, b]));
-    console.note(format_args!("relaying between {} and {} until interrupted", a.name, b.name));
-    let ended = relay.run(|| stop.is_cancelled());
-    let [there, back] = relay.stats();
+    console
+        .note(format_args!("emulating a link between {} and {} until interrupted", a.name, b.name));
+    let ended = emulator.run(|| stop.is_cancelled());
+    let [there, back] = emulator.stats();
     report(&a.name, &b.name, &there, console);
     report(&b.name, &a.name, &back, console);
     ended.map_err(|error| failure(&error)).map(|()| Outcome::Interrupted)
 }
 
 /// Checks the arguments.
-fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayConfig, Failure> {
+fn config(arguments: &EmulateArguments, ends: [&Interface; 2]) -> Result<EmulatorConfig, Failure> {
     let usage = |message, hint: String| Failure::new(Outcome::Usage, message, hint);
     let (loss, burst) = (arguments.loss, arguments.burst);
     let shortest = (loss / (1.0 - loss)).max(1.0);
@@ -63,11 +67,12 @@ fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayC
         }
         if queue_bytes > FrameLink::ROOM as u64 {
             let (queue, room) = (Bytes(queue_bytes), Bytes(FrameLink::ROOM as u64));
-            let message = format!("a queue of {queue} is more than the {room} that a relay holds");
+            let message =
+                format!("a queue of {queue} is more than the {room} that an emulator holds");
             return Err(usage(message, "give a shorter --queue".into()));
         }
     }
-    Ok(RelayConfig {
+    Ok(EmulatorConfig {
         loss: match burst {
             Some(burst) => LossModel::markov(loss, burst),
             None => LossModel::bernoulli(loss),
@@ -80,8 +85,8 @@ fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayC
     })
 }
 
-fn began(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Event {
-    Event::Relay {
+fn began(arguments: &EmulateArguments, ends: [&Interface; 2]) -> Event {
+    Event::Emulator {
         between: ends.map(|interface| interface.name.clone()).into(),
         loss: rounded(arguments.loss),
         burst: arguments.burst.map(rounded),
@@ -97,7 +102,7 @@ fn began(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Event {
 /// Reports the counters of one direction.
 fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
     let DirectionStats { frames, delivered, refused, missed, latest } = *stats;
-    console.event(&Event::Relayed {
+    console.event(&Event::Emulated {
         from: from.into(),
         to: to.into(),
         offered: frames.link.offered,
@@ -129,7 +134,7 @@ fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
     let lost_here = stats.lost_here();
     if lost_here > 0 {
         let message = format!(
-            "from {from} to {to} the relay itself lost {}: {} for want of memory, {missed} for want \
+            "from {from} to {to} the emulator itself lost {}: {} for want of memory, {missed} for want \
              of time, {refused} that {to} refused",
             Count(lost_here, "frame"),
             frames.overflow
@@ -141,7 +146,7 @@ fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
 fn failure(error: &FrameError) -> Failure {
     let (outcome, hint) = match error {
         FrameError::NotPermitted { .. } => {
-            (Outcome::Refused, "as root: ip netns exec NAMESPACE fontana lab relay ...")
+            (Outcome::Refused, "as root: ip netns exec NAMESPACE fontana-lab emulate ...")
         }
         FrameError::Down { .. } => (Outcome::Io, "switch it on: ip link set NAME up"),
         FrameError::System { .. } => (Outcome::Io, "raw sockets are for Linux, on Ethernet"),

@@ -1,10 +1,10 @@
-//! Hosts behind a simulated link: `fontana lab relay`.
+//! Hosts behind a simulated link: `fontana-lab emulate`.
 
 use crate::bench::{self, Bench};
 use crate::scene::{Scene, same_file};
 use fontana::net::Frame;
 use fontana::net::clock::Wakefulness;
-use fontana_lab::relay::{LossModel, RelayConfig};
+use fontana_lab::emulator::{EmulatorConfig, LossModel};
 use fontana_proto::Instant as Moment;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,22 +20,22 @@ fn the_same_datagrams_are_lost_as_in_the_model_each_time_and_the_others_come_whe
     let sockets = [0, 1].map(|host| scene.bench.udp_socket(host));
     // The address is resolved before: what waits for it then has a limit of its own.
     assert_eq!(exchange(&sockets, 1).1.len(), 1);
-    let config = RelayConfig {
+    let config = EmulatorConfig {
         loss: LossModel::markov(0.1, 4.0),
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(2),
         seed: 7,
-        ..RelayConfig::default()
+        ..EmulatorConfig::default()
     };
     let options = "--loss 10% --burst 4 --delay 50ms --jitter 2ms --seed 7";
     let mut heard = Vec::new();
     for _ in 0..2 {
-        let mut relay = scene.bench.relay(1, options);
+        let mut emulator = scene.bench.emulator(1, options);
         let (sent, came) = exchange(&sockets, DATAGRAMS);
-        relay.interrupt();
-        let (code, said) = relay.finish(Duration::from_secs(10));
+        emulator.interrupt();
+        let (code, said) = emulator.finish(Duration::from_secs(10));
         assert_eq!(code, Some(130), "{said}");
-        println!("{}", relay.seen.iter().find(|event| event["event"] == "relayed").unwrap());
+        println!("{}", emulator.seen.iter().find(|event| event["event"] == "emulated").unwrap());
 
         let expected = model(&config, &sent);
         assert!(came.keys().eq(expected.keys()), "the model loses others");
@@ -65,7 +65,8 @@ fn the_same_datagrams_are_lost_as_in_the_model_each_time_and_the_others_come_whe
     assert!((loss - 0.1).abs() < 0.05, "{loss}");
 }
 
-/// Sends numbered datagrams through the relay. When each was sent, and when those that came came.
+/// Sends numbered datagrams through the emulator. When each was sent, and when those that came
+/// came.
 fn exchange(sockets: &[UdpSocket; 2], datagrams: u32) -> (Vec<Moment>, BTreeMap<u32, Moment>) {
     let [sender, receiver] = sockets;
     let to = (Bench::address(1), receiver.local_addr().unwrap().port());
@@ -92,7 +93,7 @@ fn exchange(sockets: &[UdpSocket; 2], datagrams: u32) -> (Vec<Moment>, BTreeMap<
 }
 
 /// What the link makes of datagrams that are sent at these times, and when.
-fn model(config: &RelayConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
+fn model(config: &EmulatorConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
     let [mut line, _] = config.links();
     for (number, &at) in (0_u32..).zip(sent) {
         // An Ethernet header with the type of IPv4, an IPv4 header with the protocol number of UDP.
@@ -108,11 +109,11 @@ fn model(config: &RelayConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
         .collect()
 }
 
-/// Memberships cross the relay towards the switch, and the session the other way.
+/// Memberships cross the emulator towards the switch, and the session the other way.
 #[test]
 fn a_file_arrives_bit_exact_over_a_link_with_bursts_of_losses_and_50_ms_of_delay() {
     let Some(scene) = Scene::new(2) else { return };
-    let mut relay = scene.bench.relay(1, "--loss 10% --burst 5 --delay 50ms");
+    let mut emulator = scene.bench.emulator(1, "--loss 10% --burst 5 --delay 50ms");
     let file = scene.noise("image.raw", 8 << 20);
     let session = scene.send(0, "--rate 50M", &file);
     let summary = scene.receive(1, &session.ticket, "--timeout 60").complete();
@@ -122,26 +123,26 @@ fn a_file_arrives_bit_exact_over_a_link_with_bursts_of_losses_and_50_ms_of_delay
     // Three standard deviations at 6 000 packets. More are lost where the host drops some, too.
     assert!(loss > 0.06, "{loss}");
     session.end();
-    relay.interrupt();
-    assert_eq!(relay.finish(Duration::from_secs(10)).0, Some(130));
-    let relayed: Vec<_> = relay.seen.iter().filter(|e| e["event"] == "relayed").collect();
-    let number = |direction: usize, field: &str| relayed[direction][field].as_u64().unwrap();
-    assert!(number(1, "exempt") > 0, "memberships: {}", relayed[1]);
-    println!("dropped by the host: {}", relayed[0]);
+    emulator.interrupt();
+    assert_eq!(emulator.finish(Duration::from_secs(10)).0, Some(130));
+    let emulated: Vec<_> = emulator.seen.iter().filter(|e| e["event"] == "emulated").collect();
+    let number = |direction: usize, field: &str| emulated[direction][field].as_u64().unwrap();
+    assert!(number(1, "exempt") > 0, "memberships: {}", emulated[1]);
+    println!("dropped by the host: {}", emulated[0]);
 }
 
 #[test]
-fn a_relay_without_the_rights_of_root_is_6_and_says_what_to_do() {
+fn an_emulator_without_the_rights_of_root_is_6_and_says_what_to_do() {
     if !bench::available() {
         return;
     }
     // In a network of its own, with two interfaces for it.
     let script = "ip link add near type veth peer name far; ip link set near up; ip link set far up; \
                   exec setpriv --bounding-set=-net_raw --inh-caps=-net_raw \
-                  \"$FONTANA\" lab relay --between near far";
+                  \"$FONTANA_LAB\" emulate --between near far";
     let output = Command::new("unshare")
         .args(["--net", "sh", "-ec", script])
-        .env("FONTANA", env!("CARGO_BIN_EXE_fontana"))
+        .env("FONTANA_LAB", fontana_testing::program("fontana-lab"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -167,7 +168,7 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
         // TCP cuts its segments itself, so that the queue sees packets.
         run(bench.command(host, "ethtool").args("-K eth0 tso off gso off gro off".split(' ')));
     }
-    let mut relay = bench.relay(1, "--rate 20M --queue 100ms --delay 20ms");
+    let mut emulator = bench.emulator(1, "--rate 20M --queue 100ms --delay 20ms");
     // More than comes over the link in that time.
     let file = scene.noise("image.raw", 768 << 20);
     let session = scene.send(0, "--rate 60M --congestion-control webrc-fast", &file);
@@ -185,9 +186,9 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
     reception.receiver.interrupt();
     assert_eq!(reception.receiver.finish(Duration::from_secs(30)).0, Some(130));
     session.end();
-    relay.interrupt();
-    relay.finish(Duration::from_secs(10));
-    relay.seen.iter().for_each(|event| println!("{event}"));
+    emulator.interrupt();
+    emulator.finish(Duration::from_secs(10));
+    emulator.seen.iter().for_each(|event| println!("{event}"));
 
     // Bits of IP packets in a second, as the link counts them.
     let flow: Value = serde_json::from_slice(&output.stdout).unwrap();

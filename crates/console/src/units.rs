@@ -23,7 +23,7 @@ fn scaled(number: f64, factor: f64) -> Result<u64, String> {
 }
 
 /// Bits per second: `100M`, `1.5G`, `800k`, `1000000`; `bit/s` may follow.
-pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
+pub fn parse_rate(text: &str) -> Result<u64, String> {
     let (number, unit) = number_and_unit(text)?;
     let unit = unit.strip_suffix("bit/s").or(unit.strip_suffix("bps")).unwrap_or(unit).trim();
     let factor = match unit {
@@ -37,7 +37,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
 }
 
 /// Bytes: `128M`, `1.5G`, `64k`, `1GB`, `1000000`.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = number_and_unit(text)?;
     let factor = match unit {
         "" | "B" => 1.0,
@@ -55,7 +55,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// A duration: `30`, `30s`, `500ms`, `2m`, `1.5h`, `1d`. Without a unit: seconds.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = number_and_unit(text)?;
     let seconds = match unit {
         "" | "s" => 1.0,
@@ -69,7 +69,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// The lifetime of a signature: `30d`, `12h`; 0: without end.
-pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
+pub fn parse_lifetime(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         short if !short.is_zero() && short < Duration::from_secs(10) => {
             Err("at least 10s, or 0 for no end: heads are sent every two seconds".into())
@@ -79,7 +79,7 @@ pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
 }
 
 /// A percentage, in thousandths of the whole: `25`, `2.5%`.
-pub(crate) fn parse_permille(text: &str) -> Result<u32, String> {
+pub fn parse_permille(text: &str) -> Result<u32, String> {
     let (number, unit) = number_and_unit(text)?;
     if !matches!(unit, "" | "%") {
         return Err(format!("{unit:?} is not a percent sign"));
@@ -88,7 +88,7 @@ pub(crate) fn parse_permille(text: &str) -> Result<u32, String> {
 }
 
 /// A number of passes, in thousandths: `2`, `1.5`.
-pub(crate) fn parse_passes(text: &str) -> Result<u32, String> {
+pub fn parse_passes(text: &str) -> Result<u32, String> {
     match number_and_unit(text)? {
         (number, "") => {
             u32::try_from(scaled(number, 1e3)?).map_err(|_| "the number is too large".to_owned())
@@ -98,7 +98,7 @@ pub(crate) fn parse_passes(text: &str) -> Result<u32, String> {
 }
 
 /// A percentage of at most 100, as a share: `5`, `12.5%`.
-pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+pub fn parse_share(text: &str) -> Result<f64, String> {
     match number_and_unit(text)? {
         (number, "" | "%") if number <= 100.0 => Ok(number / 100.0),
         _ => Err("a percentage is 0 to 100".to_owned()),
@@ -106,7 +106,7 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 /// Bytes, for people: `24.0 MB`.
-pub(crate) struct Bytes(pub u64);
+pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl fmt::Display for Bytes {
 }
 
 /// Bits per second, for people: `99.8 Mbit/s`.
-pub(crate) struct Rate(pub f64);
+pub struct Rate(pub f64);
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,7 +130,7 @@ impl fmt::Display for Rate {
 }
 
 /// A rate that a user asked for, with all its digits: `100 Mbit/s`, `1.25 Mbit/s`.
-pub(crate) struct ExactRate(pub u64);
+pub struct ExactRate(pub u64);
 
 impl fmt::Display for ExactRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,7 +163,7 @@ fn decimal(mut number: f64, units: &[&'static str]) -> (f64, &'static str) {
 }
 
 /// A duration, for people: `8.3 s`, `2 min 05 s`, `3 h 07 min`, `4 days 06 h`.
-pub(crate) struct Time(pub Duration);
+pub struct Time(pub Duration);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,7 +179,7 @@ impl fmt::Display for Time {
 }
 
 /// A share, for people: `5.0 %`; a dash if it is unknown.
-pub(crate) struct Percent(pub Option<f64>);
+pub struct Percent(pub Option<f64>);
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,7 +191,7 @@ impl fmt::Display for Percent {
 }
 
 /// A number and a noun: `1 file`, `3 files`, `12 345 packets`.
-pub(crate) struct Count(pub u64, pub &'static str);
+pub struct Count(pub u64, pub &'static str);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,7 +209,7 @@ impl fmt::Display for Count {
 }
 
 /// A time in UTC, to the millisecond (RFC 3339).
-pub(crate) fn rfc3339(time: SystemTime) -> String {
+pub fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     // The civil date of a day number: years begin in March, and an era has 400 of them.

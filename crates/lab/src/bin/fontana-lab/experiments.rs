@@ -1,19 +1,20 @@
-//! `fontana lab`: runs experiments, prints the verdicts on their claims, and writes pages and rows.
+//! `fontana-lab list` and `run`: runs experiments, prints the verdicts on their claims, and writes
+//! pages and rows.
 
-mod merge;
-mod plan;
-mod relay;
-mod swarm;
+pub(crate) mod merge;
+pub(crate) mod plan;
 
-use crate::args::{LabArguments, LabCommand, LabRunArguments};
-use crate::console::Console;
-use crate::events::{LabEvent as Line, seconds};
-use crate::exit;
-use crate::failure::Failure;
+use crate::args::RunArguments;
+use crate::commit::COMMIT;
+use crate::events::LabEvent as Line;
 use crate::progress;
-use crate::units::Count;
+use fontana::Outcome;
 use fontana::net::{FrameError, NamespaceError};
-use fontana::{CancellationToken, Outcome};
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::json::seconds;
+use fontana_console::units::Count;
 use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
     CaseStore, Experiment, ExperimentOutcome, Finding, HostsError, RunError, RunIdentity, RunPlan,
@@ -23,28 +24,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The commit that this program was built from (set by `build.rs`).
-const COMMIT: &str = match option_env!("FONTANA_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
-
-pub(crate) fn run(
-    arguments: &LabArguments,
-    console: &Console,
-    stop: &CancellationToken,
-) -> Result<Outcome, Failure> {
-    match &arguments.command {
-        LabCommand::List(_) => Ok(list(console)),
-        LabCommand::Plan(arguments) => plan::run(arguments, console),
-        LabCommand::Run(arguments) => run_experiments(arguments, console),
-        LabCommand::Merge(arguments) => merge::run(arguments, console),
-        LabCommand::Swarm(arguments) => swarm::run(arguments, console),
-        LabCommand::Relay(arguments) => relay::run(arguments, console, stop),
-    }
-}
-
-fn list(console: &Console) -> Outcome {
+pub(crate) fn list(console: &Console) -> Outcome {
     let real = registry::REAL.iter().map(|real| real.experiment);
     let only_real = real.filter(|real| registry::find(real.id).is_none());
     for experiment in registry::EXPERIMENTS.iter().copied().chain(only_real) {
@@ -71,7 +51,7 @@ fn list(console: &Console) -> Outcome {
     Outcome::Complete
 }
 
-fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &RunArguments, console: &Console) -> Result<Outcome, Failure> {
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let experiments = if arguments.real { real(&arguments.ids)? } else { chosen(&arguments.ids)? };
     let mut plan = RunPlan::new(experiments, scale);
@@ -124,12 +104,12 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
         None => Ok(all.iter().copied().filter(|known| is_named(ids, known.id)).collect()),
         Some(id) if registry::find_real(id).is_some() => {
             let message = format!("{id} runs over real sockets only");
-            let hint = format!("fontana lab run {id} --real");
+            let hint = format!("fontana-lab run {id} --real");
             Err(Failure::new(Outcome::Usage, message, hint))
         }
         Some(unknown) => {
             let message = format!("no experiment is called {unknown:?}");
-            Err(Failure::new(Outcome::Usage, message, "see which there are: fontana lab list"))
+            Err(Failure::new(Outcome::Usage, message, "see which there are: fontana-lab list"))
         }
     }
 }
@@ -160,10 +140,10 @@ fn not_here(id: &str, error: &RealError) -> Failure {
     let (outcome, hint) = match error {
         RealError::Hosts(
             HostsError::Namespace(NamespaceError::NotPermitted)
-            | HostsError::Relay(FrameError::NotPermitted { .. }),
+            | HostsError::Emulator(FrameError::NotPermitted { .. }),
         ) => (
             Outcome::Refused,
-            format!("as root, or: unshare --map-root-user --net fontana lab run {id} --real"),
+            format!("as root, or: unshare --map-root-user --net fontana-lab run {id} --real"),
         ),
         RealError::Hosts(HostsError::Namespace(NamespaceError::NoProgram)) => {
             (Outcome::Io, "install it: apt-get install iproute2".to_owned())
@@ -233,7 +213,7 @@ fn leave_cases(plan: &RunPlan, outcomes: &[ExperimentOutcome], began: Instant, c
     let summary = Summary::of(outcomes, &[]);
     summary.emit(began, console);
     console.result(format_args!(
-        "{}, {}; join them with the others: fontana lab merge DIR --out DIR",
+        "{}, {}; join them with the others: fontana-lab merge DIR --out DIR",
         Count(plan.cases.len() as u64, "case"),
         Count(summary.rows as u64, "row"),
     ));
@@ -290,7 +270,7 @@ impl<'a> Summary<'a> {
 
 /// The command that makes a page again.
 fn command(outcomes: &[ExperimentOutcome], real: bool) -> String {
-    let mut words = vec!["fontana lab run".to_owned()];
+    let mut words = vec!["fontana-lab run".to_owned()];
     let all = if real { registry::REAL.len() } else { registry::EXPERIMENTS.len() };
     if outcomes.len() == all {
         words.push("all".into());

@@ -11,9 +11,9 @@
 //! The program ends without an error when the reader of its output closes it: `fontana send FILE |
 //! head -1`.
 
-use crate::events::{self, Notice};
 use crate::exit;
 use crate::failure::Failure;
+use crate::json::{Notice, line};
 use fontana::CancellationToken;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 /// The destination of messages.
-pub(crate) struct Console {
+pub struct Console {
     json: bool,
     quiet: bool,
     /// Standard output carries received content, and nothing else.
@@ -38,12 +38,7 @@ pub(crate) struct Console {
 impl Console {
     /// `stop` is cancelled when standard output is closed: the session's output then has no reader.
     /// `carries_data`: standard output carries received content.
-    pub(crate) fn new(
-        json: bool,
-        quiet: bool,
-        carries_data: bool,
-        stop: &CancellationToken,
-    ) -> Self {
+    pub fn new(json: bool, quiet: bool, carries_data: bool, stop: &CancellationToken) -> Self {
         let terminals = io::stderr().is_terminal() && (carries_data || io::stdout().is_terminal());
         let target = if terminals && !json && !quiet {
             // Ten frames per second look smooth, and slow terminals can draw them.
@@ -63,74 +58,75 @@ impl Console {
     }
 
     /// Whether events are wanted.
-    pub(crate) fn is_json(&self) -> bool {
+    pub fn is_json(&self) -> bool {
         self.json
     }
 
     /// Whether standard output was closed by its reader.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.closed.get()
     }
 
     /// Whether progress bars are visible.
-    pub(crate) fn draws(&self) -> bool {
+    pub fn draws(&self) -> bool {
         !self.bars.is_hidden()
     }
 
     /// Adds a progress bar, which is invisible if standard error is no terminal.
-    pub(crate) fn bar(&self, bar: ProgressBar) -> ProgressBar {
+    pub fn bar(&self, bar: ProgressBar) -> ProgressBar {
         self.bars.add(bar)
     }
 
     /// Writes an event for scripts.
-    pub(crate) fn event(&self, event: &impl Serialize) {
+    pub fn event(&self, event: &impl Serialize) {
         if self.json {
-            self.out(&events::line(event));
+            self.out(&line(event));
         }
     }
 
     /// Writes a result for people, also with `-q`.
-    pub(crate) fn result(&self, text: impl Display) {
+    pub fn result(&self, text: impl Display) {
         if !self.json {
             self.out(&format!("{text}\n"));
         }
     }
 
     /// Writes a note, if standard error is a terminal.
-    pub(crate) fn note(&self, text: impl Display) {
+    pub fn note(&self, text: impl Display) {
         if !self.json && !self.quiet && io::stderr().is_terminal() {
             self.err(&format!("{text}\n"));
         }
     }
 
     /// Writes the start or the end of a session, also if standard error is no terminal.
-    pub(crate) fn say(&self, text: impl Display) {
+    pub fn say(&self, text: impl Display) {
         if !self.json && !self.quiet {
             self.err(&format!("{text}\n"));
         }
     }
 
     /// Writes a question. The caller has checked that a person can answer.
-    pub(crate) fn ask(&self, text: impl Display) {
+    pub fn ask(&self, text: impl Display) {
         self.err(&text.to_string());
     }
 
     /// Writes a line of progress, if there are no bars.
-    pub(crate) fn progress(&self, text: impl Display) {
+    pub fn progress(&self, text: impl Display) {
         if self.prints_lines {
             self.err(&format!("{text}\n"));
         }
     }
 
     /// Writes a warning with a hint.
-    pub(crate) fn warning(&self, message: &str, hint: &str) {
+    pub fn warning(&self, message: &str, hint: &str) {
         self.event(&Notice::Warning { message: message.into(), way_out: hint.into() });
         if !self.json && !self.quiet {
             self.err(&paragraph("warning", "33", message, hint));
         }
     }
 
-    pub(crate) fn failure(&self, failure: &Failure) {
+    /// Prints an error, and what helps.
+    pub fn failure(&self, failure: &Failure) {
         let Failure { outcome, message, hint } = failure;
         self.event(&Notice::Error {
             message: message.clone(),
@@ -168,7 +164,7 @@ impl Console {
 }
 
 /// Columns of the terminal on standard error; 80 if it does not say.
-pub(crate) fn columns() -> usize {
+pub fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0).unwrap_or(80)
 }

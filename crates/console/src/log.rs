@@ -4,10 +4,10 @@ use tracing_subscriber::EnvFilter;
 
 /// A filter with valid syntax.
 #[derive(Clone, Debug)]
-pub(crate) struct LogFilter(String);
+pub struct LogFilter(String);
 
 /// Parses a filter, in the syntax of `tracing-subscriber`: `debug`, `fontana_net=debug,info`.
-pub(crate) fn parse(text: &str) -> Result<LogFilter, String> {
+pub fn parse(text: &str) -> Result<LogFilter, String> {
     EnvFilter::builder()
         .parse(text)
         .map(|_| LogFilter(text.to_owned()))
@@ -15,7 +15,7 @@ pub(crate) fn parse(text: &str) -> Result<LogFilter, String> {
 }
 
 /// Writes what the filter selects to standard error from now on.
-pub(crate) fn start(LogFilter(filter): LogFilter) {
+pub fn start(LogFilter(filter): LogFilter) {
     let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter));
     // It fails only if a subscriber is installed already; no other code installs one.
     let _ = log.with_writer(std::io::stderr).try_init();

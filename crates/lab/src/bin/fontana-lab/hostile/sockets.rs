@@ -2,14 +2,15 @@
 //! loopback interface, and an attacker who receives the session too.
 
 use super::not_run;
-use crate::failure::Failure;
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
 use fontana::seal::GroupKey;
+use fontana_console::failure::Failure;
 use fontana_lab::hostile::{Class, Direction, MAX_LOG_BYTES, PacketSource};
+use fontana_proto::SplitMix64;
 use serde_json::Value;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ impl Stage {
             let directory = tempfile::Builder::new().prefix("fontana-hostile-").tempdir()?;
             let [file, group_key, key] =
                 ["noise", "group-key", "key"].map(|name| directory.path().join(name));
-            super::super::write_noise(&file, size)?;
+            write_noise(&file, size)?;
             Ok(Self { directory, file, group_key, key, rate_bits_per_second })
         };
         let stage = make().map_err(|error| not_run(&error))?;
@@ -199,8 +200,25 @@ impl Stage {
     }
 }
 
+/// Writes bytes that no receiver can guess.
+fn write_noise(path: &Path, size: u64) -> io::Result<()> {
+    let mut out = BufWriter::new(fs::File::create_new(path)?);
+    let mut random = SplitMix64::new(std::process::id().into(), 0);
+    for _ in 0..size.div_ceil(8) {
+        out.write_all(&random.next_u64().to_le_bytes())?;
+    }
+    out.flush()?;
+    out.get_ref().set_len(size)
+}
+
+/// The program `fontana` beside this one.
 fn program() -> io::Result<Command> {
-    Ok(Command::new(std::env::current_exe()?))
+    let path = std::env::current_exe()?.with_file_name("fontana");
+    if path.exists() {
+        return Ok(Command::new(path));
+    }
+    let message = format!("there is no {path:?}: build or install fontana beside fontana-lab");
+    Err(io::Error::new(io::ErrorKind::NotFound, message))
 }
 
 /// A program that is killed when it is no longer needed.

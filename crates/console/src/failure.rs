@@ -6,20 +6,18 @@ use fontana::{Error, Outcome};
 
 /// The error of a command, with a hint, and with the outcome that determines the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) outcome: Outcome,
+pub struct Failure {
+    /// What the program ends with.
+    pub outcome: Outcome,
     /// The error, without a full stop.
-    pub(crate) message: String,
+    pub message: String,
     /// What the user can do; empty if the message says it.
-    pub(crate) hint: String,
+    pub hint: String,
 }
 
 impl Failure {
-    pub(crate) fn new(
-        outcome: Outcome,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    /// `hint`: what the user can do.
+    pub fn new(outcome: Outcome, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { outcome, message: message.into(), hint: hint.into() }
     }
 }

@@ -1,18 +1,20 @@
-//! `fontana lab swarm`: random worlds, and the invariants of all of them.
+//! `fontana-lab swarm`: random worlds, and the invariants of all of them.
 
-use crate::args::LabSwarmArguments;
-use crate::console::Console;
-use crate::events::{LabEvent as Line, seconds};
-use crate::exit;
-use crate::failure::Failure;
+use crate::args::SwarmArguments;
+use crate::commit::COMMIT;
+use crate::events::LabEvent as Line;
 use crate::progress;
 use fontana::Outcome;
+use fontana_console::console::Console;
+use fontana_console::exit;
+use fontana_console::failure::Failure;
+use fontana_console::json::seconds;
 use fontana_lab::swarm::{Played, Swarm, Tally, digest, play};
 use std::time::Instant;
 
-pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &SwarmArguments, console: &Console) -> Result<Outcome, Failure> {
     let began = Instant::now();
-    let LabSwarmArguments { seeds, seed, .. } = *arguments;
+    let SwarmArguments { seeds, seed, .. } = *arguments;
     let bar = console.bar(progress::cases());
     bar.set_length(seeds.into());
     let swarm = Swarm { seeds, first_seed: seed, ..Swarm::default() };
@@ -43,7 +45,7 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ou
         digest: digest.clone(),
         seed,
         version: env!("CARGO_PKG_VERSION").into(),
-        commit: super::COMMIT.into(),
+        commit: COMMIT.into(),
         seconds: seconds(began.elapsed()),
         code: exit::code(outcome),
     });
@@ -51,14 +53,14 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ou
         "{} runs from seed {seed}, {receivers} receivers, {deliveries} deliveries; {breaches} broke an \
          invariant; commit {}; digest {digest}",
         runs.len(),
-        super::COMMIT,
+        COMMIT,
     ));
     match runs.iter().find(|run| run.outcome.is_err()) {
         None => Ok(outcome),
         Some(first) => Err(Failure::new(
             outcome,
             format!("{breaches} of {} runs broke an invariant", runs.len()),
-            format!("to repeat the first: fontana lab swarm --seeds 1 --seed {}", first.seed),
+            format!("to repeat the first: fontana-lab swarm --seeds 1 --seed {}", first.seed),
         )),
     }
 }

@@ -4,13 +4,13 @@ use fontana::ErrorKind;
 
 /// The hint for errors of this kind, with the options of this program; empty if the error's message
 /// is sufficient.
-pub(crate) fn hint(kind: ErrorKind) -> &'static str {
+pub fn hint(kind: ErrorKind) -> &'static str {
     HINTS.iter().find(|(other, _)| *other == kind).map_or("", |(_, hint)| hint)
 }
 
 const DEFECT: &str = "this is a defect of the program: please report it";
 /// The hint for a panic, in whichever thread.
-pub(crate) const PANIC: &str = "this is a defect of the program: please report it, with what it \
+pub const PANIC: &str = "this is a defect of the program: please report it, with what it \
                                 printed; what was received is saved, and the same command resumes";
 const DOCTOR: &str = "see what this host can do: fontana doctor";
 

@@ -1,0 +1,48 @@
+//! Lines of `--json`: one event each.
+
+use fontana::Outcome;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The line of an event, with its line feed.
+pub fn line(event: &impl Serialize) -> String {
+    // Events have no maps and no fallible parts: their serialization does not fail.
+    serde_json::to_string(event).map_or_else(|_| String::new(), |json| json + "\n")
+}
+
+/// Events of every command.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "docs/events.md describes every event and field")]
+pub enum Notice {
+    Warning { message: String, way_out: String },
+    Error { message: String, way_out: String, code: u8 },
+}
+
+/// Seconds, rounded to microseconds.
+pub fn seconds(duration: Duration) -> f64 {
+    rounded(duration.as_secs_f64())
+}
+
+/// Rounds to six digits after the point, which is more than the accuracy of any field.
+pub fn rounded(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
+/// The word for an outcome.
+pub fn verdict(verdict: Outcome) -> &'static str {
+    match verdict {
+        Outcome::Complete => "complete",
+        Outcome::Usage => "usage",
+        Outcome::Incomplete => "incomplete",
+        Outcome::VerificationFailed => "verification_failed",
+        Outcome::Io => "io",
+        Outcome::Refused => "refused",
+        Outcome::Authentication => "authentication",
+        Outcome::SourceChanged => "source_changed",
+        Outcome::ReceiversIncomplete => "receivers_incomplete",
+        Outcome::InternalError => "internal_error",
+        Outcome::NothingReceived => "nothing_heard",
+        Outcome::Interrupted => "interrupted",
+    }
+}
