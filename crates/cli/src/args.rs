@@ -1,5 +1,7 @@
 //! The command line's definitions. Each command decides what its arguments mean.
 
+#[cfg(test)]
+mod count;
 mod receive;
 mod schedule;
 mod send;

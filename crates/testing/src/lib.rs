@@ -1,6 +1,7 @@
 //! Helpers of the tests of several crates: noise that codes, compression and holes cannot shorten,
 //! the same in each run, choices of a fuzzer ([`Script`]), programs that are run to their ends
-//! ([`Run`]), their [`events`], and skips with a message. A dev-dependency only
+//! ([`Run`]), their [`events`], sizes that grow only
+//! on purpose ([`ratchet`]), and skips with a message. A dev-dependency only
 //! (`crates/cli/tests/house/arrows.rs`).
 //!
 //! ```
@@ -14,10 +15,12 @@
 #![expect(clippy::panic, reason = "how a test fails")]
 
 pub mod events;
+mod ratchet;
 mod run;
 mod script;
 mod words;
 
+pub use ratchet::{ratchet, ratchets};
 pub use run::{Run, arguments, example, program};
 pub use script::Script;
 

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The directory of the workspace.
-fn root() -> &'static Path {
+pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
 /// Paths below the root of all files with this extension, sorted: those of the root directory
 /// itself, and everything in `docs`, `crates` and `.github`.
-fn files(extension: &str) -> Vec<PathBuf> {
+pub(super) fn files(extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root()).unwrap() {
         let path = entry.unwrap().path();
@@ -41,7 +41,7 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn read(path: &Path) -> String {
+pub(super) fn read(path: &Path) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 

@@ -1,7 +1,8 @@
-//! The house's rules: the language of documents, the structure inside of crates, and the arrows
-//! between them.
+//! The house's rules: the language of documents, the structure inside of crates, the arrows
+//! between them, and their sizes.
 #![allow(clippy::unwrap_used)]
 
 mod arrows;
 mod documents;
+mod ratchet;
 mod structure;

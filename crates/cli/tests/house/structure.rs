@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// A module by its path in the crate; `[]` is `lib.rs` or `main.rs`.
 type Module = Vec<String>;
 
-struct Crate {
-    name: String,
-    files: BTreeMap<Module, PathBuf>,
+pub(super) struct Crate {
+    pub(super) name: String,
+    pub(super) files: BTreeMap<Module, PathBuf>,
 }
 
 impl Crate {
@@ -39,11 +39,33 @@ impl Crate {
     }
 
     /// The file's text without comments and without its tests.
-    fn code(&self, module: &Module) -> String {
+    pub(super) fn code(&self, module: &Module) -> String {
         let text = fs::read_to_string(&self.files[module]).unwrap();
         let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether a module, or one above it, is compiled for tests only.
+    pub(super) fn is_test(&self, module: &Module) -> bool {
+        let is_declared_for_tests = |end: usize| {
+            let parent = self.files.get(&module[..end - 1]);
+            let text = parent.map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default();
+            text.contains(&format!("#[cfg(test)]\nmod {};", module[end - 1]))
+        };
+        (1..=module.len()).any(is_declared_for_tests)
+    }
+
+    /// Names that the library exports, of which modules are one each.
+    pub(super) fn exported(&self) -> u64 {
+        let code = self.code(&Module::new());
+        let statements = code.split(';').map(str::trim);
+        let exports = statements.filter(|statement| statement.starts_with("pub "));
+        let names = exports.map(|statement| match statement.starts_with("pub use ") {
+            true => uses(&format!("{statement};")).len() as u64,
+            false => 1,
+        });
+        names.sum()
     }
 
     /// What `module` imports from its own crate, as paths from the root of the crate.
@@ -186,7 +208,7 @@ fn folders(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The libraries and programs of this workspace, by the names of their folders.
-fn crates() -> Vec<Crate> {
+pub(super) fn crates() -> Vec<Crate> {
     let read = |source: &Path, name: &Path| {
         Crate::read(name.file_name().unwrap().to_str().unwrap(), source)
     };
