@@ -117,24 +117,25 @@ pub use new_file::NewFile;
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
-pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, WebAfter, receiver_limits};
+pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
-pub use report::{
-    Delivery, Ended, MirrorKind, MirrorReport, ReceiveReport, RejectedSession, SendReport,
-    ServeProgress, ServeReport, SuspectBlock,
-};
+pub use report::{Delivery, Ended, ReceiveReport, RejectedSession, SendReport, SuspectBlock};
 pub use reporting::{AwaitedReceivers, Crowd, RateFollowing, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};
-pub use serve::{ServeEvent, WebServer, WebServerBuilder};
+pub use serve::{ServeEvent, ServeProgress, ServeReport, WebServer, WebServerBuilder};
 pub use session::Events;
 pub use sharing::{ShareReport, Sharing};
 pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;
 pub use versions::Versions;
-pub use web::address::{MirrorFile, MirrorFileError};
-pub use web::credentials::{MirrorHeader, MirrorHeaderError};
-pub use web::discovery::{NotPublished, Published, PublishedError};
-pub use web::failure::MirrorFailure;
+pub use web::{
+    address::{MirrorFile, MirrorFileError},
+    after::WebAfter,
+    credentials::{MirrorHeader, MirrorHeaderError},
+    discovery::{NotPublished, Published, PublishedError},
+    failure::MirrorFailure,
+    report::{MirrorKind, MirrorReport},
+};

@@ -10,7 +10,7 @@ pub const MIN_MEMORY: usize = 32 << 20;
 pub const DEFAULT_MEMORY: usize = 256 << 20;
 
 /// The part for content, without the program itself, its stacks, socket buffers and plans.
-const fn usable(memory: usize) -> usize {
+pub(crate) const fn usable(memory: usize) -> usize {
     memory - memory / 8
 }
 
@@ -41,28 +41,6 @@ impl SenderMemory {
     /// Bytes for solved blocks beside planning windows of `round_bytes`.
     pub(crate) fn solved_bytes(&self, round_bytes: usize) -> usize {
         self.content_bytes.saturating_sub(2 * round_bytes)
-    }
-}
-
-/// The shares of a web server of content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ServerMemory {
-    /// Bytes of encoded symbols that clients share.
-    pub(crate) symbol_bytes: usize,
-    /// Bytes of solved blocks.
-    pub(crate) solved_bytes: usize,
-    /// Bytes that each worker may spend to solve a block.
-    pub(crate) worker_bytes: usize,
-}
-
-impl ServerMemory {
-    pub(crate) fn of(memory: usize, workers: usize) -> Self {
-        let quarter = usable(memory.max(MIN_MEMORY)) / 4;
-        Self {
-            symbol_bytes: quarter,
-            solved_bytes: 2 * quarter,
-            worker_bytes: quarter / workers.max(1),
-        }
     }
 }
 

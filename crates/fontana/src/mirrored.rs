@@ -15,7 +15,6 @@ use crate::content::{Content, ContentObject, ContentOptions};
 use crate::error::{Error, SetupError};
 use crate::geometry::Code;
 use crate::system::default_workers;
-use crate::web::manifest_file_name;
 use fontana_store::Filter;
 use fontana_wire::{ContentEncoding, Hash, Manifest, ShelfIndex, ShelfNumber, manifest_hash};
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use std::path::{Path, PathBuf};
 mod shelf;
 
 /// Files that mirrors have, described by a manifest. Receivers with the manifest's hash
-/// ([`Receiver::mirrors`](crate::ReceiverBuilder::mirrors)) can verify every block of them.
+/// (`ReceiverBuilder::mirrors`) can verify every block of them.
 #[derive(Clone)]
 pub struct MirroredContent {
     manifest: Manifest,
@@ -132,6 +131,12 @@ impl MirroredContent {
     pub fn file_bytes(&self) -> Vec<u8> {
         [&self.bytes[..], &self.hash().0].concat()
     }
+}
+
+/// The name of the file with a manifest on a mirror: that of `fontana send --manifest`, by its
+/// hash.
+pub(crate) fn manifest_file_name(hash: Hash) -> String {
+    format!("{hash}.fontana")
 }
 
 /// What all content for mirrors has in common: RaptorQ, and symbols of one size.

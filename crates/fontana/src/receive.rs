@@ -25,7 +25,6 @@ mod staging_root;
 mod syncer;
 mod target;
 mod threads;
-mod web_after;
 mod worker;
 
 pub(crate) use handle::Commands;
@@ -33,4 +32,3 @@ pub(crate) use options::ReceiveOptions;
 pub use options::{SILENCE, SimulatedLoss, receiver_limits};
 pub(crate) use session::EarlySockets;
 pub use session::PreparedReceiver;
-pub use web_after::WebAfter;

@@ -18,19 +18,19 @@ use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::format::{FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
-use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss, WebAfter};
+use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
 use crate::session::{Events, Running};
-use crate::web::address::MirrorFile;
-use crate::web::credentials::MirrorHeader;
 use fontana_net::InterfaceSelector;
 use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
 use fontana_store::Device;
-use fontana_wire::{Ticket, Tsi, WebAddress};
+use fontana_wire::{Ticket, Tsi};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+mod mirrors;
 
 /// The options of a receiver. Defaults: the default group, the first session received, and the
 /// current directory.
@@ -174,7 +174,7 @@ impl ReceiverBuilder {
     }
 
     /// Joins at most this rate, by the rates of layers that the session's head states. A session
-    /// whose lowest layer is faster is refused. [Mirrors](Self::mirrors) together send at most this
+    /// whose lowest layer is faster is refused. Mirrors together send at most this
     /// rate as well.
     pub fn max_rate(mut self, rate: Rate) -> Self {
         self.options.max_rate_bytes_per_second = Some(rate.as_bytes_per_second());
@@ -226,39 +226,6 @@ impl ReceiverBuilder {
     /// received that they announced, and no table has announced more for this long.
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.options.give_up_after_silence = silence;
-        self
-    }
-
-    /// Receives from these mirrors as well: web servers that have the files of the content under
-    /// their names. What they have is requested by ranges, from all of them at once. Only with a
-    /// ticket that names its manifest, or beside a group that announces it.
-    pub fn mirrors(mut self, mirrors: Vec<WebAddress>) -> Self {
-        self.options.mirrors = mirrors;
-        self
-    }
-
-    /// Receives from these files of mirrors as well, each of which has an address of its own.
-    pub fn mirror_files(mut self, files: Vec<MirrorFile>) -> Self {
-        self.options.mirror_files = files;
-        self
-    }
-
-    /// Sends these fields in the requests to their mirrors.
-    pub fn mirror_headers(mut self, headers: Vec<MirrorHeader>) -> Self {
-        self.options.mirror_headers = headers;
-        self
-    }
-
-    /// Uses the mirrors beside a group only from then on; `None`: from the beginning.
-    pub fn web_after(mut self, after: Option<WebAfter>) -> Self {
-        self.options.web_after = after;
-        self
-    }
-
-    /// Sets whether to receive from the group. If not, a receiver has only its
-    /// [`mirrors`](Self::mirrors), and opens no socket for UDP. By default it is on.
-    pub fn from_group(mut self, receives: bool) -> Self {
-        self.options.has_group = receives;
         self
     }
 

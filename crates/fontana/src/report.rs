@@ -5,9 +5,9 @@ use crate::event::{AcceptedManifest, ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::reporting::Crowd;
 use crate::sharing::ShareReport;
-use crate::web::failure::MirrorFailure;
+use crate::web::report::MirrorReport;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
-use fontana_wire::{ShelfNumber, Toi, WebAddress};
+use fontana_wire::Toi;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,68 +105,6 @@ pub struct RejectedSession {
     pub session: SessionKey,
     /// The reason.
     pub reason: Rejection,
-}
-
-/// What a receiver takes from a mirror.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MirrorKind {
-    /// Ranges of files; also if it was not asked what it has.
-    Files,
-    /// Repair symbols of this shelf.
-    Shelf(ShelfNumber),
-    /// Repair symbols that it computes ([`WebServer`](crate::WebServer)).
-    Fresh,
-}
-
-/// What came from a mirror.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MirrorReport {
-    /// The mirror.
-    pub mirror: WebAddress,
-    /// Bytes of symbols.
-    pub bytes: u64,
-    /// Of these: symbols that had arrived before, or were not needed any more.
-    pub useless_bytes: u64,
-    /// Time from its first bytes to its last ones.
-    pub active: Duration,
-    /// Blocks that it has sent with wrong bytes.
-    pub wrong_blocks: u32,
-    /// What the symbols were taken from.
-    pub kind: MirrorKind,
-    /// Why it was dropped; `None` if it was not.
-    pub dropped: Option<MirrorFailure>,
-}
-
-/// What a web server has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ServeProgress {
-    /// Connections at present.
-    pub clients: u64,
-    /// Requests.
-    pub requests: u64,
-    /// Connections that were refused, because there were too many.
-    pub refused: u64,
-    /// Connections that were closed, because their clients took next to nothing.
-    pub slow: u64,
-    /// Bytes that were sent, heads of answers included.
-    pub bytes: u64,
-    /// Fresh symbols that were computed.
-    pub encoded_symbols: u64,
-    /// Fresh symbols that were sent: each to every client that shares it.
-    pub sent_symbols: u64,
-}
-
-/// The result of a web server.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct ServeReport {
-    /// `Interrupted` if nothing worse happened before it was stopped.
-    pub outcome: Outcome,
-    /// What it has done.
-    pub progress: ServeProgress,
 }
 
 /// The bytes that a consumer has taken.

@@ -26,22 +26,24 @@ mod connections;
 mod counters;
 mod draw;
 mod files;
+mod memory;
 mod meter;
+mod report;
 mod routes;
 mod symbols;
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use crate::memory::{DEFAULT_MEMORY, ServerMemory};
+use crate::memory::DEFAULT_MEMORY;
 use crate::mirror_head::MirrorHead;
 use crate::mirrored::MirroredContent;
 use crate::outcome::Outcome;
-use crate::report::{ServeProgress, ServeReport};
 use crate::session::{Events, Running};
 use crate::system::{default_workers, random_u64};
 use counters::Counters;
 use files::ServedFiles;
 use fontana_wire::FreshStart;
+use memory::ServerMemory;
 use routes::{Site, router};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -49,6 +51,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbols::{FreshSymbols, SymbolMemory};
 use tokio::runtime::Builder;
+
+pub use report::{ServeProgress, ServeReport};
 
 /// Threads that read files, beside those that compute symbols.
 const READERS: usize = 8;

@@ -15,6 +15,7 @@
 //! and every wait and every number of attempts has a limit.
 
 pub(crate) mod address;
+pub(crate) mod after;
 pub(crate) mod client;
 pub(crate) mod credentials;
 pub(crate) mod discovery;
@@ -22,15 +23,9 @@ pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod limit;
 pub(crate) mod mirror;
+pub(crate) mod options;
 pub(crate) mod records;
+pub(crate) mod report;
 
 mod gate;
 mod patience;
-
-use fontana_wire::Hash;
-
-/// The name of the file with a manifest on a mirror: that of `fontana send --manifest`, by its
-/// hash.
-pub(crate) fn manifest_file_name(hash: Hash) -> String {
-    format!("{hash}.fontana")
-}

@@ -4,7 +4,7 @@
 use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::handle::{Command, Commands};
 use super::into::ReceiveInto;
-use super::mirrors::Mirrors;
+use super::mirrors::{Mirrors, PreparedMirrors};
 use super::object::OpenedObject;
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
@@ -25,7 +25,6 @@ use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
 use crate::seal::{GroupKey, PacketOpener, RejectedPackets};
 use crate::versions::Versions;
-use crate::web::client::Access;
 use crossbeam_channel::{Receiver as ChannelReceiver, RecvTimeoutError, never, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
@@ -82,8 +81,8 @@ pub(super) struct Reception {
     pub(super) handle: Commands,
     pub(super) commands: ChannelReceiver<Command>,
     pub(super) into: ReceiveInto,
-    /// The authorities that mirrors are checked with, if there are mirrors.
-    pub(super) access: Option<Access>,
+    /// `None`: there are no mirrors.
+    pub(super) mirrors: Option<PreparedMirrors>,
 }
 
 /// Receives until the reception is over.
@@ -103,7 +102,7 @@ pub(super) fn run(
         handle,
         commands,
         into,
-        access,
+        mirrors,
     } = reception;
     let manifest_limits = limits.manifest;
     let receiver = receiver(&options, &directory, limits);
@@ -158,7 +157,7 @@ pub(super) fn run(
             stays_on_base: false,
             final_progress: None,
             outcome: Results::default(),
-            mirrors: Mirrors::start(&options, access.as_ref(), manifest_limits)?,
+            mirrors: mirrors.map(|own| own.start(&options, manifest_limits)).transpose()?,
             emit,
         };
         let over = thread.run(stop, &rx, &reports, &commands, &options);
@@ -661,11 +660,13 @@ impl DecidingThread<'_, '_> {
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
         self.outcome.shared = self.sharing.as_ref().map(SharingThread::report);
-        self.outcome.mirrors = self.mirrors.as_ref().map(Mirrors::report).unwrap_or_default();
         let suspect = self.core.endpoint.suspect_block();
         self.outcome.suspect =
             suspect.map(|block| SuspectBlock { toi: block.toi, block: block.sbn.0 });
-        let report = self.outcome.summary(over, progress, self.core.runner.delivery.end());
+        let mut report = self.outcome.summary(over, progress, self.core.runner.delivery.end());
+        if let Some(mirrors) = &self.mirrors {
+            mirrors.report(&mut report);
+        }
         ReceptionResult { report, newer_manifest }
     }
 }

@@ -5,25 +5,20 @@
 mod begin;
 mod fresh;
 mod lacking;
+mod prepared;
 mod shelves;
 mod state;
 
-use super::options::ReceiveOptions;
-use crate::error::Error;
 use crate::event::ReceiveEvent;
-use crate::report::MirrorReport;
-use crate::web::address::Site;
-use crate::web::client::Access;
+use crate::mirrored::manifest_file_name;
+use crate::report::ReceiveReport;
 use crate::web::failure::MirrorFailure;
 use crate::web::files::PublishedFiles;
-use crate::web::limit::RateLimit;
-use crate::web::manifest_file_name;
-use crate::web::mirror::{Done, Mirror, Need, Order, Report};
+use crate::web::mirror::{Done, Order};
 use crate::web::records::{Origin, Records};
 use begin::Waiting;
-use crossbeam_channel::{Receiver as ChannelReceiver, bounded, unbounded};
+use crossbeam_channel::Receiver as ChannelReceiver;
 use fontana_net::PanicError;
-use fontana_net::thread::{catch, spawn};
 use fontana_proto::pull::{Pull, PulledRun, SourceId};
 use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
 use fontana_wire::{Hash, Manifest, ManifestLimits, Tsi, manifest_hash};
@@ -33,6 +28,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(super) use crate::web::mirror::Report;
+pub(super) use prepared::PreparedMirrors;
 
 /// Wrong blocks after which a mirror is dropped, if no more of its blocks were right: a file with
 /// some damaged sectors is of use, another file is not.
@@ -56,9 +54,6 @@ const ASK_AFTER: Duration = Duration::from_secs(2);
 /// Symbols that are present and are requested again with what lies around them: as many as arrive
 /// in a round trip, about.
 const JOINED_GAP: u64 = 48;
-/// Reports that wait. A mirror's thread waits for the deciding thread then, and TCP for it: 64 KiB
-/// of symbols each.
-const REPORTS: usize = 32;
 
 /// The mirrors of a reception.
 pub(super) struct Mirrors {
@@ -95,56 +90,6 @@ pub(super) struct Mirrors {
 pub(super) type Panicked = PanicError;
 
 impl Mirrors {
-    /// Starts the threads of the mirrors of the options. `None` if there are none.
-    pub(super) fn start(
-        options: &ReceiveOptions,
-        access: Option<&Access>,
-        limits: ManifestLimits,
-    ) -> Result<Option<Self>, Error> {
-        let sites = Site::all(&options.mirrors, &options.mirror_files);
-        let Some(access) = access.filter(|_| !sites.is_empty()) else { return Ok(None) };
-        let (sender, reports) = bounded(REPORTS);
-        let (mut pull, mut mirrors) = (Pull::new(), Vec::new());
-        let rate = options.max_rate_bytes_per_second;
-        let limit = rate.map(|rate| Arc::new(RateLimit::new(rate)));
-        for (number, site) in sites.into_iter().enumerate() {
-            let address = site.address.clone();
-            let (orders, queue) = unbounded();
-            let need = Arc::new(Need::default());
-            let (reports, panics) = (sender.clone(), sender.clone());
-            let mirror =
-                Mirror { number, site, need: Arc::clone(&need), reports, limit: limit.clone() };
-            let access = access.clone();
-            let work = move || {
-                if let Err(panic) = catch(|| mirror.run(&queue, &access)) {
-                    let _ = panics.send(Report { mirror: number, what: Done::Panicked(panic) });
-                }
-            };
-            // It ends by itself when its queue is dropped, but a name server may keep it waiting.
-            drop(spawn("mirror", work)?);
-            mirrors.push(MirrorState::new(address, pull.add_source(), orders, need));
-        }
-        Ok(Some(Self {
-            pull,
-            mirrors,
-            reports,
-            limits,
-            expected: options.expectation.manifest,
-            has_group: options.has_group,
-            waiting: options.web_after.filter(|_| options.has_group).map(Waiting::new),
-            files: None,
-            content: None,
-            records: Records::default(),
-            wholes: BTreeMap::new(),
-            doubtful: BTreeMap::new(),
-            is_dirty: false,
-            looked_at: Instant::ZERO,
-            wanted: 0,
-            packets: 0,
-            events: Vec::new(),
-        }))
-    }
-
     /// What the mirrors report.
     pub(super) fn reports(&self) -> &ChannelReceiver<Report> {
         &self.reports
@@ -629,8 +574,8 @@ impl Mirrors {
     }
 
     /// What became of each mirror.
-    pub(super) fn report(&self) -> Vec<MirrorReport> {
-        self.mirrors.iter().map(MirrorState::report).collect()
+    pub(super) fn report(&self, report: &mut ReceiveReport) {
+        report.mirrors = self.mirrors.iter().map(MirrorState::report).collect();
     }
 }
 

@@ -1,6 +1,5 @@
 //! The options of a receiver.
 
-use super::web_after::WebAfter;
 use crate::addressing::Addressing;
 use crate::memory;
 use crate::memory::{ReceiverMemory, UnlistedMemory};
@@ -8,11 +7,10 @@ use crate::reporting::Reporting;
 use crate::seal::GroupKey;
 use crate::sharing::Sharing;
 use crate::versions::Versions;
-use crate::web::address::MirrorFile;
-use crate::web::credentials::MirrorHeader;
+use crate::web::options::WebOptions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
-use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits, WebAddress};
+use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,13 +92,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) sharing: Option<Sharing>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
-    /// Web servers that have the files.
-    pub(crate) mirrors: Vec<WebAddress>,
-    /// Files of web servers, each with an address of its own.
-    pub(crate) mirror_files: Vec<MirrorFile>,
-    pub(crate) mirror_headers: Vec<MirrorHeader>,
-    /// From when on mirrors are used beside a group; from the beginning if `None`.
-    pub(crate) web_after: Option<WebAfter>,
+    /// Mirrors, from which the content is received as well.
+    pub(crate) web: WebOptions,
     /// Whether to receive from the group; if not, only from mirrors.
     pub(crate) has_group: bool,
 }
@@ -150,10 +143,7 @@ impl ReceiveOptions {
             reporting: None,
             sharing: None,
             simulated_loss: None,
-            mirrors: Vec::new(),
-            mirror_files: Vec::new(),
-            mirror_headers: Vec::new(),
-            web_after: None,
+            web: WebOptions::default(),
             has_group: true,
         }
     }

@@ -3,7 +3,7 @@
 use crate::error::{Error, TransferError};
 use crate::event::{AcceptedManifest, ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
-use crate::report::{Delivery, Ended, MirrorReport, ReceiveReport, RejectedSession, SuspectBlock};
+use crate::report::{Delivery, Ended, ReceiveReport, RejectedSession, SuspectBlock};
 use crate::sharing::ShareReport;
 use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;
@@ -46,8 +46,6 @@ pub(super) struct Results {
     pub(super) table: TableStatus,
     /// [`ReceiveReport::suspect`].
     pub(super) suspect: Option<SuspectBlock>,
-    /// [`ReceiveReport::mirrors`].
-    pub(super) mirrors: Vec<MirrorReport>,
     /// [`ReceiveReport::shared`].
     pub(super) shared: Option<ShareReport>,
 }
@@ -107,7 +105,6 @@ impl Results {
             rejections,
             table,
             suspect,
-            mirrors,
             shared,
             ..
         } = self;
@@ -138,7 +135,7 @@ impl Results {
             rejections,
             table,
             suspect,
-            mirrors,
+            mirrors: Vec::new(),
             shared,
             delivery,
         }

@@ -3,6 +3,7 @@
 use super::driver::{self, Reception, ReceptionResult};
 use super::handle::{Commands, command_channel};
 use super::into::ReceiveInto;
+use super::mirrors::PreparedMirrors;
 use super::options::ReceiveOptions;
 use crate::addressing::Listening;
 use crate::cancellation::CancellationToken;
@@ -10,16 +11,14 @@ use crate::error::{Error, SetupError};
 use crate::event::ReceiveEvent;
 use crate::kept_mark::{KeptMark, MarkUse};
 use crate::memory;
-use crate::system;
-use crate::web::address::Site;
-use crate::web::client::Access;
-use crate::web::discovery::{Discovery, Published, PublishedError};
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
 use fontana_store::{Device, Selection, TargetDirectory};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+mod published;
 
 /// Sockets that have joined their group before their reception begins. Meanwhile the kernel's
 /// receive buffer holds the packets.
@@ -95,8 +94,7 @@ impl PreparedReceiver {
         let mark = KeptMark::open(&directory, options.expectation.publisher, use_of_mark)?;
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
-        let has_mirrors = !options.mirrors.is_empty() || !options.mirror_files.is_empty();
-        let access = has_mirrors.then(|| Access::new(&options.mirror_headers));
+        let mirrors = PreparedMirrors::new(&options);
         let interfaces = match options.has_group {
             true => options.addressing.interface_names()?,
             false => Vec::new(),
@@ -120,7 +118,7 @@ impl PreparedReceiver {
             handle,
             commands,
             into,
-            access,
+            mirrors,
         };
         Ok(Self { reception, token, interfaces })
     }
@@ -156,34 +154,6 @@ impl PreparedReceiver {
     /// Names of the interfaces that are listened on; none if there are only mirrors.
     pub fn interfaces(&self) -> &[String] {
         &self.interfaces
-    }
-
-    /// Asks the mirrors what they have, for a receiver without a ticket: each is asked for its head
-    /// ([`MirrorHead`](crate::MirrorHead)), and then for the manifest. If a publisher is expected,
-    /// only what it has signed counts, and the newest version of it. Otherwise all mirrors that
-    /// answer must have the same.
-    ///
-    /// # Errors
-    /// [`PublishedError`].
-    pub fn find_published(&self) -> Result<Published, PublishedError> {
-        let options = &self.reception.options;
-        let Some(access) = &self.reception.access else {
-            return Err(PublishedError::Nothing(Vec::new()));
-        };
-        let discovery = Discovery {
-            sites: &Site::all(&options.mirrors, &options.mirror_files),
-            access,
-            expectation: &options.expectation,
-            now_unix_seconds: system::unix_ms() / 1_000,
-            limits: options.limits().manifest,
-            token: &self.token,
-        };
-        discovery.run()
-    }
-
-    /// Receives this content, and nothing else.
-    pub fn expect(&mut self, published: &Published) {
-        self.reception.options.expectation.manifest = Some(published.hash);
     }
 
     /// The receive buffer that the kernel gave, and the remedy, if it is less than was asked for.

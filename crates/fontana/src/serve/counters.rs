@@ -1,7 +1,7 @@
 //! What a web server counts, and what it does with errors of files.
 
+use super::report::ServeProgress;
 use crate::error::Error;
-use crate::report::ServeProgress;
 use crate::shared::Lock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

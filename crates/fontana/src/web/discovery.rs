@@ -4,11 +4,11 @@
 use super::address::Site;
 use super::client::{Access, Client};
 use super::failure::MirrorFailure;
-use super::manifest_file_name;
 use super::patience::Need;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::mirror_head::MirrorHead;
+use crate::mirrored::manifest_file_name;
 use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use fontana_net::PanicError;
 use fontana_net::thread::{catch, spawn};

@@ -2,8 +2,8 @@
 
 use super::DecidingThread;
 use crate::error::Error;
+use crate::receive::mirrors::Report;
 use crate::receive::outcome::Over;
-use crate::web::mirror::Report;
 use fontana_proto::{BlockId, DatagramBatch};
 use fontana_wire::Manifest;
 

@@ -2,7 +2,7 @@
 
 use super::Mirrors;
 use crate::receive::options::SILENCE;
-use crate::receive::web_after::WebAfter;
+use crate::web::after::WebAfter;
 use fontana_proto::{Instant, Receiver};
 
 /// Mirrors that wait for the group.

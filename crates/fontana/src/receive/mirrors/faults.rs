@@ -209,7 +209,7 @@ fn play(input: &[u8]) {
         let waited = play.reception.now.saturating_since(silent_since);
         assert!(waited < LIVE_WITHIN, "not complete: {}", play.state());
     }
-    assert!(play.reception.mirrors.report()[STRANGERS].dropped.is_none());
+    assert!(play.reception.reports()[STRANGERS].dropped.is_none());
 }
 
 #[test]

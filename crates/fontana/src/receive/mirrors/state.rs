@@ -1,8 +1,8 @@
 //! What the deciding thread knows of one mirror.
 
-use crate::report::{MirrorKind, MirrorReport};
 use crate::web::failure::MirrorFailure;
 use crate::web::mirror::{Need, Order};
+use crate::web::report::{MirrorKind, MirrorReport};
 use crossbeam_channel::Sender;
 use fontana_proto::pull::{FreshPull, ShelfPull, ShelfRequest, SourceId};
 use fontana_proto::{BlockId, Instant};

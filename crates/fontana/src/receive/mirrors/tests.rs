@@ -1,6 +1,8 @@
 //! Mirrors of a receiver whose jobs run at once, on bytes in memory.
 
 use super::*;
+use crate::web::report::MirrorReport;
+use crossbeam_channel::{bounded, unbounded};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
@@ -168,11 +170,16 @@ impl Reception {
                 }
             }
         }
-        assert!(self.is_complete, "{:?}", self.mirrors.report());
+        assert!(self.is_complete, "{:?}", self.reports());
+    }
+
+    /// What became of each mirror.
+    pub(super) fn reports(&self) -> Vec<MirrorReport> {
+        self.mirrors.mirrors.iter().map(MirrorState::report).collect()
     }
 
     fn wrong_blocks(&self) -> Vec<u32> {
-        self.mirrors.report().iter().map(|report| report.wrong_blocks).collect()
+        self.reports().iter().map(|report| report.wrong_blocks).collect()
     }
 }
 
