@@ -4,13 +4,12 @@ use crate::error::Error;
 use crate::rate::Rate;
 use crate::reporting::{AwaitedReceivers, Crowd};
 use crate::seal::RejectedPackets;
-use crate::web::failure::MirrorFailure;
 use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
 use fontana_proto::report::ReceiverStatus;
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
-use fontana_wire::{Hash, Manifest, PublicKey, ReceiverId, StreamIndex, Toi, Tsi, WebAddress};
+use fontana_wire::{Hash, Manifest, PublicKey, ReceiverId, StreamIndex, Toi, Tsi};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,21 +175,23 @@ pub enum ReceiveEvent {
         /// Source symbols of the whole content.
         source_symbols: u64,
     },
-    /// A mirror has sent a block with wrong bytes.
+    /// A mirror has sent a block with wrong bytes. With the feature `web`.
+    #[cfg(feature = "web")]
     MirrorWrong {
         /// The mirror.
-        mirror: WebAddress,
+        mirror: fontana_wire::WebAddress,
         /// Object number.
         toi: Toi,
         /// Number of the block in the object.
         block: u32,
     },
-    /// A mirror is not used any more.
+    /// A mirror is not used any more. With the feature `web`.
+    #[cfg(feature = "web")]
     MirrorDropped {
         /// The mirror.
-        mirror: WebAddress,
+        mirror: fontana_wire::WebAddress,
         /// The reason.
-        failure: MirrorFailure,
+        failure: crate::web::failure::MirrorFailure,
     },
     /// The disk has room for the files, but perhaps not for the repair symbols that are stored
     /// beside them until their blocks are verified. The reception goes on.

@@ -39,12 +39,22 @@
 //! | a mirror of a publisher's content | [`Certificate`], [`FontanaFormat::certificate`] |
 //! | which receivers have finished | [`FontanaFormat::reports`], [`FontanaReception::reporting`], [`reports`] |
 //! | ending a session | [`CancellationToken`] |
-//! | files on web servers, which receivers take ranges of | [`MirroredContent`], [`ReceiverBuilder::mirrors`] |
-//! | what mirrors have, without a ticket | [`MirrorHead`], [`PreparedReceiver::find_published`] |
-//! | serving files and fresh symbols over HTTP | [`WebServer`], [`ServeEvent`] |
+//! | content for web servers, and what names it there | [`MirroredContent`], [`MirrorHead`] |
 //! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
 //! | interfaces, sockets, and whether multicast works on this host | [`net`] |
+//!
+//! # Features
+//!
+//! All are off by default: sessions need none of them, and no HTTP. The program has the first two.
+//!
+//! | feature | adds | with |
+//! |---|---|---|
+//! | `web` | receiving from mirrors: `ReceiverBuilder::mirrors`, `PreparedReceiver::find_published`, and what their options, events and reports have | ureq, rustls |
+//! | `serve` | serving files and fresh symbols over HTTP: `WebServer`, `ServeEvent` | axum, hyper, tokio |
+//! | `futures` | [`Events`] as `futures::Stream` | futures-core |
+//!
+//! `cargo doc -p fontana --all-features` documents all of it.
 //!
 //! The protocol itself is in `fontana-proto`, without input or output; this crate joins it to
 //! sockets (`fontana-net`) and disks (`fontana-store`), and owns threads, buffers and memory
@@ -76,6 +86,7 @@ mod resume;
 pub mod seal;
 mod send;
 mod sender;
+#[cfg(feature = "serve")]
 mod serve;
 mod session;
 mod shared;
@@ -84,6 +95,7 @@ mod stdin_copy;
 mod stream;
 mod system;
 mod versions;
+#[cfg(feature = "web")]
 mod web;
 
 pub use addressing::{Addressing, DEFAULT_GROUP};
@@ -124,6 +136,7 @@ pub use reporting::{AwaitedReceivers, Crowd, RateFollowing, ReportCollection, Re
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};
+#[cfg(feature = "serve")]
 pub use serve::{ServeEvent, ServeProgress, ServeReport, WebServer, WebServerBuilder};
 pub use session::Events;
 pub use sharing::{ShareReport, Sharing};
@@ -131,6 +144,7 @@ pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;
 pub use versions::Versions;
+#[cfg(feature = "web")]
 pub use web::{
     address::{MirrorFile, MirrorFileError},
     after::WebAfter,

@@ -27,7 +27,8 @@ mod shelf;
 pub struct MirroredContent {
     manifest: Manifest,
     bytes: Vec<u8>,
-    objects: Vec<ContentObject>,
+    /// The objects on the disk.
+    pub(crate) objects: Vec<ContentObject>,
 }
 
 /// What [`MirroredContent::write_shelf`] did.
@@ -105,11 +106,6 @@ impl MirroredContent {
     ) -> Result<ShelfReport, Error> {
         let index = ShelfIndex { manifest: self.hash(), number, stretch_permille };
         shelf::write(&index, &self.objects, directory, default_workers())
-    }
-
-    /// The objects on the disk.
-    pub(crate) fn objects(&self) -> &[ContentObject] {
-        &self.objects
     }
 
     /// The manifest.

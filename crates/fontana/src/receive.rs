@@ -5,6 +5,7 @@ mod driver;
 mod handle;
 mod hashing;
 mod into;
+#[cfg_attr(not(feature = "web"), path = "receive/no_mirrors.rs")]
 mod mirrors;
 mod object;
 mod options;

@@ -30,6 +30,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "web")]
 mod mirrors;
 
 /// The options of a receiver. Defaults: the default group, the first session received, and the

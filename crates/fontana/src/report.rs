@@ -5,7 +5,6 @@ use crate::event::{AcceptedManifest, ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::reporting::Crowd;
 use crate::sharing::ShareReport;
-use crate::web::report::MirrorReport;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
 use fontana_wire::Toi;
 use std::sync::Arc;
@@ -81,8 +80,9 @@ pub struct ReceiveReport {
     pub table: TableStatus,
     /// A corrupt block whose wrong symbols were not found, for lack of others.
     pub suspect: Option<SuspectBlock>,
-    /// What came from each mirror.
-    pub mirrors: Vec<MirrorReport>,
+    /// What came from each mirror. With the feature `web`.
+    #[cfg(feature = "web")]
+    pub mirrors: Vec<crate::web::report::MirrorReport>,
     /// What was shared with other receivers; `None` if nothing was to be.
     pub shared: Option<ShareReport>,
     /// What was written to a pipe or device; `None` if files went to a directory.

@@ -123,7 +123,7 @@ impl WebServerBuilder {
         let counters = Arc::new(Counters::default());
         let shares = ServerMemory::of(memory, workers);
         let symbols = FreshSymbols::new(
-            content.objects(),
+            &content.objects,
             FreshStart::draw(random_u64()?),
             SymbolMemory {
                 runs: shares.symbol_bytes,
@@ -139,7 +139,7 @@ impl WebServerBuilder {
             hash,
             manifest: (content.file_name(), content.file_bytes().into()),
             head: head.map(|head| head.file_bytes().to_vec().into()),
-            files: ServedFiles::new(content.manifest(), hash, content.objects()),
+            files: ServedFiles::new(content.manifest(), hash, &content.objects),
             symbols: symbols.map(Arc::new),
             counters,
         };

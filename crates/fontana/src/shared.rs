@@ -47,11 +47,13 @@ impl<T> Clone for Sender<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 
-impl<T> Lock<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self(Mutex::new(value))
+impl<T> From<T> for Lock<T> {
+    fn from(value: T) -> Self {
+        Self(Mutex::from(value))
     }
+}
 
+impl<T> Lock<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         count();
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

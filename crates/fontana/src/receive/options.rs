@@ -7,7 +7,6 @@ use crate::reporting::Reporting;
 use crate::seal::GroupKey;
 use crate::sharing::Sharing;
 use crate::versions::Versions;
-use crate::web::options::WebOptions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
 use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits};
@@ -93,7 +92,8 @@ pub(crate) struct ReceiveOptions {
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Mirrors, from which the content is received as well.
-    pub(crate) web: WebOptions,
+    #[cfg(feature = "web")]
+    pub(crate) web: crate::web::options::WebOptions,
     /// Whether to receive from the group; if not, only from mirrors.
     pub(crate) has_group: bool,
 }
@@ -143,7 +143,8 @@ impl ReceiveOptions {
             reporting: None,
             sharing: None,
             simulated_loss: None,
-            web: WebOptions::default(),
+            #[cfg(feature = "web")]
+            web: Default::default(),
             has_group: true,
         }
     }

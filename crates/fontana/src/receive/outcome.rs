@@ -135,6 +135,7 @@ impl Results {
             rejections,
             table,
             suspect,
+            #[cfg(feature = "web")]
             mirrors: Vec::new(),
             shared,
             delivery,

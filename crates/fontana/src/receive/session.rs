@@ -18,6 +18,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "web")]
 mod published;
 
 /// Sockets that have joined their group before their reception begins. Meanwhile the kernel's

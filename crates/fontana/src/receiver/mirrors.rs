@@ -6,7 +6,7 @@ use crate::web::after::WebAfter;
 use crate::web::credentials::MirrorHeader;
 use fontana_wire::WebAddress;
 
-/// Mirrors: web servers that have the files of the content.
+/// Mirrors: web servers that have the files of the content. With the feature `web`.
 impl ReceiverBuilder {
     /// Receives from these mirrors as well: web servers that have the files of the content under
     /// their names. What they have is requested by ranges, from all of them at once. Only with a

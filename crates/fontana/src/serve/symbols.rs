@@ -91,8 +91,8 @@ impl FreshSymbols {
         Some(Self {
             start,
             objects,
-            cache: Lock::new(RunCache::new(memory.runs)),
-            solved: Lock::new(SolvedBlocks::default()),
+            cache: Lock::from(RunCache::new(memory.runs)),
+            solved: Lock::default(),
             plans: Arc::new(PlanCache::new(PLANS)),
             workers: Arc::new(Semaphore::new(workers.max(1))),
             memory,
@@ -405,7 +405,7 @@ mod tests {
         let content = crate::MirroredContent::describe(&[path], 256 << 10, 1).unwrap();
         let memory = SymbolMemory { runs: 64 << 20, solved: 64 << 20, worker: 64 << 20 };
         let (start, counters) = (FreshStart::draw(7), Arc::default());
-        let symbols = FreshSymbols::new(content.objects(), start, memory, 1, counters).unwrap();
+        let symbols = FreshSymbols::new(&content.objects, start, memory, 1, counters).unwrap();
         assert_eq!(symbols.block_count(1), Some(blocks as u32));
         (directory, Arc::new(symbols))
     }

@@ -5,7 +5,7 @@ use crate::receive::mirrors::PreparedMirrors;
 use crate::system;
 use crate::web::discovery::{Discovery, Published, PublishedError};
 
-/// Mirrors of a receiver without a ticket.
+/// Mirrors of a receiver without a ticket. With the feature `web`.
 impl PreparedReceiver {
     /// Asks the mirrors what they have, for a receiver without a ticket: each is asked for its head
     /// ([`MirrorHead`](crate::MirrorHead)), and then for the manifest. If a publisher is expected,
