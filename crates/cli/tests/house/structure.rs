@@ -59,7 +59,10 @@ impl Crate {
     /// Names that the library exports, of which modules are one each.
     pub(super) fn exported(&self) -> u64 {
         let code = self.code(&Module::new());
-        let statements = code.split(';').map(str::trim);
+        let is_attribute = |line: &&str| line.is_empty() || line.starts_with('#');
+        let statements = code.split(';').map(|statement| {
+            statement.lines().skip_while(is_attribute).collect::<Vec<_>>().join("\n")
+        });
         let exports = statements.filter(|statement| statement.starts_with("pub "));
         let names = exports.map(|statement| match statement.starts_with("pub use ") {
             true => uses(&format!("{statement};")).len() as u64,
