@@ -7,7 +7,7 @@ use crate::seal::RejectedPackets;
 use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
 use fontana_proto::report::ReceiverStatus;
 use fontana_proto::{
-    Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
+    DropReason, Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
 use fontana_wire::{Hash, Manifest, PublicKey, ReceiverId, StreamIndex, Toi, Tsi};
 use std::net::SocketAddr;
@@ -294,6 +294,16 @@ pub enum ReceiveEvent {
     /// A file or link got its name, with
     /// [`ReceiverBuilder::report_files`](crate::ReceiverBuilder::report_files).
     FileNamed(NamedFile),
+    /// An object of a session without a manifest (plain FLUTE, FCAST) was dropped, with what was
+    /// received of it. It does not count any more.
+    ObjectDropped {
+        /// The object.
+        toi: Toi,
+        /// Its files, as far as they are known.
+        names: Vec<String>,
+        /// The reason.
+        reason: DropReason,
+    },
     /// An object was given up.
     ObjectFailed {
         /// The object.

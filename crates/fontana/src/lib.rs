@@ -111,9 +111,9 @@ pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 pub use fontana_net as net;
 pub use fontana_proto::report as reports;
 pub use fontana_proto::{
-    Acceptance, DecodePolicy, Fcast, ObjectOrder, Offer, Profile, ReceiverStats, Rejection,
-    SendMode, SenderStats, SessionKey, StreamBreak, StreamRedundancy, SymbolOrganization,
-    TableStatus, TableWarning, TransmissionSchedule, Verified,
+    Acceptance, DecodePolicy, DropReason, Fcast, ObjectOrder, Offer, Profile, ReceiverStats,
+    Rejection, SendMode, SenderStats, SessionKey, StreamBreak, StreamRedundancy,
+    SymbolOrganization, TableStatus, TableWarning, TransmissionSchedule, Verified,
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;

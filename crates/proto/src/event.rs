@@ -145,6 +145,17 @@ pub enum ObjectFailure {
     Corrupt,
     /// A job on the object, or on the session, failed.
     Job(JobError),
+    /// Its bytes are not what a session without a manifest says of them, and were the same in two
+    /// collections.
+    Mismatched(JobError),
+}
+
+/// Why an object of a session without a manifest is dropped.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DropReason {
+    /// Its bytes are not what the session says of them. It is collected again.
+    #[error("{0}; it is received again")]
+    Mismatched(JobError),
 }
 
 /// An output of a sender.
@@ -310,6 +321,14 @@ pub enum ReceiverEvent {
         toi: Toi,
         /// How far it is verified.
         verified: Verified,
+    },
+    /// An object of a session without a manifest was dropped, with what was received of it. It does
+    /// not count any more.
+    ObjectDropped {
+        /// The object.
+        toi: Toi,
+        /// The reason.
+        reason: DropReason,
     },
     /// An object was given up.
     ObjectFailed {

@@ -174,8 +174,14 @@ pub enum ReceiveJob {
         outcome: BlockOutcome,
     },
     /// Every block of the object is verified: sync the files that are now complete, and give them
-    /// their final names. Answered by [`ReceiveDone::Committed`] or [`ReceiveDone::Failed`].
+    /// their final names. Answered by [`ReceiveDone::Committed`], [`ReceiveDone::Mismatched`] or
+    /// [`ReceiveDone::Failed`].
     Commit {
+        /// The object.
+        toi: Toi,
+    },
+    /// The object is not received any more: free what was stored of it. No answer.
+    Drop {
         /// The object.
         toi: Toi,
     },
@@ -193,6 +199,8 @@ pub enum Opening {
     File {
         /// The session.
         session: SessionKey,
+        /// The object, whose packets have the [TOI of the file](crate::sent_toi).
+        object: Toi,
         /// Its entry in the file delivery table.
         file: Arc<FdtFile>,
         /// Its geometry.
@@ -229,7 +237,7 @@ impl Opening {
     pub fn scope(&self) -> Scope {
         match self {
             Self::Manifest(_) => Scope::Session,
-            Self::File { file, .. } => Scope::Object(file.toi),
+            Self::File { object, .. } => Scope::Object(*object),
             Self::Compound { toi, .. } => Scope::Object(*toi),
             Self::Fragment { number, .. } => Scope::Object(StreamIndex::toi(*number)),
         }
@@ -444,6 +452,17 @@ pub enum ReceiveDone {
     },
     /// An object was committed.
     Committed(Committed),
+    /// An object without hashes of its blocks (plain FLUTE, FCAST) is complete, and its bytes are
+    /// not what the session says of them. What was stored of it is freed.
+    Mismatched {
+        /// The object.
+        toi: Toi,
+        /// The hash of its bytes. Another collection with the same hash shows that the sender's
+        /// data are wrong.
+        digest: Hash,
+        /// What differs.
+        error: JobError,
+    },
     /// Everything is on disk, and staging is removed.
     Finished,
     /// A job failed permanently.

@@ -74,6 +74,7 @@
 #![deny(clippy::indexing_slicing)]
 
 mod channel;
+mod collection;
 mod congestion;
 mod counter;
 mod datagram;
@@ -98,6 +99,7 @@ pub mod share;
 mod time;
 
 pub use channel::{ChannelId, ChannelSet};
+pub use collection::sent_toi;
 pub use congestion::{
     BreakerLimits, ChannelClock, Emission, FirstChannel, FixedChannels, Level, Membership,
     PacketSeen, SubscriptionControl, SubscriptionError, SubscriptionLimits, presets, subscribe,
@@ -105,8 +107,8 @@ pub use congestion::{
 pub use datagram::{Datagram, DatagramBatch, Ecn};
 pub use endpoint::{BatchId, BlockId, Destination, Endpoint, Output, SessionKey, SymbolId};
 pub use event::{
-    FileRefusal, ObjectFailure, Offer, ReceiverEvent, Rejection, SenderEvent, StreamBreak,
-    TableStatus, TableWarning, Verified,
+    DropReason, FileRefusal, ObjectFailure, Offer, ReceiverEvent, Rejection, SenderEvent,
+    StreamBreak, TableStatus, TableWarning, Verified,
 };
 pub use job::{
     BlockOutcome, Category, Choice, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe,

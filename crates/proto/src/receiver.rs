@@ -392,14 +392,15 @@ impl Receiver {
             return reception.on_digests(now, session, payload.symbol);
         }
         let (invalid, deselected) = (self.stats.invalid, session.counters.deselected);
-        let toi = reception.first_toi(toi);
+        let sent = toi;
+        let toi = reception.object_of(sent);
         let discovery = if is_control {
             if toi == Toi::MANIFEST && !reception.has_accepted() && session.is_collecting() {
                 session.useful_at = Some(now);
             }
             reception.on_control(config, now, session, packet, payload)
         } else {
-            reception.on_fti(config, now, session, toi, packet)
+            reception.on_object(config, now, session, toi, packet)
         };
         let mut is_relevant =
             is_control && (session.has_contributed() || discovery.announces_content());
@@ -407,6 +408,8 @@ impl Receiver {
             let (mut around, reception) = self.parts();
             reception.apply(&mut around, now, at, discovery);
         }
+        // A collection may have begun.
+        let toi = self.reception.object_of(sent);
         if !is_control && let Some(session) = self.sessions.get_mut(at) {
             let (symbol, end) = (payload.symbol, datagram.payload.end);
             let arrival = Arrival {

@@ -350,6 +350,8 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 }
                 ReceiveDone::Committed(Committed::Content { toi })
             }
+            // Objects without a manifest are not simulated on ids.
+            ReceiveJob::Drop { .. } => return Ok(None),
             ReceiveJob::Finish => ReceiveDone::Finished,
         };
         Ok(Some(Finished::now(done)))

@@ -220,6 +220,7 @@ impl JobRunner<ReceiveJob> for Placing {
             // No hash is wrong, so nothing is searched.
             ReceiveJob::Place(_)
             | ReceiveJob::Settle { .. }
+            | ReceiveJob::Drop { .. }
             | ReceiveJob::Locate(_)
             | ReceiveJob::Choose(_) => return Ok(None),
         };

@@ -188,6 +188,11 @@ pub(crate) enum ReceiveEvent {
         loss: Option<f64>,
         seconds: f64,
     },
+    ObjectDropped {
+        object: u64,
+        names: Vec<String>,
+        message: String,
+    },
     ObjectFailed {
         object: u64,
         names: Vec<String>,
@@ -346,6 +351,10 @@ impl ReceiveEvent {
             loss: report.loss.map(rounded),
             seconds: seconds(report.elapsed),
         }
+    }
+
+    pub(crate) fn object_dropped(toi: Toi, names: &[String], message: String) -> Self {
+        Self::ObjectDropped { object: object(toi), names: names.to_vec(), message }
     }
 
     pub(crate) fn object_failed(toi: Toi, names: &[String], failure: &Failure) -> Self {

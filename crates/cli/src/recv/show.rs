@@ -260,6 +260,11 @@ impl Watch<'_> {
                 console.event(&Line::HeardEnough {});
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
+            ReceiveEvent::ObjectDropped { toi, names, reason } => {
+                let message = reason.to_string();
+                console.note(&message);
+                console.event(&Line::object_dropped(*toi, names, message));
+            }
             ReceiveEvent::ObjectFailed { toi, names, error } => {
                 let failure = explain::object(names, error.as_deref());
                 console.event(&Line::object_failed(*toi, names, &failure));

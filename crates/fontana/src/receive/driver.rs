@@ -32,9 +32,9 @@ use fontana_net::{
 };
 use fontana_proto::report::PacketCounts;
 use fontana_proto::{
-    ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, Lacking,
-    ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64,
-    Subscription, SubscriptionLimits, Verified,
+    ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, JobError,
+    Lacking, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64,
+    Subscription, SubscriptionLimits, Verified, sent_toi,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
 use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex};
@@ -340,7 +340,9 @@ impl DecidingThread<'_, '_> {
             });
             let is_time_up = silent || options.timeout.is_some_and(|timeout| elapsed >= timeout);
             let ends = is_time_up || stop.is_cancelled();
-            is_concluded = is_concluded || (ends && self.core.endpoint.conclude());
+            // It listens again if the bytes of a file turned out to be wrong.
+            is_concluded = (is_concluded || (ends && self.core.endpoint.conclude()))
+                && self.core.endpoint.poll_timeout().is_none();
             let over = if let Some(over) = self.outcome.over {
                 Some(over)
             } else if ends && !is_concluded {
@@ -567,7 +569,7 @@ impl DecidingThread<'_, '_> {
                 return (self.emit)(ReceiveEvent::Compared { bytes, of });
             }
             TargetReport::Found { toi, name, bytes } => {
-                return (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
+                return (self.emit)(ReceiveEvent::FileFound { toi: sent_toi(toi), name, bytes });
             }
             TargetReport::Hashed { bytes, of } => {
                 return (self.emit)(ReceiveEvent::Hashed { bytes, of });
@@ -598,6 +600,10 @@ impl DecidingThread<'_, '_> {
             TargetReport::Committed { toi } => ReceiveDone::Committed(Committed::Content { toi }),
             TargetReport::CarouselRead { toi, instance } => {
                 ReceiveDone::Committed(Committed::Descriptor { toi, instance })
+            }
+            TargetReport::Mismatched { toi, digest, error } => {
+                let error = self.note_failure(Scope::Object(toi), error);
+                ReceiveDone::Mismatched { toi, digest, error }
             }
             TargetReport::Finished => ReceiveDone::Finished,
             TargetReport::Failed { scope, error } => self.failed(scope, error),
@@ -635,10 +641,18 @@ impl DecidingThread<'_, '_> {
     }
 
     fn failed(&mut self, scope: Scope, error: Error) -> ReceiveDone {
+        ReceiveDone::Failed { scope, error: self.note_failure(scope, error) }
+    }
+
+    /// Notes a failure, unless the object was dropped before.
+    fn note_failure(&mut self, scope: Scope, error: Error) -> JobError {
         let error = Arc::new(error);
-        let failed = ReceiveDone::Failed { scope, error: Error::of_job(&error) };
-        self.outcome.failures.entry(scope).or_insert(error);
-        failed
+        let job_error = Error::of_job(&error);
+        let is_dropped = |toi| self.core.endpoint.object_progress(toi).is_none();
+        if !matches!(scope, Scope::Object(toi) if is_dropped(toi)) {
+            self.outcome.failures.entry(scope).or_insert(error);
+        }
+        job_error
     }
 
     fn progress(&self) -> ReceiveProgress {

@@ -69,6 +69,10 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                     self.hand_to_placer(BlockJob::Settle { object, block, outcome });
                 }
             }
+            ReceiveJob::Drop { toi } => {
+                self.objects.remove(&toi);
+                self.threads.hand_to_target(job);
+            }
             // A fragment is committed when it was delivered, and all is finished when it was.
             ReceiveJob::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
                 (Some(stream), Some(object)) => stream.deliver_fragment(toi, object),

@@ -117,6 +117,10 @@ impl Target {
                 tracing::debug!("committing");
                 (Scope::Object(toi), self.commit(toi))
             }
+            ReceiveJob::Drop { toi } => {
+                self.drop_object(toi);
+                return None;
+            }
             ReceiveJob::Finish => (Scope::Session, self.finish().map(|()| TargetReport::Finished)),
             ReceiveJob::Place { .. }
             | ReceiveJob::Solve { .. }
@@ -139,8 +143,8 @@ impl Target {
             (Self::Tree(tree), Opening::Manifest(manifest)) => tree.open(manifest),
             (Self::Device(device), Opening::Manifest(manifest)) => device.open(manifest),
             (Self::Pipe(pipe), Opening::Manifest(manifest)) => pipe.open(manifest),
-            (Self::Plain(plain), Opening::File { session, file, layout }) => {
-                plain.open(*session, file, *layout)
+            (Self::Plain(plain), Opening::File { session, object, file, layout }) => {
+                plain.open(*session, *object, file, *layout)
             }
             (Self::Fcast(fcast), &Opening::Compound { session, toi, layout }) => {
                 fcast.open(session, toi, layout)
@@ -172,12 +176,22 @@ impl Target {
     fn commit(&mut self, toi: Toi) -> Result<TargetReport, Error> {
         match self {
             Self::Tree(tree) => tree.commit(toi)?,
-            Self::Plain(plain) => plain.commit(toi)?,
+            Self::Plain(plain) => return plain.commit(toi),
             Self::Fcast(fcast) => return fcast.commit(toi),
             Self::Pipe(pipe) => pipe.commit(toi)?,
             Self::Device(device) => device.commit(toi)?,
         }
         Ok(TargetReport::Committed { toi })
+    }
+
+    /// Frees what was stored of an object that is not received any more.
+    fn drop_object(&mut self, toi: Toi) {
+        match self {
+            Self::Plain(plain) => plain.drop_object(toi),
+            Self::Fcast(fcast) => fcast.drop_object(toi),
+            // Their objects have hashes, and are not dropped.
+            Self::Tree(_) | Self::Pipe(_) | Self::Device(_) => {}
+        }
     }
 
     /// Completes what was received, after every object was committed or given up, and removes the

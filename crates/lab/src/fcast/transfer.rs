@@ -168,7 +168,9 @@ impl JobObserver<ReceiveJob> for ReceiveBuffer {
                 self.bytes += bytes;
                 self.peak_bytes = self.peak_bytes.max(self.bytes);
             }
-            ReceiveJob::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
+            ReceiveJob::Commit { toi } | ReceiveJob::Drop { toi } => {
+                self.bytes -= self.held.remove(toi).unwrap_or(0)
+            }
             _ => {}
         }
     }

@@ -11,11 +11,12 @@ use crate::event::{ReceiverOutput, Verified};
 use crate::job::Committed;
 use fcast::FcastCatalog;
 use flute::FluteCatalog;
-use fontana_wire::{InstanceId, Packet, Payload, Toi};
+use fontana_wire::{Hash, InstanceId, Packet, Payload, Toi};
 use manifest::ManifestCatalog;
 use std::collections::VecDeque;
 use stream::StreamCatalog;
 
+mod collection;
 mod demand;
 mod discovery;
 mod fcast;
@@ -93,7 +94,7 @@ impl Catalog {
 
     /// A packet with a symbol of the object `toi`: what its header says of the object.
     #[inline]
-    pub(super) fn on_fti(
+    pub(super) fn on_object(
         &mut self,
         cx: &Context<'_>,
         session: &mut SessionState,
@@ -102,8 +103,8 @@ impl Catalog {
     ) -> Discovery {
         match self {
             Self::Manifest(_) | Self::Stream(_) => Discovery::Nothing,
-            Self::Flute(catalog) => catalog.on_fti(cx, session, toi, packet),
-            Self::Fcast(catalog) => catalog.on_fti(cx, session, toi, packet),
+            Self::Flute(catalog) => catalog.on_object(cx, session, toi, packet),
+            Self::Fcast(catalog) => catalog.on_object(cx, session, toi, packet),
         }
     }
 
@@ -195,20 +196,32 @@ impl Catalog {
         }
     }
 
-    /// The number under which an object was opened.
+    /// The object that packets of this TOI are of: it may have been opened under another number,
+    /// or is [collected again](collection).
     #[inline]
-    pub(super) fn first_toi(&self, toi: Toi) -> Toi {
+    pub(super) fn object_of(&self, toi: Toi) -> Toi {
         match self {
-            Self::Manifest(_) | Self::Stream(_) | Self::Flute(_) => toi,
-            Self::Fcast(catalog) => catalog.first_toi(toi),
+            Self::Manifest(_) | Self::Stream(_) => toi,
+            Self::Flute(catalog) => catalog.current(toi),
+            Self::Fcast(catalog) => catalog.current(toi),
+        }
+    }
+
+    /// The bytes of an object are not what the session says of them. Whether it is collected again.
+    pub(super) fn on_mismatch(&mut self, object: Toi, digest: Hash) -> bool {
+        match self {
+            Self::Manifest(_) | Self::Stream(_) => false,
+            Self::Flute(catalog) => catalog.on_mismatch(object, digest),
+            Self::Fcast(catalog) => catalog.on_mismatch(object, digest),
         }
     }
 
     /// Whether symbols of an object that is not open are of no use.
     pub(super) fn is_useless(&self, toi: Toi) -> bool {
         match self {
-            Self::Manifest(_) | Self::Flute(_) => false,
+            Self::Manifest(_) => false,
             Self::Stream(catalog) => catalog.is_useless(toi),
+            Self::Flute(catalog) => catalog.is_useless(toi),
             Self::Fcast(catalog) => catalog.is_useless(toi),
         }
     }

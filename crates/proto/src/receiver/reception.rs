@@ -189,9 +189,9 @@ impl Reception {
         self.catalog.is_control(toi)
     }
 
-    /// The number under which an object was opened.
-    pub(super) fn first_toi(&self, toi: Toi) -> Toi {
-        self.catalog.first_toi(toi)
+    /// The object that packets of this TOI are of.
+    pub(super) fn object_of(&self, toi: Toi) -> Toi {
+        self.catalog.object_of(toi)
     }
 
     /// Whether symbols of this object belong to the accepted content, or may turn out to.
@@ -246,7 +246,7 @@ impl Reception {
 
     /// A packet with a symbol of the object `toi`: what its header says of the object.
     #[inline]
-    pub(super) fn on_fti(
+    pub(super) fn on_object(
         &mut self,
         config: &ReceiverConfig,
         now: Instant,
@@ -257,7 +257,7 @@ impl Reception {
         let (accepted, transfer) = (self.accepted.as_ref(), &self.transfer);
         let accepted_version = self.accepted_version;
         let cx = Context { config, now, accepted, accepted_version, transfer };
-        self.catalog.on_fti(&cx, session, toi, packet)
+        self.catalog.on_object(&cx, session, toi, packet)
     }
 
     /// `count` symbols of use have arrived.
@@ -340,8 +340,10 @@ impl Reception {
                 let event = ReceiverEvent::AllAnnouncedReceived;
                 self.outputs.push_back(ReceiverOutput::Event(event));
             }
-            // A block turned out to be corrupt.
-            Phase::ReceptionComplete if !self.transfer.is_received() => {
+            // A block turned out to be corrupt, or the bytes of an object to be wrong.
+            Phase::ReceptionComplete
+                if !self.transfer.is_received() || !self.catalog.is_final() =>
+            {
                 self.phase = Phase::Listening;
                 if !std::mem::replace(&mut self.is_joined, true) {
                     self.outputs.extend(channels.joined().rev().map(ReceiverOutput::Join));

@@ -267,6 +267,7 @@ impl MemoryReceiveRunner {
     /// Forgets an object, for example a fragment of a stream that was delivered.
     pub fn remove(&mut self, toi: Toi) {
         self.layouts.remove(&toi);
+        self.placed.retain(|block, _| block.toi != toi);
         self.complete.retain(|block, _| block.toi != toi);
     }
 
@@ -304,7 +305,7 @@ impl MemoryReceiveRunner {
                 }
                 return Ok(self.saved());
             }
-            Opening::File { file, layout, .. } => self.layouts.insert(file.toi, *layout),
+            Opening::File { object, layout, .. } => self.layouts.insert(*object, *layout),
             Opening::Compound { toi, layout, .. } => self.layouts.insert(*toi, *layout),
             Opening::Fragment { number, layout, .. } => {
                 self.layouts.insert(StreamIndex::toi(*number), *layout)
@@ -433,6 +434,10 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
             ReceiveJob::Commit { toi } => {
                 self.committed.push(toi);
                 ReceiveDone::Committed(Committed::Content { toi })
+            }
+            ReceiveJob::Drop { toi } => {
+                self.remove(toi);
+                return Ok(None);
             }
             ReceiveJob::Finish => ReceiveDone::Finished,
         };

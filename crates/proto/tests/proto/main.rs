@@ -9,6 +9,7 @@ mod digests;
 mod extend;
 mod failures;
 mod first;
+mod flute;
 mod forged;
 mod fuzz;
 mod hostile;

@@ -114,6 +114,22 @@ impl Staging {
         }
     }
 
+    /// Removes a file that is not committed, frees its space, and its name for another one.
+    ///
+    /// # Errors
+    /// As [`remove_scratch`](Self::remove_scratch).
+    pub fn discard(&self, index: FileIndex) -> Result<(), StagingError> {
+        let file = self.file(index)?;
+        let is_there = !matches!(*file.read(), State::Gone) && file.device.is_none();
+        if is_there {
+            self.remove_spool(&file)?;
+            if let Some(name) = &file.target {
+                self.files.write().names.remove(name);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the first `length` bytes of a device as a file. Source symbols are written to the
     /// device, only spools to the staging directory.
     ///

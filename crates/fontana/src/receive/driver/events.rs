@@ -7,7 +7,9 @@ use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
 use crate::receive::runner::ReceiveRunner;
 use crate::report::RejectedSession;
-use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified};
+use fontana_proto::{
+    DropReason, ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified, sent_toi,
+};
 use fontana_wire::{Printable, Toi};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +59,7 @@ impl DecidingThread<'_, '_> {
             }
             ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
-                let (name, bytes) = (content_location, transfer_length);
+                let (toi, name, bytes) = (sent_toi(toi), content_location, transfer_length);
                 (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
             }
             ReceiverEvent::FileRefused { toi, content_location, reason } => {
@@ -98,6 +100,7 @@ impl DecidingThread<'_, '_> {
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);
             }
+            ReceiverEvent::ObjectDropped { toi, reason } => self.on_object_dropped(toi, reason),
             ReceiverEvent::ObjectFailed { toi, failure } => self.on_object_failed(toi, &failure),
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
             ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
@@ -113,17 +116,27 @@ impl DecidingThread<'_, '_> {
         }
     }
 
+    fn on_object_dropped(&mut self, object: Toi, reason: DropReason) {
+        self.outcome.failures.remove(&Scope::Object(object));
+        let names = self.names_of(object);
+        (self.emit)(ReceiveEvent::ObjectDropped { toi: sent_toi(object), names, reason });
+    }
+
+    fn names_of(&self, object: Toi) -> Vec<String> {
+        let object = self.core.runner.objects.get(&object);
+        object.map_or_else(Vec::new, |object| object.names().to_vec())
+    }
+
     fn on_object_failed(&mut self, toi: Toi, failure: &ObjectFailure) {
         let error = match failure {
             ObjectFailure::Corrupt => {
                 self.outcome.is_corrupt = true;
                 None
             }
-            ObjectFailure::Job(_) => self.outcome.failure(toi),
+            ObjectFailure::Job(_) | ObjectFailure::Mismatched(_) => self.outcome.failure(toi),
         };
-        let object = self.core.runner.objects.get(&toi);
-        let names = object.map_or_else(Vec::new, |object| object.names().to_vec());
-        (self.emit)(ReceiveEvent::ObjectFailed { toi, names, error });
+        let names = self.names_of(toi);
+        (self.emit)(ReceiveEvent::ObjectFailed { toi: sent_toi(toi), names, error });
     }
 
     fn on_rejected(&mut self, session: SessionKey, reason: Rejection) {
@@ -150,7 +163,7 @@ impl DecidingThread<'_, '_> {
         let error = Arc::new(TransferError::Unsupported { name, what }.into());
         let failures = &mut self.outcome.failures;
         let error = Some(Arc::clone(failures.entry(Scope::Object(toi)).or_insert(error)));
-        (self.emit)(ReceiveEvent::ObjectFailed { toi, names, error });
+        (self.emit)(ReceiveEvent::ObjectFailed { toi: sent_toi(toi), names, error });
     }
 
     fn object_report(&self, toi: Toi, verified: Verified, elapsed: Duration) -> ObjectReport {
@@ -160,8 +173,8 @@ impl DecidingThread<'_, '_> {
             if p.source_symbols == 0 { 1.0 } else { p.packets as f64 / p.source_symbols as f64 }
         });
         ObjectReport {
-            toi,
-            names: object.map_or_else(Vec::new, |object| object.names().to_vec()),
+            toi: sent_toi(toi),
+            names: self.names_of(toi),
             verified,
             bytes: object.map_or(0, |object| object.length()),
             reception_inefficiency: inefficiency,

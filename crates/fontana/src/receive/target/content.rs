@@ -1,10 +1,12 @@
 //! The bytes of received objects on their way to files: read, decompressed, written and counted.
 
 use super::digests::DigestCheck;
+use super::report::TargetReport;
 use crate::error::{Error, TransferError};
+use fontana_fec::Sbn;
 use fontana_store::{FileIndex, StagedObject, Staging, StagingError};
 use fontana_wire::{
-    ContentEncoding, DecodeError, DecodeLimits, FdtContentEncoding, InternetChecksum,
+    ContentEncoding, DecodeError, DecodeLimits, FdtContentEncoding, Hash, InternetChecksum, Toi,
     decode_bounded,
 };
 use std::io::{self, Read, Write};
@@ -33,6 +35,24 @@ pub(super) fn content_encoding(
             Err(TransferError::Unsupported { name: name.to_owned(), what }.into())
         }
     }
+}
+
+/// The report of an object that cannot be brought to its files. If its bytes are the reason, it may
+/// be collected again.
+pub(super) fn unusable(
+    toi: Toi,
+    object: &StagedObject,
+    error: Error,
+) -> Result<TargetReport, Error> {
+    if !matches!(error, Error::Transfer(TransferError::Content { .. })) {
+        return Err(error);
+    }
+    let mut hasher = blake3::Hasher::new();
+    for sbn in (0..object.layout().block_count()).map(Sbn) {
+        object.for_each_chunk_of_block(sbn, |bytes| _ = hasher.update(bytes))?;
+    }
+    let digest = Hash(*hasher.finalize().as_bytes());
+    Ok(TargetReport::Mismatched { toi, digest, error })
 }
 
 /// Decompresses an object to at most `longest` bytes.

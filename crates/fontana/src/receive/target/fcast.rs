@@ -5,7 +5,7 @@
 //! are copied from there to the file, which gets its name when it is complete.
 
 use super::content::{
-    FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable,
+    FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable, unusable,
 };
 use super::digests::Digests;
 use super::report::TargetReport;
@@ -97,21 +97,40 @@ impl FcastTarget {
         else {
             return Ok(TargetReport::Committed { toi });
         };
-        let (object, staging) = (&complete.object, Arc::clone(staging));
+        let staging = Arc::clone(staging);
+        let report = match self.use_object(toi, &complete.object, &staging) {
+            Ok(report) => report,
+            Err(error) => unusable(toi, &complete.object.staged, error)?,
+        };
+        complete.discard(&staging)?;
+        Ok(report)
+    }
+
+    /// Frees what was stored of an object.
+    pub(super) fn drop_object(&mut self, toi: Toi) {
+        if let (Some(object), Some(staging)) = (self.objects.remove(&toi), self.staging.get()) {
+            // What cannot be removed now is removed with the staging directory.
+            let _ = object.discard(staging);
+        }
+    }
+
+    fn use_object(
+        &mut self,
+        toi: Toi,
+        object: &OpenObject,
+        staging: &Staging,
+    ) -> Result<TargetReport, Error> {
         let compound = read_header(toi, &object.staged)?;
-        let report = match &compound.header {
+        match &compound.header {
             CompoundHeader::Descriptor(metadata) => {
                 let instance = read_instance(toi, &object.staged, &compound, metadata)?;
-                TargetReport::CarouselRead { toi, instance }
+                Ok(TargetReport::CarouselRead { toi, instance })
             }
             CompoundHeader::Object(metadata) => {
-                self.place(toi, object, &staging, &compound, metadata)?;
-                TargetReport::Committed { toi }
+                self.place(toi, object, staging, &compound, metadata)?;
+                Ok(TargetReport::Committed { toi })
             }
-        };
-        object.staged.remove_spool()?;
-        staging.remove_scratch(complete.scratch)?;
-        Ok(report)
+        }
     }
 
     /// Copies the data of an object to its file, which may have other slices.
@@ -164,11 +183,16 @@ impl FcastTarget {
         self.report_found(&file, length);
         let index = staging.add_file(file.target.clone(), length, FileAttributes::default())?;
         let mut writer = FileWriter::new(staging, index, 0, data.digests.check());
-        data.copy(&mut writer, length, &file)?;
-        if writer.check.bytes() != length {
-            return Err(file.wrong("its length is not what its header says"));
+        let copied = data.copy(&mut writer, length, &file).and_then(|_| {
+            if writer.check.bytes() != length {
+                return Err(file.wrong("its length is not what its header says"));
+            }
+            writer.check.finish().map_err(|what| file.wrong(what))
+        });
+        if let Err(error) = copied {
+            staging.discard(index)?;
+            return Err(error);
         }
-        writer.check.finish().map_err(|what| file.wrong(what))?;
         Ok(staging.commit(&[index])?)
     }
 
@@ -190,6 +214,9 @@ impl FcastTarget {
         if (sliced.length, sliced.count) != (length, slice.count) {
             return Err(file.wrong("its slices say different things of it"));
         }
+        if sliced.has_gaps {
+            return Err(file.wrong("its slices leave gaps"));
+        }
         let room = sliced
             .room_for(&slice)
             .ok_or_else(|| file.wrong("one of its slices does not fit between the others"))?;
@@ -201,11 +228,13 @@ impl FcastTarget {
         if !sliced.has_all() {
             return Ok(());
         }
-        let (whole, index) = (sliced.is_whole(), sliced.index);
-        self.sliced.remove(&file.target);
-        if !whole {
+        let index = sliced.index;
+        if !sliced.is_whole() {
+            sliced.has_gaps = true;
+            staging.discard(index)?;
             return Err(file.wrong("its slices leave gaps"));
         }
+        self.sliced.remove(&file.target);
         Ok(staging.commit(&[index])?)
     }
 
@@ -246,6 +275,14 @@ impl FcastTarget {
     pub(super) fn end(mut self) -> Vec<Error> {
         self.staging.discard();
         std::iter::from_fn(|| self.sliced.pop_missing()).collect()
+    }
+}
+
+impl ScratchObject {
+    /// Removes what was stored of it.
+    fn discard(&self, staging: &Staging) -> Result<(), Error> {
+        self.object.staged.remove_spool()?;
+        Ok(staging.remove_scratch(self.scratch)?)
     }
 }
 

@@ -2,9 +2,10 @@
 //! decompressed.
 
 use super::content::{
-    FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable,
+    FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable, unusable,
 };
 use super::digests::{DigestCheck, Digests};
+use super::report::TargetReport;
 use super::session::SessionStaging;
 use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
@@ -58,6 +59,7 @@ impl PlainTarget {
     pub(super) fn open(
         &mut self,
         session: SessionKey,
+        toi: Toi,
         file: &FdtFile,
         layout: ObjectLayout,
     ) -> Result<Opened, Error> {
@@ -96,31 +98,56 @@ impl PlainTarget {
         let staged = stage(&staging, layout, Extents::whole_file(index, length))?;
         let object = Arc::new(OpenObject::new(staged, vec![named.path.to_string()]));
         let plain = PlainFile { object: Arc::clone(&object), index, promise, compression };
-        self.files.insert(file.toi, plain);
-        Ok(Opened::single(file.toi, object))
+        self.files.insert(toi, plain);
+        Ok(Opened::single(toi, object))
     }
 
     /// Checks a complete file and gives it its name.
-    pub(super) fn commit(&mut self, toi: Toi) -> Result<(), Error> {
+    pub(super) fn commit(&mut self, toi: Toi) -> Result<TargetReport, Error> {
         let (Some(file), Some(staging)) = (self.files.remove(&toi), self.staging.get()) else {
-            return Ok(());
+            return Ok(TargetReport::Committed { toi });
         };
         let staged = &file.object.staged;
-        let index = match &file.compression {
+        let index = match self.check(staging, &file) {
+            Ok(index) => index,
+            Err(error) => {
+                let report = unusable(toi, staged, error)?;
+                file.discard(staging)?;
+                return Ok(report);
+            }
+        };
+        staging.commit(&[index])?;
+        staged.remove_spool()?;
+        if index != file.index {
+            staging.remove_scratch(file.index)?;
+        }
+        Ok(TargetReport::Committed { toi })
+    }
+
+    /// Frees what was stored of a file.
+    pub(super) fn drop_object(&mut self, toi: Toi) {
+        if let (Some(file), Some(staging)) = (self.files.remove(&toi), self.staging.get()) {
+            // What cannot be removed now is removed with the staging directory.
+            let _ = file.discard(staging);
+        }
+    }
+
+    /// Checks the bytes of a complete file. Returns the staged file that has them, decompressed.
+    fn check(&self, staging: &Staging, file: &PlainFile) -> Result<FileIndex, Error> {
+        let staged = &file.object.staged;
+        match &file.compression {
             Compression::None => {
                 let mut check = file.promise.digests.check();
                 for sbn in (0..staged.layout().block_count()).map(Sbn) {
                     staged.for_each_chunk_of_block(sbn, |bytes| check.update(bytes))?;
                 }
                 file.promise.verify(check)?;
-                file.index
+                Ok(file.index)
             }
             Compression::Encoded { encoding, target } => {
-                self.decompress(staging, staged, &file.promise, *encoding, target)?
+                self.decompress(staging, staged, &file.promise, *encoding, target)
             }
-        };
-        staging.commit(&[index])?;
-        Ok(staged.remove_spool()?)
+        }
     }
 
     /// Decompresses an object into a new file, and checks it.
@@ -143,13 +170,15 @@ impl PlainTarget {
         };
         let index = staging.add_file(target.clone(), length, FileAttributes::default())?;
         let mut writer = FileWriter::new(staging, index, 0, promise.digests.check());
-        decode(&mut writer, length)?;
-        if let Err(error) = promise.verify(writer.check)
-            && !promise.is_md5_of(object)?
-        {
-            return Err(error);
+        let checked =
+            decode(&mut writer, length).and_then(|_| match promise.verify(writer.check) {
+                Err(error) if !promise.is_md5_of(object)? => Err(error),
+                Err(_) | Ok(()) => Ok(index),
+            });
+        if checked.is_err() {
+            staging.discard(index)?;
         }
-        Ok(index)
+        checked
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Error> {
@@ -158,6 +187,14 @@ impl PlainTarget {
 
     pub(super) fn discard(&mut self) {
         self.staging.discard();
+    }
+}
+
+impl PlainFile {
+    /// Removes what was stored of it.
+    fn discard(&self, staging: &Staging) -> Result<(), Error> {
+        staging.discard(self.index)?;
+        Ok(self.object.staged.remove_spool()?)
     }
 }
 

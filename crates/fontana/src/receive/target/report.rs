@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::event::{LittleRoom, NamedFile};
 use crate::receive::object::Opened;
 use fontana_proto::Scope;
-use fontana_wire::{CarouselInstance, Toi};
+use fontana_wire::{CarouselInstance, Hash, Toi};
 
 /// The outcome of a job of the target, or how far it has come.
 pub(in crate::receive) enum TargetReport {
@@ -16,6 +16,8 @@ pub(in crate::receive) enum TargetReport {
     Found { toi: Toi, name: String, bytes: u64 },
     /// The object's files are complete on the disk, as far as they can be without other objects.
     Committed { toi: Toi },
+    /// The object's bytes are not what the session says of them. Nothing is left of it.
+    Mismatched { toi: Toi, digest: Hash, error: Error },
     /// The object was a descriptor of an FCAST session.
     CarouselRead { toi: Toi, instance: CarouselInstance },
     /// Bytes of a file that got its name and that were hashed, of all of it.

@@ -23,6 +23,8 @@ pub(super) struct SlicedFile {
     pub(super) count: u32,
     /// The ranges of the slices that have arrived, by their number.
     placed: BTreeMap<u32, Range<u64>>,
+    /// All slices have arrived, and leave gaps: there is no such file.
+    pub(super) has_gaps: bool,
 }
 
 impl SlicedFiles {
@@ -46,13 +48,14 @@ impl SlicedFiles {
 
     /// Takes a file of which slices are missing, and says which.
     pub(super) fn pop_missing(&mut self) -> Option<Error> {
-        self.files.pop_first().map(|(_, file)| file.missing())
+        let mut files = std::iter::from_fn(|| self.files.pop_first());
+        files.find(|(_, file)| !file.has_gaps).map(|(_, file)| file.missing())
     }
 }
 
 impl SlicedFile {
     pub(super) fn new(name: String, index: FileIndex, length: u64, count: u32) -> Self {
-        Self { name, index, length, count, placed: BTreeMap::new() }
+        Self { name, index, length, count, placed: BTreeMap::new(), has_gaps: false }
     }
 
     /// Bytes that are free for a slice, up to the next one or the end; `None` if it is there, or
@@ -111,7 +114,8 @@ mod tests {
 
     fn sliced(placed: &[(u32, Range<u64>)], count: u32) -> SlicedFile {
         let placed = placed.iter().cloned().collect();
-        SlicedFile { name: "f".to_owned(), index: FileIndex(0), length: 30, count, placed }
+        let file = SlicedFile::new("f".to_owned(), FileIndex(0), 30, count);
+        SlicedFile { placed, ..file }
     }
 
     #[test]

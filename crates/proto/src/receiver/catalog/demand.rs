@@ -1,10 +1,11 @@
 //! What the files of a session ask for together, against the receiver's limits.
 
+use crate::counter::Counter;
 use crate::event::FileRefusal;
 use crate::receiver::config::ReceiverLimits;
 use fontana_fec::{ObjectLayout, Oti};
 
-/// Sums over the files that were admitted.
+/// Sums over the files that are being received.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     files: usize,
@@ -15,6 +16,13 @@ pub(super) struct Demand {
 impl Demand {
     pub(super) fn files(&self) -> usize {
         self.files
+    }
+
+    /// A file of this geometry is complete, or dropped: it counts no more.
+    pub(super) fn leave(&mut self, layout: &ObjectLayout) {
+        self.files.discount(1);
+        self.bytes.discount(layout.oti().transfer_length);
+        self.blocks.discount(layout.block_count().into());
     }
 
     /// The geometry of one more file, if the limits allow it.

@@ -11,16 +11,19 @@
 //!
 //! [`Committed::Descriptor`]: crate::Committed::Descriptor
 
+use super::collection::Collection;
 use super::demand::Demand;
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
+use crate::collection::sent_toi;
 use crate::counter::Counter;
 use crate::event::{ReceiverEvent, Rejection};
 use crate::job::Opening;
 use crate::receiver::sessions::{ContentId, SessionState};
 use crate::receiver::transfer::Transfer;
-use fontana_fec::EncodingId;
-use fontana_wire::{CarouselInstance, Packet, Toi, fti};
+use fontana_fec::{EncodingId, ObjectLayout};
+use fontana_wire::{CarouselInstance, Hash, Packet, Toi, fti};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// The objects of the accepted session.
 #[derive(Debug, Default)]
@@ -35,40 +38,73 @@ pub(in crate::receiver) struct FcastCatalog {
     unknown: u128,
     /// New numbers of objects that were known when the instance was read, and their old ones.
     aliases: BTreeMap<Toi, Toi>,
+    /// The objects that were opened.
+    opened: BTreeMap<Toi, Opened>,
+    /// Those that wait to be collected again.
+    due: BTreeSet<Toi>,
+}
+
+/// An object that was opened.
+#[derive(Debug)]
+struct Opened {
+    layout: ObjectLayout,
+    collection: Collection,
 }
 
 impl FcastCatalog {
-    /// The number under which an object was received first.
-    pub(super) fn first_toi(&self, toi: Toi) -> Toi {
-        self.aliases.get(&toi).copied().unwrap_or(toi)
+    /// The object that is collected from packets of this TOI.
+    pub(super) fn current(&self, toi: Toi) -> Toi {
+        let first = self.aliases.get(&toi).copied().unwrap_or(toi);
+        self.opened.get(&first).map_or(first, |opened| opened.collection.object(first))
+    }
+
+    /// The bytes of an object are not what its header says. Whether it is collected again.
+    pub(super) fn on_mismatch(&mut self, object: Toi, digest: Hash) -> bool {
+        let toi = sent_toi(object);
+        let current = |opened: &&mut Opened| opened.collection.object(toi) == object;
+        let Some(opened) = self.opened.get_mut(&toi).filter(current) else { return false };
+        let is_again = opened.collection.on_wrong(digest);
+        if is_again {
+            self.demand.leave(&opened.layout);
+            self.due.insert(toi);
+        }
+        is_again
     }
 
     /// Whether an instance that lists every object was read, and all of them are known.
     pub(super) fn is_final(&self) -> bool {
         self.instance.as_ref().is_some_and(|instance| instance.is_complete)
             && self.unknown == 0
+            && self.due.is_empty()
             // A session that has no files yet is not over.
             && self.demand.files() > self.descriptors
     }
 
-    /// Whether symbols of an object are of no use: a complete instance does not list it.
-    pub(super) fn is_useless(&self, toi: Toi) -> bool {
+    /// Whether symbols of an object that is not open are of no use: a complete instance does not
+    /// list it, or its collection is not due yet.
+    pub(super) fn is_useless(&self, object: Toi) -> bool {
+        let toi = sent_toi(object);
         self.instance.as_ref().is_some_and(|i| i.is_complete && !i.lists(toi))
+            || self.due.contains(&toi)
     }
 
     /// A packet of an object. Opens the object if that was not done before and the packet says how
     /// it is encoded.
-    pub(super) fn on_fti(
+    pub(super) fn on_object(
         &mut self,
         cx: &Context<'_>,
         session: &mut SessionState,
-        toi: Toi,
+        object: Toi,
         packet: &Packet<'_>,
     ) -> Discovery {
-        let extensions = packet.header.extensions;
+        let (toi, extensions) = (sent_toi(object), packet.header.extensions);
         // A session with a table, a head or a manifest is of another kind.
         let is_other = extensions.fdt().is_some() || matches!(toi, Toi::HEAD | Toi::MANIFEST);
-        if is_other || cx.transfer.contains(toi) {
+        if is_other || cx.transfer.contains(object) {
+            return Discovery::Nothing;
+        }
+        let known = self.opened.get(&toi);
+        if known.is_some_and(|opened| !opened.collection.begins(cx.now)) {
             return Discovery::Nothing;
         }
         let Some(content) = extensions.fti() else { return Discovery::Nothing };
@@ -83,23 +119,30 @@ impl FcastCatalog {
         }
         session.content = Some(id);
         let limits = &cx.config.limits;
+        let is_first = !self.opened.contains_key(&toi);
+        self.due.remove(&toi);
         let finding = if self.is_useless(toi) {
             None
         } else {
             match self.demand.admit(oti, limits) {
                 Ok(layout) => {
-                    let opening = Opening::Compound { session: session.key, toi, layout };
+                    let collection = Collection::first(cx.now);
+                    let opened = self.opened.entry(toi).or_insert(Opened { layout, collection });
+                    opened.layout = layout;
+                    opened.collection.begin(cx.now);
+                    let (session, toi) = (session.key, object);
+                    let opening = Opening::Compound { session, toi, layout };
                     let object = NewObject { toi, layout, block_hashes: None };
                     Some(Finding::open(object, None, opening))
                 }
                 // Its name is in its header, which is not received.
                 Err(reason) => cx.transfer.may_refuse(limits.max_files).then(|| {
                     let content_location = format!("object {toi}");
-                    Finding::Refuse { toi, content_location, reason }
+                    Finding::Refuse { toi: object, content_location, reason }
                 }),
             }
         };
-        if finding.is_some() {
+        if finding.is_some() && is_first {
             self.on_known(toi);
         }
         let findings = finding.into_iter().collect();
@@ -126,7 +169,9 @@ impl FcastCatalog {
         if let Some(instance) = self.instance.as_ref().filter(|i| i.is_complete) {
             let renumbered: BTreeSet<_> = self.aliases.values().collect();
             // Objects that the sender stopped sending, and objects that others have made up.
-            transfer.forget_unfinished(|toi| !instance.lists(toi) && !renumbered.contains(&toi));
+            let is_unlisted = |toi| !instance.lists(toi) && !renumbered.contains(&toi);
+            transfer.forget_unfinished(|object| is_unlisted(sent_toi(object)));
+            self.due.retain(|&toi| !is_unlisted(toi));
         }
     }
 
@@ -144,16 +189,16 @@ impl FcastCatalog {
             .map(|range| {
                 // At most 2^112 numbers are listed, each once.
                 let count = range.end().0.saturating_sub(range.start().0).saturating_add(1);
-                count.saturating_sub(transfer.count_known(range.clone()) as u128)
+                count.saturating_sub(self.count_known(range, transfer) as u128)
             })
             .fold(0, u128::saturating_add);
         self.aliases.clear();
         for equivalence in &instance.equivalences {
             let toi = equivalence.toi;
-            if transfer.contains(toi) {
+            if self.knows(toi, transfer) {
                 continue;
             }
-            if transfer.contains(equivalence.first_toi) {
+            if self.knows(equivalence.first_toi, transfer) {
                 self.aliases.insert(toi, equivalence.first_toi);
                 self.unknown.discount(listed(toi).into());
             } else {
@@ -161,6 +206,17 @@ impl FcastCatalog {
             }
         }
         self.instance = Some(instance);
+    }
+
+    /// Whether it has been decided to receive the object, or not to.
+    fn knows(&self, toi: Toi, transfer: &Transfer) -> bool {
+        transfer.contains(toi) || self.opened.contains_key(&toi)
+    }
+
+    /// How many of a range of objects are known.
+    fn count_known(&self, range: &RangeInclusive<Toi>, transfer: &Transfer) -> usize {
+        let again = self.opened.range(range.clone()).filter(|(_, o)| !o.collection.is_first());
+        transfer.count_known(range.clone()).saturating_add(again.count())
     }
 }
 
@@ -171,7 +227,6 @@ mod tests {
     use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{FecScheme, Oti};
     use fontana_wire::Equivalence;
-    use std::ops::RangeInclusive;
 
     /// A catalog that knows these objects, and they.
     fn knowing(tois: &[u128]) -> (FcastCatalog, Transfer) {
@@ -234,7 +289,7 @@ mod tests {
         // Number 8 is listed as itself, too.
         catalog.on_instance(CarouselInstance { equivalences, ..instance(&[8..=8]) }, &transfer);
         assert_eq!(catalog.unknown, 1, "only number 6, whichever its old number");
-        let first = |toi| catalog.first_toi(Toi(toi)).0;
+        let first = |toi| catalog.current(Toi(toi)).0;
         assert_eq!([5, 6, 7, 8].map(first), [1, 6, 7, 1]);
         catalog.on_known(Toi(6));
         assert!(catalog.is_final());

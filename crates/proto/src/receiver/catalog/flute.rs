@@ -6,12 +6,17 @@
 //! from the table or from EXT_FTI in a packet of the file, whichever comes first. Nothing is
 //! authenticated. A file that cannot be received is refused alone, and the others arrive.
 //!
+//! The bytes of a file are compared with the table when it is complete. If they differ, a packet was
+//! wrong, or several senders were mixed: the file is [collected again](Collection).
+//!
 //! Reception is complete with every file of the tables that were read, if one of them says
 //! `Complete`. Otherwise later tables may add files, and the driver decides when to
 //! [conclude](crate::Receiver::conclude).
 
+use super::collection::Collection;
 use super::demand::Demand;
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
+use crate::collection::sent_toi;
 use crate::endpoint::SessionKey;
 use crate::event::{FileRefusal, ReceiverEvent, Rejection, TableWarning};
 use crate::job::Opening;
@@ -19,20 +24,31 @@ use crate::receiver::config::ReceiverLimits;
 use crate::receiver::sessions::{Announced, ContentId, SessionState};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
-use fontana_wire::{Fdt, FdtFile, FdtMd5, Packet, Payload, Toi, fti};
-use std::collections::BTreeMap;
+use fontana_wire::{Fdt, FdtFile, FdtMd5, Hash, Packet, Payload, Toi, fti};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The files of the accepted session.
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct FluteCatalog {
-    /// Files that a table names without their transmission information.
-    waiting: BTreeMap<Toi, FdtFile>,
+    /// The files that the tables name, by the TOI of their packets.
+    files: BTreeMap<Toi, Listed>,
+    /// Those that wait for their transmission information, or to be collected again.
+    awaited: BTreeSet<Toi>,
     demand: Demand,
     /// The kinds of defects that were reported.
     warned: Warned,
     /// No later table adds files: a table says so, or the driver has concluded the session.
     is_complete: bool,
+}
+
+/// A file that a table names.
+#[derive(Debug)]
+struct Listed {
+    file: Arc<FdtFile>,
+    /// `None`: its transmission information is not known yet.
+    layout: Option<ObjectLayout>,
+    collection: Collection,
 }
 
 /// Which [`TableWarning`]s were reported.
@@ -88,10 +104,10 @@ impl FluteCatalog {
         for file in table.files {
             // The first table that names a file holds: a file does not change (RFC 6726, section
             // 3.4.1).
-            if !cx.transfer.contains(file.toi) && !self.waiting.contains_key(&file.toi) {
+            if !cx.transfer.contains(file.toi) && !self.files.contains_key(&file.toi) {
                 let fti = tables.take_fti(file.toi);
                 findings.extend(self.warn_of_md5(&file));
-                findings.extend(self.take_file(&cx.config.limits, key, file, fti));
+                findings.extend(self.list(cx, key, file, fti));
             }
         }
         match cx.accepted {
@@ -116,29 +132,45 @@ impl FluteCatalog {
         warns.then_some(Finding::Warn(TableWarning::InvalidMd5 { content_location }))
     }
 
-    /// EXT_FTI in a packet of a file.
-    pub(super) fn on_fti(
+    /// A packet of a file: it may have EXT_FTI, and begins a collection that is due.
+    pub(super) fn on_object(
         &mut self,
         cx: &Context<'_>,
         session: &mut SessionState,
-        toi: Toi,
+        object: Toi,
         packet: &Packet<'_>,
     ) -> Discovery {
-        if cx.transfer.contains(toi) {
-            return Discovery::Nothing;
+        let toi = sent_toi(object);
+        let is_accepted = session.content.is_some() && session.content.as_ref() == cx.accepted;
+        let listed = self.files.get_mut(&toi).filter(|_| is_accepted);
+        match listed {
+            Some(listed) if listed.collection.is_due() => {
+                if !listed.collection.begins(cx.now) {
+                    return Discovery::Nothing;
+                }
+                listed.collection.begin(cx.now);
+                let finding = listed.open(session.key, toi);
+                self.awaited.remove(&toi);
+                return Discovery::Objects(finding.into_iter().collect());
+            }
+            Some(Listed { layout: Some(_), .. }) => return Discovery::Nothing,
+            Some(_) | None => {}
         }
         let Some(content) = packet.header.extensions.fti() else { return Discovery::Nothing };
         let codepoint = EncodingId(packet.header.codepoint);
         let Ok(oti) = fti::parse(codepoint, content) else { return Discovery::Nothing };
-        let is_accepted = session.content.is_some() && session.content.as_ref() == cx.accepted;
-        let waiting = if is_accepted { self.waiting.remove(&toi) } else { None };
+        let waiting = if is_accepted { self.files.remove(&toi) } else { None };
         match waiting {
-            Some(file) => {
-                let finding = self.take_file(&cx.config.limits, session.key, file, Some(oti));
+            Some(Listed { file, .. }) => {
+                self.awaited.remove(&toi);
+                let file = Arc::unwrap_or_clone(file);
+                let finding = self.list(cx, session.key, file, Some(oti));
                 Discovery::Objects(finding.into_iter().collect())
             }
             None => {
-                if let Announced::Tables(tables) = &mut session.announced {
+                if !cx.transfer.contains(toi)
+                    && let Announced::Tables(tables) = &mut session.announced
+                {
                     tables.remember_fti(toi, oti);
                 }
                 Discovery::Nothing
@@ -147,33 +179,52 @@ impl FluteCatalog {
     }
 
     /// Opens a file, or refuses it, or waits until its transmission information is known.
-    fn take_file(
+    fn list(
         &mut self,
-        limits: &ReceiverLimits,
+        cx: &Context<'_>,
         session: SessionKey,
         file: FdtFile,
         fti: Option<Oti>,
     ) -> Option<Finding> {
-        let toi = file.toi;
+        let (toi, limits) = (file.toi, &cx.config.limits);
         let reason = match self.admit(&file, fti, limits) {
-            Ok(Some(layout)) => {
-                let event = ReceiverEvent::FileFound {
-                    toi,
-                    content_location: file.content_location.clone(),
-                    transfer_length: layout.oti().transfer_length,
-                };
-                let opening = Opening::File { session, file: Arc::new(file), layout };
-                let object = NewObject { toi, layout, block_hashes: None };
-                return Some(Finding::open(object, Some(event), opening));
+            Ok(layout) if layout.is_some() || self.awaited.len() < limits.max_files => {
+                let (file, collection) = (Arc::new(file), Collection::first(cx.now));
+                let listed = Listed { file, layout, collection };
+                let finding = listed.open(session, toi);
+                self.files.insert(toi, listed);
+                if finding.is_none() {
+                    self.awaited.insert(toi);
+                }
+                return finding;
             }
-            Ok(None) if self.waiting.len() < limits.max_files => {
-                self.waiting.insert(toi, file);
-                return None;
-            }
-            Ok(None) => FileRefusal::Limit("files"),
+            Ok(_) => FileRefusal::Limit("files"),
             Err(reason) => reason,
         };
         Some(Finding::Refuse { toi, content_location: file.content_location, reason })
+    }
+
+    /// The bytes of an object are not what the table says. Whether it is collected again.
+    pub(super) fn on_mismatch(&mut self, object: Toi, digest: Hash) -> bool {
+        let toi = sent_toi(object);
+        let current = |listed: &&mut Listed| listed.collection.object(toi) == object;
+        let Some(listed) = self.files.get_mut(&toi).filter(current) else { return false };
+        // No packet belongs to an empty file.
+        let is_again = !listed.is_empty() && listed.collection.on_wrong(digest);
+        if is_again {
+            self.awaited.insert(toi);
+        }
+        is_again
+    }
+
+    /// The object that is collected from packets of this TOI.
+    pub(super) fn current(&self, toi: Toi) -> Toi {
+        self.files.get(&toi).map_or(toi, |listed| listed.collection.object(toi))
+    }
+
+    /// Whether symbols of an object that is not open are of no use: its collection is not due yet.
+    pub(super) fn is_useless(&self, object: Toi) -> bool {
+        self.files.get(&sent_toi(object)).is_some_and(|listed| listed.collection.is_due())
     }
 
     /// The geometry of a file, `None` if it is not known yet. `fti` is what its packets said.
@@ -206,18 +257,39 @@ impl FluteCatalog {
 
     /// Whether every file that the tables name was opened or refused, and no later table adds any.
     pub(super) fn is_final(&self) -> bool {
-        self.is_complete && self.waiting.is_empty()
+        self.is_complete && self.awaited.is_empty()
     }
 
     /// Whether every file that the tables name was opened or refused, and a later table may add
     /// others.
     pub(super) fn is_open_ended(&self) -> bool {
-        !self.is_complete && self.waiting.is_empty()
+        !self.is_complete && self.awaited.is_empty()
     }
 
     /// Waits for no further table.
     pub(super) fn conclude(&mut self) {
         self.is_complete = true;
+    }
+}
+
+impl Listed {
+    /// Whether no packet belongs to it.
+    fn is_empty(&self) -> bool {
+        self.layout.is_some_and(|layout| layout.oti().transfer_length == 0)
+    }
+
+    /// The opening of its object, if its transmission information is known.
+    fn open(&self, session: SessionKey, toi: Toi) -> Option<Finding> {
+        let (layout, object) = (self.layout?, self.collection.object(toi));
+        let event = ReceiverEvent::FileFound {
+            toi: object,
+            content_location: self.file.content_location.clone(),
+            transfer_length: layout.oti().transfer_length,
+        };
+        let file = Arc::clone(&self.file);
+        let opening = Opening::File { session, object, file, layout };
+        let object = NewObject { toi: object, layout, block_hashes: None };
+        Some(Finding::open(object, Some(event), opening))
     }
 }
 

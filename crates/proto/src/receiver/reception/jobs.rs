@@ -2,9 +2,11 @@
 
 use super::{Phase, Reception, Surroundings};
 use crate::counter::Counter;
-use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput};
-use crate::job::{ReceiveDone, Scope};
+use crate::event::{DropReason, ObjectFailure, ReceiverEvent, ReceiverOutput};
+use crate::job::{ReceiveDone, ReceiveJob, Scope};
+use crate::receiver::sessions::Sessions;
 use crate::time::Instant;
+use fontana_wire::Toi;
 
 impl Reception {
     pub(in crate::receiver) fn on_done(
@@ -60,6 +62,14 @@ impl Reception {
             ReceiveDone::Committed(committed) => {
                 self.catalog.on_committed(around.config, committed, &mut self.transfer, out);
             }
+            ReceiveDone::Mismatched { toi, digest, error } => {
+                if self.catalog.on_mismatch(toi, digest) {
+                    self.drop_object(around.sessions, toi, DropReason::Mismatched(error));
+                } else {
+                    self.transfer.fail(toi, ObjectFailure::Mismatched(error), out);
+                    self.drop_unverified();
+                }
+            }
             ReceiveDone::Finished => {
                 self.phase = Phase::Ended;
                 out.push_back(ReceiverOutput::Event(ReceiverEvent::Complete));
@@ -83,5 +93,18 @@ impl Reception {
         }
         self.check_catalog(around.channels);
         self.update_phase(around.channels);
+    }
+
+    /// Drops an object, with what was received of it.
+    pub(super) fn drop_object(&mut self, sessions: &mut Sessions, toi: Toi, reason: DropReason) {
+        self.transfer.withdraw(toi);
+        for session in sessions.iter_mut() {
+            let cost = session.early.discard(|early| early == toi);
+            self.early_cost.discount(cost);
+        }
+        self.drop_unverified();
+        let event = ReceiverEvent::ObjectDropped { toi, reason };
+        self.outputs.push_back(ReceiverOutput::Event(event));
+        self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Drop { toi }));
     }
 }

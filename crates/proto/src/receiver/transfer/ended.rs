@@ -47,6 +47,15 @@ impl Transfer {
         }
     }
 
+    /// Forgets an object as if it had not been announced.
+    pub(in crate::receiver) fn withdraw(&mut self, toi: Toi) {
+        if let Some(object) = self.objects.get(&toi) {
+            self.source_symbols.discount(object.layout.total_source_symbols());
+        }
+        self.refused.remove(&toi);
+        self.remove(toi);
+    }
+
     /// Forgets an object.
     pub(in crate::receiver) fn remove(&mut self, toi: Toi) {
         if let Some(object) = self.objects.remove(&toi) {

@@ -3,10 +3,13 @@
 #![allow(dead_code, unreachable_pub, unused_imports, clippy::unwrap_used, clippy::panic)]
 
 mod content;
+mod files;
 
 pub use content::{
     Content, NOW_UNIX, PACKET_BYTES, Setup, T, TSI, digest_signer, hash, noise, sender,
 };
+
+pub use files::{PlainFiles, md5_of};
 
 use fontana_fec::Esi;
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
@@ -189,6 +192,8 @@ pub struct ReceiveRunner {
     slots: BTreeMap<u32, u32>,
     /// Objects may be descriptors of FCAST carousels.
     pub reads_descriptors: bool,
+    /// The files of plain FLUTE.
+    pub files: PlainFiles,
 }
 
 impl JobRunner<ReceiveJob> for ReceiveRunner {
@@ -220,7 +225,17 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 let failed = ReceiveDone::Failed { scope: Scope::Session, error };
                 return Ok(Some(Finished::now(failed)));
             }
-            ReceiveJob::Open(opening) => self.take_slot(opening),
+            ReceiveJob::Open(opening) => {
+                self.files.open(opening);
+                self.take_slot(opening);
+            }
+            ReceiveJob::Commit { toi } if self.files.opened.contains_key(toi) => {
+                let object = self.memory.object(*toi);
+                if let Err(done) = self.files.commit(*toi, object) {
+                    return Ok(Some(Finished::now(done)));
+                }
+            }
+            ReceiveJob::Drop { toi } => self.files.drop_object(*toi),
             ReceiveJob::Commit { toi } if self.reads_descriptors => {
                 if let Some(done) = self.read_descriptor(*toi) {
                     return Ok(Some(Finished::now(done)));
