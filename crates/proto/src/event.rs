@@ -135,6 +135,9 @@ pub enum TableWarning {
         /// Name of the file, as the sender wrote it.
         content_location: String,
     },
+    /// The sender was restarted: tables contradict earlier ones, or their numbers begin again.
+    /// Reported at most once a minute.
+    Restarted,
 }
 
 /// Why an object is given up.
@@ -156,6 +159,15 @@ pub enum DropReason {
     /// Its bytes are not what the session says of them. It is collected again.
     #[error("{0}; it is received again")]
     Mismatched(JobError),
+    /// The sender was restarted: its packets may be of another file. It is collected again.
+    #[error("the sender was restarted; it is received again")]
+    Restarted,
+    /// The sender was restarted, and sends another file with its TOI.
+    #[error("the sender was restarted, and sends another file in its place")]
+    Redefined,
+    /// The sender was restarted, and its tables do not name it any more.
+    #[error("the sender was restarted, and does not list it any more")]
+    Unlisted,
 }
 
 /// An output of a sender.

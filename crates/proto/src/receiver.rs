@@ -400,7 +400,7 @@ impl Receiver {
             }
             reception.on_control(config, now, session, packet, payload)
         } else {
-            reception.on_object(config, now, session, toi, packet)
+            reception.on_object(config, now, session, toi, packet, payload)
         };
         let mut is_relevant =
             is_control && (session.has_contributed() || discovery.announces_content());

@@ -5,8 +5,8 @@ use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
 use fontana::wire::Printable;
 use fontana::{
-    Ended, Error, LittleRoom, Outcome, ReceiveReport, RejectedSession, Rejection, SuspectBlock,
-    TableStatus, TableWarning, Verified,
+    DropReason, Ended, Error, LittleRoom, Outcome, ReceiveReport, RejectedSession, Rejection,
+    SuspectBlock, TableStatus, TableWarning, Verified,
 };
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count, Percent, Time};
@@ -45,6 +45,16 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
     }
 }
 
+/// The message of an object that was dropped.
+pub(super) fn dropped(names: &[String], reason: &DropReason) -> String {
+    match reason {
+        // Its error names the file.
+        DropReason::Mismatched(_) => reason.to_string(),
+        _ if names.is_empty() => format!("a file: {reason}"),
+        _ => format!("{}: {reason}", some_of(names)),
+    }
+}
+
 /// The time that has passed since then, by this host's clock.
 pub(super) fn time_since(unix_seconds: u64) -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -64,6 +74,10 @@ pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
         TableWarning::InvalidMd5 { content_location } => (
             format!("the Content-MD5 of {} is no MD5", Printable(content_location.as_bytes())),
             "such files are received, and only their length is checked",
+        ),
+        TableWarning::Restarted => (
+            "the sender was restarted, or another one sends in its name".into(),
+            "files of which only a part was received are received again if they have no MD5",
         ),
     }
 }

@@ -261,7 +261,7 @@ impl Watch<'_> {
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
             ReceiveEvent::ObjectDropped { toi, names, reason } => {
-                let message = reason.to_string();
+                let message = explain::dropped(names, reason);
                 console.note(&message);
                 console.event(&Line::object_dropped(*toi, names, message));
             }

@@ -100,10 +100,11 @@ impl Catalog {
         session: &mut SessionState,
         toi: Toi,
         packet: &Packet<'_>,
+        payload: &Payload<'_>,
     ) -> Discovery {
         match self {
             Self::Manifest(_) | Self::Stream(_) => Discovery::Nothing,
-            Self::Flute(catalog) => catalog.on_object(cx, session, toi, packet),
+            Self::Flute(catalog) => catalog.on_object(cx, session, toi, packet, payload),
             Self::Fcast(catalog) => catalog.on_object(cx, session, toi, packet),
         }
     }

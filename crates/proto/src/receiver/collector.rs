@@ -54,6 +54,14 @@ impl Collector {
         self.layout.oti()
     }
 
+    /// Whether another symbol was taken under the id of this one: it is of another object.
+    pub(super) fn contradicts(&self, sbn: Sbn, esi: Esi, symbol: &[u8]) -> bool {
+        match self.blocks.get(&sbn) {
+            Some(Block::Open(block)) => block.contradicts(esi, symbol),
+            Some(Block::Complete) | None => false,
+        }
+    }
+
     /// Takes the symbols of a payload. Returns the object's bytes, when they are complete.
     pub(super) fn push(&mut self, sbn: Sbn, esi: Esi, payload: &[u8]) -> Option<Vec<u8>> {
         if symbol_fits(&self.layout, sbn, esi, payload.len()) {

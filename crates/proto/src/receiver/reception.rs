@@ -253,11 +253,12 @@ impl Reception {
         session: &mut SessionState,
         toi: Toi,
         packet: &Packet<'_>,
+        payload: &Payload<'_>,
     ) -> Discovery {
         let (accepted, transfer) = (self.accepted.as_ref(), &self.transfer);
         let accepted_version = self.accepted_version;
         let cx = Context { config, now, accepted, accepted_version, transfer };
-        self.catalog.on_object(&cx, session, toi, packet)
+        self.catalog.on_object(&cx, session, toi, packet, payload)
     }
 
     /// `count` symbols of use have arrived.

@@ -16,7 +16,7 @@ mod tables;
 
 pub(super) use early::{EarlySymbol, EarlySymbols};
 pub(super) use heads::{Candidates, HeadState, Metadata};
-pub(super) use tables::TableCollector;
+pub(super) use tables::{Table, TableCollector};
 
 /// Sessions that may stay in a full table although they have only repeated a head, which is public.
 /// A sender that has just started is one of them until its first symbol is placed.

@@ -19,6 +19,11 @@ pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usiz
     bytes > 0 && layout.symbol_pieces(sbn, esi).map(in_object).sum::<usize>() == bytes
 }
 
+/// Whether a payload of `bytes` bytes can be symbols of an object: one, or several from `esi` on.
+pub(super) fn payload_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usize) -> bool {
+    symbol_fits(layout, sbn, esi, bytes) || SymbolRun::new(layout, sbn, esi, bytes).is_some()
+}
+
 /// Most symbols of a packet that a receiver takes: it bounds the work for a packet. RFC 5053 and
 /// RFC 6330 recommend at most 10 (sections 6.2 and 4.3).
 const MAX_SYMBOLS: usize = 256;

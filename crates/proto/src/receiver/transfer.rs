@@ -170,6 +170,17 @@ impl Transfer {
         self.objects.contains_key(&toi) || self.refused.contains(&toi)
     }
 
+    /// Whether symbols of an object are still collected.
+    pub(super) fn is_incomplete(&self, toi: Toi) -> bool {
+        let waits = |o: &Object| matches!(o.state, ObjectState::Opening | ObjectState::Receiving);
+        self.objects.get(&toi).is_some_and(waits)
+    }
+
+    /// Whether an object was given up.
+    pub(super) fn has_given_up(&self, toi: Toi) -> bool {
+        self.objects.get(&toi).is_some_and(|object| object.state == ObjectState::Failed)
+    }
+
     /// Whether the decision not to receive one more object can be remembered.
     pub(super) fn may_refuse(&self, limit: usize) -> bool {
         self.refused.len() < limit

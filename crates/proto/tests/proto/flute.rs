@@ -1,5 +1,6 @@
 //! Plain FLUTE senders as they live: wrong packets, restarts, updates. Packet by packet, in virtual
 //! time.
 
+mod restart;
 mod sender;
 mod wrong;

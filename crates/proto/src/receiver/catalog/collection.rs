@@ -48,6 +48,13 @@ impl Collection {
         self.is_due && now.saturating_since(self.began) >= EVERY
     }
 
+    /// Another collection begins, of other bytes.
+    pub(super) fn renew(&mut self, now: Instant) {
+        self.number = self.number.wrapping_add(1);
+        self.wrong.clear();
+        self.begin(now);
+    }
+
     /// Begins.
     pub(super) fn begin(&mut self, now: Instant) {
         (self.is_due, self.began) = (false, now);

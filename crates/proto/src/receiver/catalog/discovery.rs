@@ -1,6 +1,6 @@
 //! What a catalog finds in a packet, as data: `Reception` applies it.
 
-use crate::event::{FileRefusal, ReceiverEvent, Rejection, TableWarning};
+use crate::event::{DropReason, FileRefusal, ReceiverEvent, Rejection, TableWarning};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverConfig;
 use crate::receiver::sessions::ContentId;
@@ -99,6 +99,8 @@ pub(in crate::receiver) enum Finding {
     },
     /// A defect of what was read.
     Warn(TableWarning),
+    /// An object is not received any more. It precedes what takes its place.
+    Drop { object: Toi, reason: DropReason },
     /// An object that is not received.
     Refuse { toi: Toi, content_location: String, reason: FileRefusal },
 }

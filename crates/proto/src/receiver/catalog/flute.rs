@@ -9,46 +9,61 @@
 //! The bytes of a file are compared with the table when it is complete. If they differ, a packet was
 //! wrong, or several senders were mixed: the file is [collected again](Collection).
 //!
+//! Tables complement each other. If one contradicts what an earlier one says of a file, or its
+//! number does not follow, the sender was restarted, and gives the same numbers to other files: the
+//! [new definition](Listed::on_definition) holds. A file that is complete is not affected. One that
+//! is incomplete is replaced by the next packet that fits the new definition, so that a table alone
+//! drops nothing. Incomplete files without MD5 are collected again, since a mixture of two files
+//! would not be noticed.
+//!
 //! Reception is complete with every file of the tables that were read, if one of them says
 //! `Complete`. Otherwise later tables may add files, and the driver decides when to
 //! [conclude](crate::Receiver::conclude).
 
-use super::collection::Collection;
+mod definition;
+mod listed;
+
+use super::collection::{Collection, EVERY};
 use super::demand::Demand;
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
 use crate::collection::sent_toi;
 use crate::endpoint::SessionKey;
-use crate::event::{FileRefusal, ReceiverEvent, Rejection, TableWarning};
+use crate::event::{DropReason, FileRefusal, ReceiverEvent, Rejection, TableWarning};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverLimits;
-use crate::receiver::sessions::{Announced, ContentId, SessionState};
+use crate::receiver::sessions::{Announced, ContentId, SessionState, Table, TableCollector};
+use crate::time::Instant;
+use definition::Definition;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
 use fontana_wire::{Fdt, FdtFile, FdtMd5, Hash, Packet, Payload, Toi, fti};
+use listed::{Fate, FileState, Listed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between two warnings that the sender was restarted.
+const WARNS_EVERY: Duration = Duration::from_secs(60);
 
 /// The files of the accepted session.
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct FluteCatalog {
     /// The files that the tables name, by the TOI of their packets.
     files: BTreeMap<Toi, Listed>,
-    /// Those that wait for their transmission information, or to be collected again.
+    /// Those of which nothing is received yet, although they are wanted.
     awaited: BTreeSet<Toi>,
     demand: Demand,
     /// The kinds of defects that were reported.
     warned: Warned,
     /// No later table adds files: a table says so, or the driver has concluded the session.
     is_complete: bool,
-}
-
-/// A file that a table names.
-#[derive(Debug)]
-struct Listed {
-    file: Arc<FdtFile>,
-    /// `None`: its transmission information is not known yet.
-    layout: Option<ObjectLayout>,
-    collection: Collection,
+    /// Runs of the sender before the present one.
+    run: u32,
+    /// When the sender was restarted last.
+    restarted_at: Option<Instant>,
+    /// No packet has confirmed the last restart. Then the files that the present run does not name
+    /// are dropped.
+    awaits_confirmation: bool,
 }
 
 /// Which [`TableWarning`]s were reported.
@@ -56,6 +71,7 @@ struct Listed {
 struct Warned {
     expired: bool,
     md5: bool,
+    restarted_at: Option<Instant>,
 }
 
 /// An object without a byte.
@@ -78,7 +94,7 @@ impl FluteCatalog {
         if packet.header.toi != Some(Toi::FDT) {
             return Discovery::Nothing;
         }
-        match tables.on_symbol(packet, payload, &cx.config.limits.fdt) {
+        match tables.on_symbol(cx.now, packet, payload, &cx.config.limits.fdt) {
             None => Discovery::Nothing,
             Some(Ok(table)) => self.on_table(cx, session, table),
             // The next table may be better.
@@ -86,36 +102,238 @@ impl FluteCatalog {
         }
     }
 
-    fn on_table(&mut self, cx: &Context<'_>, session: &mut SessionState, table: Fdt) -> Discovery {
+    fn on_table(
+        &mut self,
+        cx: &Context<'_>,
+        session: &mut SessionState,
+        table: Table,
+    ) -> Discovery {
         let id = ContentId::Session(session.key);
         match cx.accepted {
             // A session without files is not accepted.
-            None if table.files.is_empty() => return Discovery::Nothing,
+            None if table.fdt.files.is_empty() => return Discovery::Nothing,
             Some(accepted) if *accepted != id => {
                 return Discovery::Refused(Rejection::OtherSession);
             }
             None | Some(_) => session.content = Some(id),
         }
         let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
-        let key = session.key;
-        self.is_complete |= table.complete;
-        let mut findings = Vec::new();
-        findings.extend(self.warn_of_expiry(cx, &table));
-        for file in table.files {
-            // The first table that names a file holds: a file does not change (RFC 6726, section
-            // 3.4.1).
-            if !cx.transfer.contains(file.toi) && !self.files.contains_key(&file.toi) {
-                let fti = tables.take_fti(file.toi);
-                findings.extend(self.warn_of_md5(&file));
-                findings.extend(self.list(cx, key, file, fti));
-            }
-        }
+        let findings = self.take_table(cx, session.key, tables, table);
         match cx.accepted {
             None => {
                 Discovery::Content(Box::new(Content { id, version: None, event: None, findings }))
             }
             Some(_) => Discovery::Objects(findings),
         }
+    }
+
+    /// Takes a table of the accepted session.
+    fn take_table(
+        &mut self,
+        cx: &Context<'_>,
+        key: SessionKey,
+        tables: &mut TableCollector,
+        table: Table,
+    ) -> Vec<Finding> {
+        let Table { instance, fdt, shows_restart } = table;
+        let expires = fdt.expires.to_unix_seconds(cx.unix_seconds());
+        let mut findings = Vec::new();
+        findings.extend(self.warn_of_expiry(cx, &fdt));
+        let (mut changed, mut is_ignored, mut contradicts) = (Vec::new(), false, false);
+        let (mut known, mut named) = (Vec::new(), Vec::with_capacity(fdt.files.len()));
+        for file in fdt.files {
+            let toi = file.toi;
+            named.push(toi);
+            findings.extend(self.warn_of_md5(&file));
+            // Its target has no use for the type, and there may be many files.
+            let file = FdtFile { content_type: None, ..file };
+            let mut definition = Definition { file: Arc::new(file), fti: None, instance, expires };
+            let Some(listed) = self.files.get_mut(&toi) else {
+                definition.fti = tables.take_fti(toi);
+                let listed = Listed::new(definition, Collection::first(cx.now), self.run);
+                findings.extend(self.list(cx, key, listed));
+                continue;
+            };
+            if let FileState::Obsolete = listed.state {
+                definition.fti = tables.take_fti(toi);
+                listed.replace(cx.now, definition);
+                changed.push(toi);
+                continue;
+            }
+            let has_expired = listed.definition.expires < cx.unix_seconds();
+            let before = listed.definition.instance;
+            let heard_at = tables.heard_at(before);
+            if shows_restart {
+                known.push(definition.clone());
+            }
+            match listed.on_definition(cx.now, definition, heard_at) {
+                Fate::Known if matches!(listed.state, FileState::Waiting) => changed.push(toi),
+                Fate::Known => {}
+                Fate::Ignored => is_ignored = true,
+                Fate::New => {
+                    // If it is still sent, it holds.
+                    tables.read_again(before);
+                    self.is_complete = false;
+                    contradicts |= !has_expired;
+                    changed.push(toi);
+                }
+            }
+        }
+        if is_ignored {
+            // It may hold later.
+            tables.forget(instance);
+        }
+        if (contradicts || (shows_restart && !is_ignored)) && self.restarts(cx.now) {
+            findings.extend(self.on_restart(cx, tables, instance));
+            known.into_iter().for_each(|definition| self.define_again(cx, definition));
+        }
+        for toi in named {
+            if let Some(listed) = self.files.get_mut(&toi) {
+                listed.run = self.run;
+            }
+        }
+        self.is_complete |= fdt.complete && !is_ignored;
+        for toi in changed {
+            self.settle(cx, key, toi, &mut findings);
+        }
+        findings
+    }
+
+    /// Goes on with a file whose definition has changed, if no packet has to confirm it.
+    fn settle(&mut self, cx: &Context<'_>, key: SessionKey, toi: Toi, findings: &mut Vec<Finding>) {
+        let Some(listed) = self.files.get_mut(&toi) else { return };
+        let is_empty = listed.pending.as_ref().is_some_and(|d| d.file.transfer_length == Some(0));
+        if listed.pending.is_some() && cx.transfer.is_incomplete(listed.object()) && !is_empty {
+            return;
+        }
+        match listed.pending.take() {
+            Some(definition) => self.replace(cx, key, toi, definition, findings),
+            None => {
+                // It waits for its transmission information, or was obsolete.
+                if let Some(listed) = self.files.remove(&toi) {
+                    self.awaited.remove(&toi);
+                    findings.extend(self.list(cx, key, listed));
+                }
+            }
+        }
+    }
+
+    /// Replaces the definition of a file.
+    fn replace(
+        &mut self,
+        cx: &Context<'_>,
+        key: SessionKey,
+        toi: Toi,
+        definition: Definition,
+        findings: &mut Vec<Finding>,
+    ) {
+        let Some(mut listed) = self.files.remove(&toi) else { return };
+        self.awaited.remove(&toi);
+        let reason = match listed.definition.contradicts(&definition) {
+            true => DropReason::Redefined,
+            false => DropReason::Restarted,
+        };
+        self.drop_object(cx, &listed, reason, findings);
+        listed.replace(cx.now, definition);
+        listed.run = self.run;
+        findings.extend(self.list(cx, key, listed));
+    }
+
+    /// Drops the object of a file, unless it is complete.
+    fn drop_object(
+        &mut self,
+        cx: &Context<'_>,
+        listed: &Listed,
+        reason: DropReason,
+        findings: &mut Vec<Finding>,
+    ) {
+        if let Some(layout) = listed.layout() {
+            self.demand.leave(&layout);
+        }
+        let object = listed.object();
+        let is_refused = matches!(listed.state, FileState::Refused);
+        if is_refused || cx.transfer.is_incomplete(object) || cx.transfer.has_given_up(object) {
+            findings.push(Finding::Drop { object, reason });
+        }
+    }
+
+    /// Whether a sign that the sender was restarted counts: it was not lately.
+    fn restarts(&self, now: Instant) -> bool {
+        self.restarted_at.is_none_or(|at| now.saturating_since(at) >= EVERY)
+    }
+
+    /// Takes the definition of a run that begins, which does not contradict that of the last run:
+    /// what it does not say does not hold any more.
+    fn define_again(&mut self, cx: &Context<'_>, definition: Definition) {
+        let Some(listed) = self.files.get_mut(&definition.file.toi) else { return };
+        if listed.definition.contradicts(&definition) || definition.has_md5() {
+            return;
+        }
+        if cx.transfer.is_incomplete(listed.object()) {
+            listed.pending = Some(definition);
+        } else if self.awaited.contains(&definition.file.toi) {
+            listed.definition = definition;
+        }
+    }
+
+    /// The sender was restarted, as a table shows. Returns a warning, unless there was one lately.
+    fn on_restart(
+        &mut self,
+        cx: &Context<'_>,
+        tables: &mut TableCollector,
+        instance: u32,
+    ) -> Option<Finding> {
+        let now = cx.now;
+        self.restarted_at = Some(now);
+        self.is_complete = false;
+        self.awaits_confirmation = true;
+        self.run = self.run.wrapping_add(1);
+        tables.begin_again(instance);
+        for listed in self.files.values_mut() {
+            // Symbols of two files would be mixed, and nothing would show it.
+            if !listed.is_checked
+                && listed.pending.is_none()
+                && !listed.collection.is_due()
+                && cx.transfer.is_incomplete(listed.object())
+            {
+                listed.pending = Some(listed.definition.clone());
+            }
+        }
+        let warned_at = self.warned.restarted_at;
+        let warns = warned_at.is_none_or(|at| now.saturating_since(at) >= WARNS_EVERY);
+        warns.then(|| {
+            self.warned.restarted_at = Some(now);
+            Finding::Warn(TableWarning::Restarted)
+        })
+    }
+
+    /// A packet of the present run of the sender has arrived: what the run does not name is
+    /// dropped, unless it is complete.
+    fn confirm(&mut self, cx: &Context<'_>, findings: &mut Vec<Finding>) {
+        if !std::mem::replace(&mut self.awaits_confirmation, false) {
+            return;
+        }
+        let is_unlisted = |(toi, listed): (&Toi, &Listed)| {
+            let is_wanted = self.awaited.contains(toi)
+                || cx.transfer.is_incomplete(listed.object())
+                || cx.transfer.has_given_up(listed.object());
+            (listed.run != self.run && is_wanted).then_some(*toi)
+        };
+        for toi in self.files.iter().filter_map(is_unlisted).collect::<Vec<_>>() {
+            if let Some(mut listed) = self.files.remove(&toi) {
+                self.drop_object(cx, &listed, DropReason::Unlisted, findings);
+                self.obsolete(cx.now, toi, &mut listed);
+                self.awaited.remove(&toi);
+                self.files.insert(toi, listed);
+            }
+        }
+    }
+
+    /// Takes the definition of a file for one that does not hold any more.
+    fn obsolete(&mut self, now: Instant, toi: Toi, listed: &mut Listed) {
+        (listed.state, listed.pending) = (FileState::Obsolete, None);
+        listed.collection.renew(now);
+        self.awaited.insert(toi);
     }
 
     fn warn_of_expiry(&mut self, cx: &Context<'_>, table: &Fdt) -> Option<Finding> {
@@ -132,49 +350,101 @@ impl FluteCatalog {
         warns.then_some(Finding::Warn(TableWarning::InvalidMd5 { content_location }))
     }
 
-    /// A packet of a file: it may have EXT_FTI, and begins a collection that is due.
+    /// A packet of a file: it may have EXT_FTI, confirm another definition, or begin a collection
+    /// that is due.
     pub(super) fn on_object(
         &mut self,
         cx: &Context<'_>,
         session: &mut SessionState,
         object: Toi,
         packet: &Packet<'_>,
+        payload: &Payload<'_>,
     ) -> Discovery {
+        let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
         let toi = sent_toi(object);
+        let codepoint = packet.header.codepoint;
+        let parse = |content| fti::parse(EncodingId(codepoint), content).ok();
+        let fti = packet.header.extensions.fti().and_then(parse);
         let is_accepted = session.content.is_some() && session.content.as_ref() == cx.accepted;
-        let listed = self.files.get_mut(&toi).filter(|_| is_accepted);
-        match listed {
-            Some(listed) if listed.collection.is_due() => {
-                if !listed.collection.begins(cx.now) {
-                    return Discovery::Nothing;
-                }
-                listed.collection.begin(cx.now);
-                let finding = listed.open(session.key, toi);
-                self.awaited.remove(&toi);
-                return Discovery::Objects(finding.into_iter().collect());
+        let Some(listed) = self.files.get_mut(&toi).filter(|_| is_accepted) else {
+            if let Some(fti) = fti.filter(|&fti| is_plausible(fti, &cx.config.limits)) {
+                tables.remember_fti(toi, fti);
             }
-            Some(Listed { layout: Some(_), .. }) => return Discovery::Nothing,
-            Some(_) | None => {}
+            return Discovery::Nothing;
+        };
+        let mut findings = Vec::new();
+        match (listed.state, fti) {
+            // One packet may be wrong.
+            (FileState::Waiting, Some(fti))
+                if !is_plausible(fti, &cx.config.limits)
+                    && listed.other_fti.replace(fti) != Some(fti) => {}
+            (FileState::Waiting, Some(fti)) => {
+                listed.definition.fti = Some(fti);
+                self.settle(cx, session.key, toi, &mut findings);
+            }
+            (FileState::Obsolete, Some(fti)) => tables.remember_fti(toi, fti),
+            (FileState::Waiting | FileState::Obsolete, _) => {}
+            (FileState::Opened(_) | FileState::Refused, Some(fti))
+                if !listed.is_empty() && listed.on_fti(cx.now, fti) =>
+            {
+                self.on_other_fti(cx, tables, toi, fti, &mut findings);
+            }
+            (FileState::Opened(_) | FileState::Refused, _) => {
+                self.on_packet(cx, session.key, toi, (codepoint, payload), &mut findings);
+            }
         }
-        let Some(content) = packet.header.extensions.fti() else { return Discovery::Nothing };
-        let codepoint = EncodingId(packet.header.codepoint);
-        let Ok(oti) = fti::parse(codepoint, content) else { return Discovery::Nothing };
-        let waiting = if is_accepted { self.files.remove(&toi) } else { None };
-        match waiting {
-            Some(Listed { file, .. }) => {
-                self.awaited.remove(&toi);
-                let file = Arc::unwrap_or_clone(file);
-                let finding = self.list(cx, session.key, file, Some(oti));
-                Discovery::Objects(finding.into_iter().collect())
+        if findings.is_empty() { Discovery::Nothing } else { Discovery::Objects(findings) }
+    }
+
+    /// Packets of a file have another EXT_FTI than before. Which file they are of says a table.
+    fn on_other_fti(
+        &mut self,
+        cx: &Context<'_>,
+        tables: &mut TableCollector,
+        toi: Toi,
+        fti: Oti,
+        findings: &mut Vec<Finding>,
+    ) {
+        let Some(mut listed) = self.files.remove(&toi) else { return };
+        tables.read_all_again();
+        tables.remember_fti(toi, fti);
+        self.drop_object(cx, &listed, DropReason::Redefined, findings);
+        self.obsolete(cx.now, toi, &mut listed);
+        self.files.insert(toi, listed);
+    }
+
+    /// A packet of a file that is or was received.
+    fn on_packet(
+        &mut self,
+        cx: &Context<'_>,
+        key: SessionKey,
+        toi: Toi,
+        (codepoint, payload): (u8, &Payload<'_>),
+        findings: &mut Vec<Finding>,
+    ) {
+        let Some(listed) = self.files.get_mut(&toi) else { return };
+        if let Some(pending) = &listed.pending {
+            let oti = oti_of(&pending.file, pending.fti).ok().flatten();
+            let layout = oti.and_then(|oti| oti.layout().ok());
+            // Without a geometry, nothing can be compared.
+            if layout.is_none_or(|layout| Listed::fits(&layout, codepoint, payload))
+                && let Some(definition) = listed.pending.take()
+            {
+                self.confirm(cx, findings);
+                self.replace(cx, key, toi, definition, findings);
             }
-            None => {
-                if !cx.transfer.contains(toi)
-                    && let Announced::Tables(tables) = &mut session.announced
-                {
-                    tables.remember_fti(toi, oti);
-                }
-                Discovery::Nothing
-            }
+            return;
+        }
+        let Some(layout) = listed.layout() else { return };
+        if !Listed::fits(&layout, codepoint, payload) {
+            return;
+        }
+        if listed.collection.begins(cx.now) {
+            listed.collection.begin(cx.now);
+            self.awaited.remove(&toi);
+            findings.push(listed.open(key, layout));
+        } else if self.awaits_confirmation && listed.run == self.run {
+            self.confirm(cx, findings);
         }
     }
 
@@ -183,31 +453,41 @@ impl FluteCatalog {
         &mut self,
         cx: &Context<'_>,
         session: SessionKey,
-        file: FdtFile,
-        fti: Option<Oti>,
+        mut listed: Listed,
     ) -> Option<Finding> {
-        let (toi, limits) = (file.toi, &cx.config.limits);
-        let reason = match self.admit(&file, fti, limits) {
-            Ok(layout) if layout.is_some() || self.awaited.len() < limits.max_files => {
-                let (file, collection) = (Arc::new(file), Collection::first(cx.now));
-                let listed = Listed { file, layout, collection };
-                let finding = listed.open(session, toi);
+        let (toi, limits) = (listed.definition.file.toi, &cx.config.limits);
+        let reason = match self.admit(&listed.definition, limits) {
+            Ok(Some(layout)) => {
+                listed.state = FileState::Opened(layout);
+                listed.is_checked = listed.definition.has_md5();
+                let finding = listed.open(session, layout);
                 self.files.insert(toi, listed);
-                if finding.is_none() {
-                    self.awaited.insert(toi);
-                }
-                return finding;
+                return Some(finding);
             }
-            Ok(_) => FileRefusal::Limit("files"),
+            Ok(None) if self.awaited.len() < limits.max_files => {
+                listed.state = FileState::Waiting;
+                self.files.insert(toi, listed);
+                self.awaited.insert(toi);
+                return None;
+            }
+            Ok(None) => FileRefusal::Limit("files"),
             Err(reason) => reason,
         };
-        Some(Finding::Refuse { toi, content_location: file.content_location, reason })
+        // As many are remembered as may be received.
+        if !cx.transfer.may_refuse(limits.max_files) {
+            return None;
+        }
+        let content_location = listed.definition.file.content_location.clone();
+        let object = listed.object();
+        listed.state = FileState::Refused;
+        self.files.insert(toi, listed);
+        Some(Finding::Refuse { toi: object, content_location, reason })
     }
 
     /// The bytes of an object are not what the table says. Whether it is collected again.
     pub(super) fn on_mismatch(&mut self, object: Toi, digest: Hash) -> bool {
         let toi = sent_toi(object);
-        let current = |listed: &&mut Listed| listed.collection.object(toi) == object;
+        let current = |listed: &&mut Listed| listed.object() == object;
         let Some(listed) = self.files.get_mut(&toi).filter(current) else { return false };
         // No packet belongs to an empty file.
         let is_again = !listed.is_empty() && listed.collection.on_wrong(digest);
@@ -219,7 +499,7 @@ impl FluteCatalog {
 
     /// The object that is collected from packets of this TOI.
     pub(super) fn current(&self, toi: Toi) -> Toi {
-        self.files.get(&toi).map_or(toi, |listed| listed.collection.object(toi))
+        self.files.get(&toi).map_or(toi, Listed::object)
     }
 
     /// Whether symbols of an object that is not open are of no use: its collection is not due yet.
@@ -227,32 +507,17 @@ impl FluteCatalog {
         self.files.get(&sent_toi(object)).is_some_and(|listed| listed.collection.is_due())
     }
 
-    /// The geometry of a file, `None` if it is not known yet. `fti` is what its packets said.
+    /// The geometry of a file, `None` if it is not known yet.
     fn admit(
         &mut self,
-        file: &FdtFile,
-        fti: Option<Oti>,
+        definition: &Definition,
         limits: &ReceiverLimits,
     ) -> Result<Option<ObjectLayout>, FileRefusal> {
-        if matches!(file.toi, Toi::HEAD | Toi::MANIFEST) {
+        if matches!(definition.file.toi, Toi::HEAD | Toi::MANIFEST) {
             return Err(FileRefusal::ReservedToi);
         }
-        let oti = match (file.oti, fti) {
-            // No packet belongs to an empty file, so its code does not matter; some senders write
-            // that it has 0 blocks.
-            _ if file.transfer_length == Some(0) => EMPTY,
-            (Some(oti), _) | (None, Some(oti)) => oti,
-            (None, None) => {
-                let is_ours = |&id: &u8| {
-                    fti::parse(EncodingId(id), &[]) != Err(CodeError::EncodingId(id).into())
-                };
-                return match file.fec_encoding_id.filter(|id| !is_ours(id)) {
-                    Some(id) => Err(FileRefusal::Code(id)),
-                    None => Ok(None),
-                };
-            }
-        };
-        self.demand.admit(oti, limits).map(Some)
+        let oti = oti_of(&definition.file, definition.fti)?;
+        oti.map(|oti| self.demand.admit(oti, limits)).transpose()
     }
 
     /// Whether every file that the tables name was opened or refused, and no later table adds any.
@@ -272,24 +537,42 @@ impl FluteCatalog {
     }
 }
 
-impl Listed {
-    /// Whether no packet belongs to it.
-    fn is_empty(&self) -> bool {
-        self.layout.is_some_and(|layout| layout.oti().transfer_length == 0)
-    }
+/// Whether an object with this transmission information can be received.
+fn is_plausible(oti: Oti, limits: &ReceiverLimits) -> bool {
+    Demand::default().admit(oti, limits).is_ok()
+}
 
-    /// The opening of its object, if its transmission information is known.
-    fn open(&self, session: SessionKey, toi: Toi) -> Option<Finding> {
-        let (layout, object) = (self.layout?, self.collection.object(toi));
+/// The transmission information of a file, `None` if it is not known yet. `fti` is what its packets
+/// say.
+fn oti_of(file: &FdtFile, fti: Option<Oti>) -> Result<Option<Oti>, FileRefusal> {
+    match (file.oti, fti) {
+        // No packet belongs to an empty file, so its code does not matter; some senders write that
+        // it has 0 blocks.
+        _ if file.transfer_length == Some(0) => Ok(Some(EMPTY)),
+        (Some(oti), _) | (None, Some(oti)) => Ok(Some(oti)),
+        (None, None) => {
+            let is_ours =
+                |&id: &u8| fti::parse(EncodingId(id), &[]) != Err(CodeError::EncodingId(id).into());
+            match file.fec_encoding_id.filter(|id| !is_ours(id)) {
+                Some(id) => Err(FileRefusal::Code(id)),
+                None => Ok(None),
+            }
+        }
+    }
+}
+
+impl Listed {
+    /// The opening of its object.
+    fn open(&self, session: SessionKey, layout: ObjectLayout) -> Finding {
+        let (file, object) = (Arc::clone(&self.definition.file), self.object());
         let event = ReceiverEvent::FileFound {
             toi: object,
-            content_location: self.file.content_location.clone(),
+            content_location: file.content_location.clone(),
             transfer_length: layout.oti().transfer_length,
         };
-        let file = Arc::clone(&self.file);
         let opening = Opening::File { session, object, file, layout };
         let object = NewObject { toi: object, layout, block_hashes: None };
-        Some(Finding::open(object, Some(event), opening))
+        Finding::open(object, Some(event), opening)
     }
 }
 
@@ -299,6 +582,10 @@ mod tests {
 
     fn file(toi: u128) -> FdtFile {
         FdtFile { toi: Toi(toi), content_location: "a".to_owned(), ..FdtFile::default() }
+    }
+
+    fn defined(file: FdtFile, fti: Option<Oti>) -> Definition {
+        Definition { file: Arc::new(file), fti, instance: 1, expires: 0 }
     }
 
     fn blocks(count: u64) -> Oti {
@@ -312,7 +599,7 @@ mod tests {
         let mut catalog = FluteCatalog::default();
         let mut admit = |toi, oti| {
             let file = FdtFile { oti: Some(oti), ..file(toi) };
-            catalog.admit(&file, None, &limits).map(|layout| layout.is_some())
+            catalog.admit(&defined(file, None), &limits).map(|layout| layout.is_some())
         };
         assert_eq!(admit(1, blocks(5)), Ok(true));
         assert_eq!(admit(2, blocks(6)), Err(FileRefusal::Limit("source blocks")));
@@ -325,14 +612,15 @@ mod tests {
     fn a_file_without_a_geometry_waits_unless_its_code_is_not_ours() {
         let limits = ReceiverLimits::default();
         let mut catalog = FluteCatalog::default();
+        let mut admit = |file, fti| catalog.admit(&defined(file, fti), &limits);
         let with_code = |toi, id| FdtFile { fec_encoding_id: Some(id), ..file(toi) };
-        assert_eq!(catalog.admit(&file(1), None, &limits), Ok(None));
-        assert_eq!(catalog.admit(&with_code(2, 0), None, &limits), Ok(None));
-        assert_eq!(catalog.admit(&with_code(3, 6), None, &limits), Ok(None));
-        assert_eq!(catalog.admit(&with_code(4, 7), None, &limits), Err(FileRefusal::Code(7)));
+        assert_eq!(admit(file(1), None), Ok(None));
+        assert_eq!(admit(with_code(2, 0), None), Ok(None));
+        assert_eq!(admit(with_code(3, 6), None), Ok(None));
+        assert_eq!(admit(with_code(4, 7), None), Err(FileRefusal::Code(7)));
         let empty = FdtFile { transfer_length: Some(0), ..with_code(5, 7) };
-        assert!(catalog.admit(&empty, None, &limits).unwrap().is_some());
-        let layout = catalog.admit(&file(6), Some(blocks(3)), &limits).unwrap().unwrap();
+        assert!(admit(empty, None).unwrap().is_some());
+        let layout = admit(file(6), Some(blocks(3))).unwrap().unwrap();
         assert_eq!(layout.block_count(), 3);
     }
 }

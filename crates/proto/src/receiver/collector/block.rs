@@ -51,6 +51,11 @@ impl ControlBlock {
         Ok(Self { scheme, source_symbols, symbol_size, symbols, state, search })
     }
 
+    /// Whether another symbol was taken under this id.
+    pub(super) fn contradicts(&self, esi: Esi, symbol: &[u8]) -> bool {
+        self.symbols.get(&esi).is_some_and(|own| !own.starts_with(symbol))
+    }
+
     /// Takes a symbol, of which the padding may be missing. The source symbols, one after another,
     /// when they are recovered, and again after each search that has found wrong symbols.
     pub(super) fn push(&mut self, esi: Esi, symbol: &[u8]) -> Option<Vec<u8>> {

@@ -136,6 +136,9 @@ impl Reception {
                     let event = ReceiverEvent::TableWarning(warning);
                     self.outputs.push_back(ReceiverOutput::Event(event));
                 }
+                Finding::Drop { object, reason } => {
+                    self.drop_object(around.sessions, object, reason);
+                }
                 // Each refusal is remembered, so that it is reported once: as many as objects may
                 // be accepted.
                 Finding::Refuse { toi, content_location, reason } => {

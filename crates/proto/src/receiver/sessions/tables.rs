@@ -2,9 +2,11 @@
 
 use crate::event::TableStatus;
 use crate::receiver::collector::Collector;
+use crate::time::Instant;
 use fontana_fec::{EncodingId, Oti};
 use fontana_wire::{
-    ContentEncoding, Fdt, FdtError, FdtExtension, FdtLimits, Packet, Payload, Toi, fti,
+    BlockHasher, ContentEncoding, Fdt, FdtError, FdtExtension, FdtLimits, Hash, Packet, Payload,
+    Toi, fti,
 };
 use std::collections::BTreeMap;
 
@@ -12,8 +14,12 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct TableCollector {
     open: BTreeMap<u32, Instance>,
-    /// The instance that was read last.
-    read: Option<u32>,
+    /// Instances that were read since the sender started, by their numbers.
+    read: BTreeMap<u32, ReadInstance>,
+    /// The number of the instance that was read last.
+    last: Option<u32>,
+    /// That of the one before it.
+    previous: Option<u32>,
     ftis: BTreeMap<Toi, Oti>,
     /// What is known of tables that are neither read nor collected.
     noted: TableStatus,
@@ -26,29 +32,57 @@ struct Instance {
     encoding: ContentEncoding,
 }
 
+/// A table that was read.
+#[derive(Debug)]
+struct ReadInstance {
+    digest: Hash,
+    /// The last time at which all of it had arrived.
+    heard_at: Instant,
+}
+
+/// A table, when it is complete and was not read before.
+#[derive(Debug)]
+pub(in crate::receiver) struct Table {
+    /// Its number (FDT Instance ID).
+    pub(in crate::receiver) instance: u32,
+    /// Its content.
+    pub(in crate::receiver) fdt: Fdt,
+    /// Its number shows that the sender was restarted: another table had it, or it is lower than
+    /// the last one.
+    pub(in crate::receiver) shows_restart: bool,
+}
+
 /// Instances that are collected at the same time. An instance takes a few packets, and an honest
 /// sender sends one after another.
 const MAX_OPEN_INSTANCES: usize = 4;
+/// Instances that were read and are remembered. A sender may repeat several, which complement each
+/// other; one that was forgotten is read again.
+const MAX_READ_INSTANCES: usize = 1024;
 /// Files whose EXT_FTI is remembered before a table names them. Later packets of other files repeat
 /// theirs.
 const MAX_FTIS: usize = 256;
 
+/// Whether the number of an instance is lower than another one. Numbers have 20 bits, and wrap.
+fn is_lower(instance: u32, than: u32) -> bool {
+    const COUNT: u32 = FdtExtension::MAX_INSTANCE_ID + 1;
+    let ahead = than.wrapping_sub(instance) & FdtExtension::MAX_INSTANCE_ID;
+    ahead != 0 && ahead < COUNT / 2
+}
+
 impl TableCollector {
-    /// Takes a packet of a table. The table, when it is complete.
+    /// Takes a packet of a table. The table, when it is complete and was not read before.
     pub(in crate::receiver) fn on_symbol(
         &mut self,
+        now: Instant,
         packet: &Packet<'_>,
         payload: &Payload<'_>,
         limits: &FdtLimits,
-    ) -> Option<Result<Fdt, FdtError>> {
+    ) -> Option<Result<Table, FdtError>> {
         let extensions = packet.header.extensions;
         let Some(FdtExtension { instance_id: id, .. }) = extensions.fdt() else {
             self.note(TableStatus::WithoutFdtExtension);
             return None;
         };
-        if self.read == Some(id) {
-            return None;
-        }
         let encoding = ContentEncoding::from_cenc(extensions.cenc().unwrap_or(0))?;
         let oti = match extensions.fti() {
             Some(content) => fti::parse(EncodingId(packet.header.codepoint), content).ok(),
@@ -58,22 +92,69 @@ impl TableCollector {
             self.note(TableStatus::WithoutGeometry);
             return None;
         };
-        // Other parameters under a known number: the sender was restarted.
-        if self.open.get(&id).is_none_or(|i| i.collector.oti() != oti || i.encoding != encoding) {
+        let &Payload { sbn, esi, symbol } = payload;
+        // Other parameters or symbols under a known number: the sender was restarted.
+        let is_of = |own: &Instance| {
+            let collector = &own.collector;
+            (collector.oti(), own.encoding) == (oti, encoding)
+                && !collector.contradicts(sbn, esi, symbol)
+        };
+        if !self.open.get(&id).is_some_and(is_of) {
             let collector = Collector::new(oti, limits.encoded_bytes)?;
             while self.open.len() >= MAX_OPEN_INSTANCES {
                 self.open.pop_first();
             }
             self.open.insert(id, Instance { collector, encoding });
         }
-        let collector = &mut self.open.get_mut(&id)?.collector;
-        let bytes = collector.push(payload.sbn, payload.esi, payload.symbol)?;
+        let bytes = self.open.get_mut(&id)?.collector.push(sbn, esi, symbol)?;
         self.open.remove(&id);
-        let table = Fdt::parse_encoded(encoding, &bytes, limits);
-        if table.is_ok() {
-            self.read = Some(id);
+        let digest = digest(encoding, &bytes);
+        let known = self.read.get_mut(&id);
+        if let Some(known) = known.filter(|known| known.digest == digest) {
+            known.heard_at = now;
+            return None;
         }
-        Some(table)
+        let shows_restart =
+            self.read.contains_key(&id) || self.last.is_some_and(|last| is_lower(id, last));
+        let read = Fdt::parse_encoded(encoding, &bytes, limits);
+        Some(read.map(|fdt| {
+            while self.read.len() >= MAX_READ_INSTANCES {
+                self.read.pop_first();
+            }
+            self.read.insert(id, ReadInstance { digest, heard_at: now });
+            self.previous = self.last.replace(id);
+            Table { instance: id, fdt, shows_restart }
+        }))
+    }
+
+    /// The sender was restarted: its instances begin with this one.
+    pub(in crate::receiver) fn begin_again(&mut self, instance: u32) {
+        self.read.retain(|&id, _| id == instance);
+        self.open.clear();
+        (self.last, self.previous) = (Some(instance), None);
+    }
+
+    /// Reads an instance again when it comes again.
+    pub(in crate::receiver) fn read_again(&mut self, instance: u32) {
+        self.read.remove(&instance);
+    }
+
+    /// Reads an instance again when it comes again: it is of no use now.
+    pub(in crate::receiver) fn forget(&mut self, instance: u32) {
+        self.read_again(instance);
+        if self.last == Some(instance) && self.previous.is_some() {
+            self.last = self.previous;
+        }
+    }
+
+    /// Reads all instances again when they come again.
+    pub(in crate::receiver) fn read_all_again(&mut self) {
+        self.read.clear();
+    }
+
+    /// The last time at which all of an instance had arrived; `None` if it is not known.
+    pub(in crate::receiver) fn heard_at(&self, instance: u32) -> Option<Instant> {
+        self.read.get(&instance).map(|read| read.heard_at)
     }
 
     /// Notes what explains why no table is read.
@@ -83,7 +164,7 @@ impl TableCollector {
 
     /// How much was received of the tables.
     pub(in crate::receiver) fn status(&self) -> TableStatus {
-        if self.read.is_some() {
+        if self.last.is_some() {
             return TableStatus::Complete;
         }
         let open = self.open.values().map(|Instance { collector, .. }| TableStatus::Incomplete {
@@ -95,8 +176,8 @@ impl TableCollector {
 
     /// Remembers EXT_FTI of a file.
     pub(in crate::receiver) fn remember_fti(&mut self, toi: Toi, oti: Oti) {
-        if self.ftis.len() < MAX_FTIS {
-            self.ftis.entry(toi).or_insert(oti);
+        if self.ftis.len() < MAX_FTIS || self.ftis.contains_key(&toi) {
+            self.ftis.insert(toi, oti);
         }
     }
 
@@ -104,6 +185,14 @@ impl TableCollector {
     pub(in crate::receiver) fn take_fti(&mut self, toi: Toi) -> Option<Oti> {
         self.ftis.remove(&toi)
     }
+}
+
+/// A digest of a table as it was sent.
+fn digest(encoding: ContentEncoding, bytes: &[u8]) -> Hash {
+    let mut hasher = BlockHasher::new();
+    hasher.update(encoding.name().as_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
 }
 
 #[cfg(test)]
@@ -128,10 +217,10 @@ mod tests {
         packet
     }
 
-    fn push(tables: &mut TableCollector, packet: &[u8]) -> Option<Result<Fdt, FdtError>> {
+    fn push(tables: &mut TableCollector, packet: &[u8]) -> Option<Result<Table, FdtError>> {
         let packet = Packet::parse(packet).unwrap();
         let payload = packet.payload(EncodingId::NO_CODE).unwrap().unwrap();
-        tables.on_symbol(&packet, &payload, &FdtLimits::default())
+        tables.on_symbol(Instant::ZERO, &packet, &payload, &FdtLimits::default())
     }
 
     fn table() -> Vec<u8> {
@@ -156,14 +245,61 @@ mod tests {
         assert!(tables.open.is_empty());
     }
 
+    /// Reads a table. Whether it shows a restart; `None` if it was read before.
+    fn read(tables: &mut TableCollector, id: u32, table: &[u8]) -> Option<bool> {
+        let packets = instance(id, table);
+        let mut read = packets.iter().filter_map(|packet| push(tables, packet));
+        let shows_restart = read.next()?.unwrap().shows_restart;
+        assert!(read.next().is_none());
+        Some(shows_restart)
+    }
+
     /// Numbers wrap after 20 bits, and a sender that starts again may begin with any.
     #[test]
-    fn a_table_with_a_lower_number_is_read() {
+    fn a_table_with_a_lower_number_is_read_and_shows_a_restart() {
         let (mut tables, table) = (TableCollector::default(), table());
-        for id in [FdtExtension::MAX_INSTANCE_ID, 0, 7, 3] {
-            let read = |packet: &Vec<u8>| push(&mut tables, packet);
-            assert_eq!(instance(id, &table).iter().filter_map(read).count(), 1, "{id}");
+        let last = FdtExtension::MAX_INSTANCE_ID;
+        for (id, shows) in [(last, false), (0, false), (7, false), (3, true)] {
+            assert_eq!(read(&mut tables, id, &table), Some(shows), "{id}");
         }
+        for id in [0, 3, 7, last] {
+            assert_eq!(read(&mut tables, id, &table), None, "{id}");
+        }
+        tables.begin_again(3);
+        assert_eq!(read(&mut tables, 3, &table), None);
+        assert_eq!(read(&mut tables, 7, &table), Some(false));
+    }
+
+    #[test]
+    fn another_table_under_a_known_number_shows_a_restart() {
+        let (mut tables, table) = (TableCollector::default(), table());
+        assert_eq!(read(&mut tables, 1, &table), Some(false));
+        let other = String::from_utf8(table.clone()).unwrap().replace("\"a\"", "\"b\"");
+        assert_eq!(read(&mut tables, 1, other.as_bytes()), Some(true));
+        assert_eq!(read(&mut tables, 1, other.as_bytes()), None);
+        tables.forget(1);
+        assert_eq!(read(&mut tables, 1, other.as_bytes()), Some(false));
+    }
+
+    /// The sender is restarted when some symbols of its table have arrived.
+    #[test]
+    fn symbols_of_two_tables_are_not_mixed() {
+        let (mut tables, table) = (TableCollector::default(), table());
+        let other = String::from_utf8(table.clone()).unwrap().replace("TOI=\"1\"", "TOI=\"2\"");
+        let (of_first, of_other) = (instance(1, &table), instance(1, other.as_bytes()));
+        let at = of_first.iter().zip(&of_other).position(|(a, b)| a != b).unwrap();
+        push(&mut tables, &of_first[at]);
+        let read = of_other.iter().chain(&of_other).find_map(|packet| push(&mut tables, packet));
+        assert_eq!(read.unwrap().unwrap().fdt.files[0].toi, Toi(2));
+    }
+
+    #[test]
+    fn the_number_of_remembered_instances_is_bounded() {
+        let (mut tables, table) = (TableCollector::default(), table());
+        for id in 0..MAX_READ_INSTANCES as u32 + 5 {
+            assert_eq!(read(&mut tables, id, &table), Some(false));
+        }
+        assert_eq!(tables.read.len(), MAX_READ_INSTANCES);
     }
 
     #[test]

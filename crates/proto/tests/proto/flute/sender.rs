@@ -9,7 +9,9 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{EncodingId, Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, append_symbol};
-use fontana_proto::{BlockId, Endpoint, Expectation, Instant, MetadataMode, ReceiverConfig};
+use fontana_proto::{
+    BlockId, Expectation, Instant, MetadataMode, ReceiverConfig, ReceiverEvent, TableWarning,
+};
 use fontana_wire::{
     Fdt, FdtExtension, FdtFile, FluteVersion, HeaderFields, NtpSeconds, Toi, emit_payload_id,
 };
@@ -174,7 +176,6 @@ impl Listener {
         }
     }
 
-
     /// The bytes of the file with a name.
     pub(crate) fn file(&self, name: &str) -> Option<&[u8]> {
         self.receiver.runner.files.bytes_of(name)
@@ -182,6 +183,34 @@ impl Listener {
 
     pub(crate) fn has(&self, file: &SentFile) -> bool {
         self.file(file.name) == Some(&file.bytes)
+    }
+
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.receiver.timeout(self.now);
+    }
+
+    /// What was reported of files.
+    pub(crate) fn events(&self) -> Vec<&ReceiverEvent> {
+        let is_of_block = |event: &&ReceiverEvent| {
+            matches!(event, ReceiverEvent::BlockSolved { .. } | ReceiverEvent::BlockVerified { .. })
+        };
+        self.receiver.events.iter().filter(|event| !is_of_block(event)).collect()
+    }
+
+    /// The number of events of a kind.
+    pub(crate) fn count(&self, kind: impl Fn(&ReceiverEvent) -> bool) -> usize {
+        self.receiver.events.iter().filter(|event| kind(event)).count()
+    }
+
+    /// The number of objects that were dropped.
+    pub(crate) fn dropped(&self) -> usize {
+        self.count(|event| matches!(event, ReceiverEvent::ObjectDropped { .. }))
+    }
+
+    /// The number of warnings that the sender was restarted.
+    pub(crate) fn restarts(&self) -> usize {
+        self.count(|event| matches!(event, ReceiverEvent::TableWarning(TableWarning::Restarted)))
     }
 
     /// Ends the session if it has nothing more to receive.
