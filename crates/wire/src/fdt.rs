@@ -36,6 +36,29 @@ pub struct Fdt {
     pub files: Vec<FdtFile>,
 }
 
+/// An FDT instance as it was read: its files, and the entries that describe none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FdtReading {
+    /// The instance, without the invalid entries.
+    pub fdt: Fdt,
+    /// The invalid entries, at most [`MAX`](InvalidEntry::MAX).
+    pub invalid: Vec<InvalidEntry>,
+}
+
+/// An element `File` that describes no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidEntry {
+    /// Its Content-Location, if it has one, truncated for display.
+    pub content_location: Option<String>,
+    /// What is wrong.
+    pub error: FdtError,
+}
+
+impl InvalidEntry {
+    /// Invalid entries of an instance that are reported: enough to see what the sender does.
+    pub const MAX: usize = 16;
+}
+
 /// One file of an FDT. Attributes that it inherits from the instance are filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FdtFile {

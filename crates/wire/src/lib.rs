@@ -102,7 +102,9 @@ pub use fcast::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, Equivalence, FcastError,
     InternetChecksum, Slice,
 };
-pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5};
+pub use fdt::{
+    Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5, FdtReading, InvalidEntry,
+};
 pub use feedback::echo::RollCallEcho;
 pub use feedback::error::FeedbackError;
 pub use feedback::{Feedback, FeedbackDatagram, FeedbackHeader, OpenedFeedback};

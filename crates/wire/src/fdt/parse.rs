@@ -2,7 +2,9 @@
 //! under any namespace, and skips unknown ones. Products use the namespaces of RFC 6726, of 3GPP,
 //! of an example in RFC 3926, or none.
 
-use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5};
+use super::{
+    Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5, FdtReading, InvalidEntry,
+};
 use crate::content::{ContentEncoding, DecodeLimits, decode_bounded};
 use crate::id::Toi;
 use crate::ntp::NtpSeconds;
@@ -21,7 +23,7 @@ impl Fdt {
     ///
     /// # Errors
     /// [`FdtError`]. Unknown elements and attributes are skipped. An invalid known one makes the
-    /// whole instance invalid.
+    /// whole instance invalid; [`Fdt::read`] is more lenient.
     pub fn parse(xml: &[u8]) -> Result<Self, FdtError> {
         Self::parse_with(xml, &FdtLimits::default())
     }
@@ -37,12 +39,26 @@ impl Fdt {
         bytes: &[u8],
         limits: &FdtLimits,
     ) -> Result<Self, FdtError> {
+        strict(Self::read(encoding, bytes, limits)?)
+    }
+
+    /// Reads an FDT instance as [`Fdt::parse_encoded`] does, but leaves out invalid entries instead
+    /// of refusing the instance. Of several entries with one TOI the first one holds.
+    ///
+    /// # Errors
+    /// As [`Fdt::parse_encoded`], but for an attribute of a file that is missing or has an invalid
+    /// value, and for two files with one TOI.
+    pub fn read(
+        encoding: ContentEncoding,
+        bytes: &[u8],
+        limits: &FdtLimits,
+    ) -> Result<FdtReading, FdtError> {
         let mut xml = Vec::new();
         let output_bytes = limits.decoded_bytes as u64;
         let decoding = DecodeLimits { output_bytes, ratio: limits.decoded_ratio };
         decode_bounded(encoding, bytes, &mut xml, &decoding)
             .map_err(|error| FdtError::ContentEncoding(error.to_string()))?;
-        Self::parse_with(&xml, limits)
+        read_xml(&xml, limits)
     }
 
     /// Parses an FDT instance within the given limits.
@@ -50,52 +66,63 @@ impl Fdt {
     /// # Errors
     /// As [`Fdt::parse`].
     pub fn parse_with(xml: &[u8], limits: &FdtLimits) -> Result<Self, FdtError> {
-        if xml.len() > limits.decoded_bytes {
-            return Err(FdtError::Limit { what: "bytes", limit: limits.decoded_bytes });
-        }
-        let xml = str::from_utf8(xml).map_err(|_| FdtError::Encoding)?;
-        let mut reader = Reader::from_str(xml);
-        let mut parser =
-            Parser { limits, position: 0, root: None, fdt: Self::default(), seen: BTreeSet::new() };
-        // Number of elements that are open around the next event.
-        let mut depth = 0_usize;
-        loop {
-            let event = reader.read_event().map_err(|error| FdtError::Xml {
-                position: reader.error_position(),
-                reason: excerpt(&error.to_string()),
-            })?;
-            parser.position = reader.buffer_position();
-            match event {
-                Event::Start(element) => {
-                    parser.element(&element, depth)?;
-                    depth = depth.saturating_add(1);
-                    if depth > limits.depth {
-                        return Err(FdtError::Limit {
-                            what: "nested elements",
-                            limit: limits.depth,
-                        });
-                    }
-                }
-                Event::Empty(element) => parser.element(&element, depth)?,
-                Event::End(_) => depth = depth.saturating_sub(1),
-                Event::DocType(_) => return Err(FdtError::DocumentType),
-                Event::Eof if depth > 0 => {
-                    let reason = "it ends too early".to_owned();
-                    return Err(FdtError::Xml { position: parser.position, reason });
-                }
-                Event::Eof => break,
-                // Text has no meaning in an FDT, and references in it are not resolved.
-                Event::Text(_)
-                | Event::CData(_)
-                | Event::Comment(_)
-                | Event::Decl(_)
-                | Event::PI(_)
-                | Event::GeneralRef(_) => {}
-            }
-        }
-        parser.root.ok_or(FdtError::Root)?;
-        Ok(parser.fdt)
+        strict(read_xml(xml, limits)?)
     }
+}
+
+/// The instance, if all of its entries are valid.
+fn strict(FdtReading { fdt, invalid }: FdtReading) -> Result<Fdt, FdtError> {
+    invalid.into_iter().next().map_or(Ok(fdt), |entry| Err(entry.error))
+}
+
+fn read_xml(xml: &[u8], limits: &FdtLimits) -> Result<FdtReading, FdtError> {
+    if xml.len() > limits.decoded_bytes {
+        return Err(FdtError::Limit { what: "bytes", limit: limits.decoded_bytes });
+    }
+    let xml = str::from_utf8(xml).map_err(|_| FdtError::Encoding)?;
+    let mut reader = Reader::from_str(xml);
+    let mut parser = Parser {
+        limits,
+        position: 0,
+        root: None,
+        read: FdtReading::default(),
+        seen: BTreeSet::new(),
+    };
+    // Number of elements that are open around the next event.
+    let mut depth = 0_usize;
+    loop {
+        let event = reader.read_event().map_err(|error| FdtError::Xml {
+            position: reader.error_position(),
+            reason: excerpt(&error.to_string()),
+        })?;
+        parser.position = reader.buffer_position();
+        match event {
+            Event::Start(element) => {
+                parser.element(&element, depth)?;
+                depth = depth.saturating_add(1);
+                if depth > limits.depth {
+                    return Err(FdtError::Limit { what: "nested elements", limit: limits.depth });
+                }
+            }
+            Event::Empty(element) => parser.element(&element, depth)?,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            Event::DocType(_) => return Err(FdtError::DocumentType),
+            Event::Eof if depth > 0 => {
+                let reason = "it ends too early".to_owned();
+                return Err(FdtError::Xml { position: parser.position, reason });
+            }
+            Event::Eof => break,
+            // Text has no meaning in an FDT, and references in it are not resolved.
+            Event::Text(_)
+            | Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::GeneralRef(_) => {}
+        }
+    }
+    parser.root.ok_or(FdtError::Root)?;
+    Ok(parser.read)
 }
 
 struct Parser<'l> {
@@ -104,7 +131,7 @@ struct Parser<'l> {
     position: u64,
     /// Attributes of the root element, after it was read.
     root: Option<Attributes>,
-    fdt: Fdt,
+    read: FdtReading,
     seen: BTreeSet<Toi>,
 }
 
@@ -116,14 +143,33 @@ impl Parser<'_> {
                 let root = self.attributes(element)?;
                 let expires = root.expires.ok_or(missing("FDT-Instance", "Expires"))?;
                 // Some senders continue to count where NTP wraps in 2036.
-                self.fdt.expires = NtpSeconds(expires as u32);
-                self.fdt.complete = root.complete;
+                self.read.fdt.expires = NtpSeconds(expires as u32);
+                self.read.fdt.complete = root.complete;
                 self.root = Some(root);
                 Ok(())
             }
             (0, _) => Err(FdtError::Root),
-            (1, "File") => self.file(self.attributes(element)?),
+            (1, "File") => match self.attributes(element).and_then(|own| self.file(own)) {
+                Err(
+                    error @ (FdtError::Missing { .. }
+                    | FdtError::Value { .. }
+                    | FdtError::RepeatedToi(_)),
+                ) => {
+                    self.note_invalid(element, error);
+                    Ok(())
+                }
+                result => result,
+            },
             _ => Ok(()),
+        }
+    }
+
+    fn note_invalid(&mut self, element: &BytesStart<'_>, error: FdtError) {
+        if self.read.invalid.len() < InvalidEntry::MAX {
+            let mut attributes = element.attributes().take(self.limits.attributes).flatten();
+            let location = attributes.find(|a| a.key.into_inner() == "Content-Location");
+            let content_location = location.map(|location| excerpt(&location.value));
+            self.read.invalid.push(InvalidEntry { content_location, error });
         }
     }
 
@@ -144,14 +190,12 @@ impl Parser<'_> {
     }
 
     fn file(&mut self, own: Attributes) -> Result<(), FdtError> {
-        if self.fdt.files.len() >= self.limits.files {
+        if self.read.fdt.files.len() >= self.limits.files {
             return Err(FdtError::Limit { what: "files", limit: self.limits.files });
         }
         let root = self.root.as_ref().ok_or(FdtError::Root)?;
         let toi = own.toi.ok_or(missing("File", "TOI"))?;
-        if !self.seen.insert(toi) {
-            return Err(FdtError::RepeatedToi(toi));
-        }
+        let content_location = own.content_location.ok_or(missing("File", "Content-Location"))?;
         let content_encoding = own.content_encoding.or_else(|| root.content_encoding.clone());
         let is_encoded = !matches!(
             content_encoding,
@@ -159,16 +203,20 @@ impl Parser<'_> {
         );
         let transfer_length = own.transfer_length.or(own.content_length.filter(|_| !is_encoded));
         let fec = own.fec.or(&root.fec);
-        self.fdt.files.push(FdtFile {
+        let oti = fec.oti(transfer_length)?;
+        if !self.seen.insert(toi) {
+            return Err(FdtError::RepeatedToi(toi));
+        }
+        self.read.fdt.files.push(FdtFile {
             toi,
-            content_location: own.content_location.ok_or(missing("File", "Content-Location"))?,
+            content_location,
             content_length: own.content_length,
             transfer_length,
             content_type: own.content_type.or_else(|| root.content_type.clone()),
             content_encoding,
             content_md5: own.content_md5,
             fec_encoding_id: fec.encoding_id,
-            oti: fec.oti(transfer_length)?,
+            oti,
         });
         Ok(())
     }

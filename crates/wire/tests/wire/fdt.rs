@@ -9,8 +9,8 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
-    ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5, FluteVersion,
-    NtpSeconds, Toi,
+    ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5, FdtReading,
+    FluteVersion, InvalidEntry, NtpSeconds, Toi,
 };
 use proptest::prelude::*;
 
@@ -239,6 +239,36 @@ fn required_attributes_occur_exactly_once() {
     }
     let two = r#"<FDT-Instance Expires="1"/><FDT-Instance Expires="1"/>"#;
     assert_eq!(parse(two), Err(FdtError::Root));
+}
+
+#[test]
+fn invalid_entries_are_named_and_the_others_read() {
+    let read = |files: &str| {
+        let xml = format!(r#"<FDT-Instance Expires="1" Complete="1">{files}</FDT-Instance>"#);
+        Fdt::read(ContentEncoding::Null, xml.as_bytes(), &FdtLimits::default()).unwrap()
+    };
+    let good = r#"<File TOI="7" Content-Location="good"/>"#;
+    for (bad, name) in [
+        (r#"<File TOI="0" Content-Location="bad"/>"#, Some("bad")),
+        (r#"<File Content-Length="-1" TOI="1" Content-Location="bad"/>"#, Some("bad")),
+        (r#"<File TOI="1"/>"#, None),
+        (r#"<File Content-Location="bad"/>"#, Some("bad")),
+        (r#"<File TOI="1" Content-Location="bad" Content-Length="x"/>"#, Some("bad")),
+        (r#"<File TOI="7" Content-Location="again"/>"#, Some("again")),
+    ] {
+        let FdtReading { fdt, invalid } = read(&format!("{good}{bad}"));
+        assert!(fdt.complete && fdt.files.len() == 1, "{bad}");
+        assert_eq!(fdt.files[0].content_location, "good");
+        assert_eq!(invalid.len(), 1, "{bad}");
+        assert_eq!(invalid[0].content_location.as_deref(), name, "{bad}");
+    }
+    // An invalid entry does not keep a valid one of the same TOI out.
+    let both = read(
+        r#"<File TOI="7" Content-Location="a" Content-Length="x"/><File TOI="7" Content-Location="b"/>"#,
+    );
+    assert_eq!(both.fdt.files[0].content_location, "b");
+    let many = read(&format!("{}{good}", r#"<File TOI="0"/>"#.repeat(1_000)));
+    assert_eq!((many.fdt.files.len(), many.invalid.len()), (1, InvalidEntry::MAX));
 }
 
 #[test]
