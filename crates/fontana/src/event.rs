@@ -294,6 +294,14 @@ pub enum ReceiveEvent {
     /// A file or link got its name, with
     /// [`ReceiverBuilder::report_files`](crate::ReceiverBuilder::report_files).
     FileNamed(NamedFile),
+    /// A file of a plain FLUTE session has replaced an older version of it, which this reception
+    /// had written.
+    FileUpdated {
+        /// The object of the newer version.
+        toi: Toi,
+        /// Its name as sent: any bytes.
+        name: String,
+    },
     /// An object of a session without a manifest (plain FLUTE, FCAST) was dropped, with what was
     /// received of it. It does not count any more.
     ObjectDropped {

@@ -3,7 +3,9 @@
 use crate::endpoint::{BlockId, Output, SessionKey};
 use crate::job::{JobError, ReceiveJob, SendJob};
 use fontana_fec::OtiError;
-use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex, Toi};
+use fontana_wire::{
+    FdtError, Hash, InvalidEntry, Manifest, PublicKey, SessionHead, StreamIndex, Toi,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -92,6 +94,9 @@ pub enum FileRefusal {
     /// Its TOI is reserved by Fontana.
     #[error("its TOI is kept for other uses")]
     ReservedToi,
+    /// Files of this name follow each other too fast.
+    #[error("more than one new version of it is announced in a second")]
+    TooManyVersions,
 }
 
 /// How much was received of the file delivery tables of plain FLUTE sessions. In the order of what
@@ -120,6 +125,10 @@ pub enum TableStatus {
     },
     /// A table.
     Complete,
+    /// A table without files.
+    WithoutFiles,
+    /// A table whose files have no transmission information, and no packet of them has EXT_FTI.
+    WithoutGeometryOfFiles,
 }
 
 /// A defect of a file delivery table that does not keep its files from being received.
@@ -135,6 +144,10 @@ pub enum TableWarning {
         /// Name of the file, as the sender wrote it.
         content_location: String,
     },
+    /// The table cannot be read. Reported once for a session.
+    Unreadable(FdtError),
+    /// An entry of the table describes no file. The others are received. A few are reported.
+    InvalidEntry(InvalidEntry),
     /// The sender was restarted: tables contradict earlier ones, or their numbers begin again.
     /// Reported at most once a minute.
     Restarted,
@@ -165,6 +178,9 @@ pub enum DropReason {
     /// The sender was restarted, and sends another file with its TOI.
     #[error("the sender was restarted, and sends another file in its place")]
     Redefined,
+    /// Newer versions of the file take its place.
+    #[error("a newer version of it is received")]
+    Superseded,
     /// The sender was restarted, and its tables do not name it any more.
     #[error("the sender was restarted, and does not list it any more")]
     Unlisted,

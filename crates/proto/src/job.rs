@@ -203,6 +203,8 @@ pub enum Opening {
         object: Toi,
         /// Its entry in the file delivery table.
         file: Arc<FdtFile>,
+        /// Of two files with one name, the one with the higher number is newer.
+        version: u64,
         /// Its geometry.
         layout: ObjectLayout,
     },

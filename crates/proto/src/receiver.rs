@@ -302,7 +302,8 @@ impl Receiver {
         let key = SessionKey { source: datagram.from.ip(), tsi: packet.header.tsi };
         if !self.config.expectation.includes(key) {
             self.stats.foreign.count(1);
-            return self.reception.report_rejection(key, Rejection::OtherSession);
+            self.reception.report_rejection(key, Rejection::OtherSession);
+            return;
         }
         let header = &packet.header;
         let Some(at) = self.sessions.find(key).or_else(|| self.admit(now, key, header)) else {

@@ -42,8 +42,13 @@ impl Staging {
     /// then. [`StagingError::System`] if a file could not be synced; to commit it again fails too.
     pub fn settle(&self, files: &[FileIndex]) -> Result<(), StagingError> {
         let batch = self.batch(files)?;
-        let names = batch.values().filter_map(|file| file.target.as_ref());
-        self.target().check_all_free(names.map(|name| (name, self.overwrites(name))))?;
+        let mut names = Vec::with_capacity(batch.len());
+        for file in batch.values() {
+            if let Some(name) = &file.target {
+                names.push((name, self.may_replace(file)?));
+            }
+        }
+        self.target().check_all_free(names)?;
         batch.values().try_for_each(|file| self.close_for_symbols(file))?;
         let together = batch.len() > MANY_FILES;
         if together {
@@ -189,7 +194,7 @@ impl Staging {
         if *state == State::Settled {
             self.close(file);
             let (from, old) = (self.directory().as_fd(), file.staged_name());
-            let overwrite = self.overwrites(target);
+            let overwrite = self.may_replace(file)?;
             self.target().rename_into(from, &old, directory.as_fd(), target, overwrite)?;
             *state = State::Gone;
         }

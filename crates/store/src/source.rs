@@ -124,7 +124,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn new(stat: &Stat) -> Self {
+    pub(crate) fn new(stat: &Stat) -> Self {
         let timestamp = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
         Self {
             inode: (stat.st_dev, stat.st_ino),

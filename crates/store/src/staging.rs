@@ -18,13 +18,14 @@ use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
 use crate::lock::ReadLock;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
+use crate::source::Identity;
 use crate::target::NameError;
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
 use layout::{DESCRIPTION, MAX_TAG, OWNER, is_tag};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -87,8 +88,27 @@ pub struct Staging {
 
 #[derive(Debug, Default)]
 struct Files {
-    list: Vec<Arc<StagedFile>>,
-    names: BTreeSet<TargetName>,
+    /// By their indices. Files that are [forgotten](Staging::forget) are not among them.
+    list: BTreeMap<u32, Arc<StagedFile>>,
+    /// The index of the next file.
+    next: u32,
+    /// Names, and the number of files that have each: several, if they are
+    /// [versions](Staging::add_version).
+    names: BTreeMap<TargetName, u32>,
+}
+
+impl Files {
+    /// Frees the name of a file.
+    fn free_name(&mut self, file: &StagedFile) {
+        if let Some(name) = &file.target
+            && let Some(count) = self.names.get_mut(name)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.names.remove(name);
+            }
+        }
+    }
 }
 
 /// The name of a file of the staging directory.
@@ -127,6 +147,8 @@ pub(crate) struct StagedFile {
     pub(crate) attributes: FileAttributes,
     /// The final name; `None` for a spool or scratch file.
     pub(crate) target: Option<TargetName>,
+    /// The file with this name that it may replace, as it was when that was allowed.
+    replaces: OnceLock<Identity>,
     /// Locked for reading while bytes are written, and for writing while the state changes: so no
     /// write can reach a file that is being committed.
     state: ReadLock<State>,
@@ -357,6 +379,18 @@ impl Staging {
         self.options.overwrite || self.replaceable.get().is_some_and(is_named)
     }
 
+    /// True if what has the name of a file may be replaced by it.
+    pub(crate) fn may_replace(&self, file: &StagedFile) -> Result<bool, StagingError> {
+        let Some(name) = &file.target else { return Ok(false) };
+        if self.overwrites(name) {
+            return Ok(true);
+        }
+        match file.replaces.get() {
+            Some(known) => Ok(self.target.identity(name)? == Some(*known)),
+            None => Ok(false),
+        }
+    }
+
     /// Closes a file until its next use.
     pub(crate) fn close(&self, file: &StagedFile) {
         self.open.close(file.key);
@@ -365,7 +399,7 @@ impl Staging {
     /// The file with an index.
     pub(crate) fn file(&self, index: FileIndex) -> Result<Arc<StagedFile>, GeometryError> {
         let files = self.files.read();
-        files.list.get(index.0 as usize).cloned().ok_or(GeometryError::NoSuchFile(index))
+        files.list.get(&index.0).cloned().ok_or(GeometryError::NoSuchFile(index))
     }
 
     /// Reserves the numbers of the spools of `count` objects that are not received, so that numbers
@@ -384,6 +418,7 @@ impl Staging {
             link: None,
             attributes: FileAttributes::default(),
             target: None,
+            replaces: OnceLock::new(),
             state: ReadLock::new(State::Absent),
             dirty_in: AtomicU64::new(0),
             refused: AtomicBool::new(false),

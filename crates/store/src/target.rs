@@ -13,6 +13,7 @@ pub use name::{NameError, TargetName};
 use crate::disk::{Disk, HostDisk};
 use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::source::Identity;
 use crate::sys;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -90,6 +91,15 @@ impl TargetDirectory {
         Ok(self.look(name)?.is_some_and(|stat| {
             file_type(&stat) == FileType::RegularFile && stat.st_size as u64 == length
         }))
+    }
+
+    /// The state of the regular file with a name; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`has_file`](Self::has_file).
+    pub fn identity(&self, name: &TargetName) -> Result<Option<Identity>, StagingError> {
+        let file = self.look(name)?.filter(|stat| file_type(stat) == FileType::RegularFile);
+        Ok(file.map(|stat| Identity::new(&stat)))
     }
 
     /// True if a symbolic link to exactly `leads_to` has the name.

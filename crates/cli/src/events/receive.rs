@@ -188,6 +188,10 @@ pub(crate) enum ReceiveEvent {
         loss: Option<f64>,
         seconds: f64,
     },
+    Updated {
+        object: u64,
+        name: String,
+    },
     ObjectDropped {
         object: u64,
         names: Vec<String>,

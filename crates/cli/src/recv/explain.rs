@@ -3,7 +3,7 @@
 use super::sealed;
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
-use fontana::wire::Printable;
+use fontana::wire::{InvalidEntry, Printable};
 use fontana::{
     DropReason, Ended, Error, LittleRoom, Outcome, ReceiveReport, RejectedSession, Rejection,
     SuspectBlock, TableStatus, TableWarning, Verified,
@@ -75,6 +75,17 @@ pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
             format!("the Content-MD5 of {} is no MD5", Printable(content_location.as_bytes())),
             "such files are received, and only their length is checked",
         ),
+        TableWarning::Unreadable(error) => (
+            format!("the file delivery table is not valid: {error}"),
+            "have the sender send another one; the receiver waits for it",
+        ),
+        TableWarning::InvalidEntry(InvalidEntry { content_location, error }) => {
+            let name = content_location.as_deref().unwrap_or("a file without a name");
+            (
+                format!("{} is not received: {error}", Printable(name.as_bytes())),
+                "the other files of the table are",
+            )
+        }
         TableWarning::Restarted => (
             "the sender was restarted, or another one sends in its name".into(),
             "files of which only a part was received are received again if they have no MD5",
@@ -143,7 +154,14 @@ impl Circumstances {
             ),
             Outcome::VerificationFailed => (
                 format!("the table of contents of the session on {} is not valid", self.place),
-                "ask who runs the sender; another version of Fontana may be in use".into(),
+                match self.format {
+                    SessionFormat::Fontana => {
+                        "ask who runs the sender; another version of Fontana may be in use".into()
+                    }
+                    SessionFormat::Flute | SessionFormat::Fcast => {
+                        "a warning above says why; ask who runs the sender".into()
+                    }
+                },
             ),
             Outcome::Interrupted => {
                 (self.where_it_stood("interrupted", summary), self.going_on(summary))
@@ -256,6 +274,14 @@ impl Circumstances {
             TableStatus::Route => (
                 format!("the session on {place} is ROUTE (ATSC A/331), not FLUTE"),
                 "ROUTE is not supported: have the sender send FLUTE",
+            ),
+            TableStatus::WithoutFiles => (
+                format!("the table of contents on {place} lists no file"),
+                "have the sender send files, or wait longer (--timeout)",
+            ),
+            TableStatus::WithoutGeometryOfFiles => (
+                format!("the files on {place} have no length or no transmission information"),
+                "have the sender give it, in the table or in EXT_FTI of their packets",
             ),
             TableStatus::WithoutFdtExtension => (
                 format!("the tables of contents on {place} lack EXT_FDT"),

@@ -5,8 +5,8 @@ use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::hook::Described;
 use crate::progress::ReceiveBar;
 use crate::send::listing;
-use fontana::ReceiveEvent;
-use fontana::wire::{AnnouncedSchedule, Manifest, Printable};
+use fontana::wire::{AnnouncedSchedule, Manifest, Printable, Toi};
+use fontana::{DropReason, ReceiveEvent};
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count};
 use std::sync::Arc;
@@ -187,6 +187,18 @@ impl Watch<'_> {
         }
     }
 
+    fn show_update(&self, toi: Toi, name: &str) {
+        let (object, name) = (events::object(toi), Printable(name).to_string());
+        self.console.note(format_args!("{name} is replaced by a newer version"));
+        self.console.event(&Line::Updated { object, name });
+    }
+
+    fn show_dropped(&self, toi: Toi, names: &[String], reason: &DropReason) {
+        let message = explain::dropped(names, reason);
+        self.console.note(&message);
+        self.console.event(&Line::object_dropped(toi, names, message));
+    }
+
     /// Shows an event about the content of the session that is received.
     fn show_content(&mut self, event: &ReceiveEvent) {
         let console = self.console;
@@ -260,10 +272,9 @@ impl Watch<'_> {
                 console.event(&Line::HeardEnough {});
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
+            ReceiveEvent::FileUpdated { toi, name } => self.show_update(*toi, name),
             ReceiveEvent::ObjectDropped { toi, names, reason } => {
-                let message = explain::dropped(names, reason);
-                console.note(&message);
-                console.event(&Line::object_dropped(*toi, names, message));
+                self.show_dropped(*toi, names, reason);
             }
             ReceiveEvent::ObjectFailed { toi, names, error } => {
                 let failure = explain::object(names, error.as_deref());

@@ -33,8 +33,8 @@ use fontana_net::{
 use fontana_proto::report::PacketCounts;
 use fontana_proto::{
     ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, JobError,
-    Lacking, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64,
-    Subscription, SubscriptionLimits, Verified, sent_toi,
+    Lacking, MetadataMode, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
+    Scope, SplitMix64, Subscription, SubscriptionLimits, TableStatus, Verified, sent_toi,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
 use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex};
@@ -50,6 +50,9 @@ mod sharing;
 /// Time without a symbol of use after which a newer version supersedes the one being received. A
 /// sender repeats objects more often, unless it has much that is new to send.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(1);
+/// Time for which nothing but ROUTE is received before the reception ends: a sender of FLUTE repeats
+/// its table more often, and any host can send a packet that looks like ROUTE.
+const ONLY_ROUTE: Duration = Duration::from_secs(3);
 /// Interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
@@ -147,8 +150,10 @@ pub(super) fn run(
             most_channels: 0,
             only_one_manifest: options.expectation.manifest.is_some(),
             expects_signature: options.expectation.publisher.is_some(),
+            has_no_manifest: options.metadata != MetadataMode::Manifest,
             follows: options.versions == Versions::Newer,
             old_version_since: None,
+            route_since: None,
             loss: LocalLoss::default(),
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
@@ -229,10 +234,14 @@ struct DecidingThread<'a, 'b> {
     only_one_manifest: bool,
     /// Heads are signed by an expected publisher.
     expects_signature: bool,
+    /// Objects are dropped when they are complete: plain FLUTE and FCAST.
+    has_no_manifest: bool,
     /// Only newer versions are accepted.
     follows: bool,
     /// Time since which only versions that are not newer have been received.
     old_version_since: Option<Duration>,
+    /// Time since which nothing but ROUTE has been received.
+    route_since: Option<Duration>,
     loss: LocalLoss,
     /// Checks packets, if the group has a key.
     opening: Option<Opening>,
@@ -355,6 +364,7 @@ impl DecidingThread<'_, '_> {
             } else {
                 None
             };
+            let over = over.or_else(|| self.is_only_route(elapsed).then_some(Over::Hopeless));
             self.report();
             if let Some(over) = over {
                 let progress = self.progress();
@@ -397,6 +407,18 @@ impl DecidingThread<'_, '_> {
                 self.core.endpoint.handle_timeout(now);
             }
         }
+    }
+
+    /// Whether a receiver of plain FLUTE has received nothing but ROUTE for a while.
+    fn is_only_route(&mut self, elapsed: Duration) -> bool {
+        if !self.has_no_manifest || self.outcome.accepted.is_some() {
+            return false;
+        }
+        if self.core.endpoint.table_status() != TableStatus::Route {
+            self.route_since = None;
+            return false;
+        }
+        elapsed.saturating_sub(*self.route_since.get_or_insert(elapsed)) >= ONLY_ROUTE
     }
 
     fn now(&self) -> Instant {
@@ -573,6 +595,9 @@ impl DecidingThread<'_, '_> {
             }
             TargetReport::Hashed { bytes, of } => {
                 return (self.emit)(ReceiveEvent::Hashed { bytes, of });
+            }
+            TargetReport::Updated { toi, name } => {
+                return (self.emit)(ReceiveEvent::FileUpdated { toi: sent_toi(toi), name });
             }
             TargetReport::Named(file) => return (self.emit)(ReceiveEvent::FileNamed(file)),
             TargetReport::Opened { scope, opened, room } => {

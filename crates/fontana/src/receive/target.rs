@@ -20,7 +20,7 @@ use fontana_proto::{MetadataMode, Opening, ReceiveJob, Scope};
 use fontana_store::Selection;
 use fontana_wire::{StreamIndex, Toi};
 use pipe::PipeTarget;
-use plain::PlainTarget;
+use plain::{FileOpening, PlainTarget};
 use tree::{TreeOptions, TreeTarget};
 
 mod content;
@@ -34,6 +34,7 @@ mod report;
 mod session;
 mod slices;
 mod tree;
+mod written;
 
 pub(super) use pipe::unique_tag;
 pub(super) use report::TargetReport;
@@ -69,7 +70,9 @@ impl Target {
     pub(super) fn new(setup: TargetSetup<'_>) -> Self {
         let TargetSetup { options, root, into, selection, mark, abandoned, reports } = setup;
         match (options.metadata, into) {
-            (MetadataMode::Flute, _) => Self::Plain(PlainTarget::new(root, options.max_bytes)),
+            (MetadataMode::Flute, _) => {
+                Self::Plain(PlainTarget::new(root, options.max_bytes, reports))
+            }
             (MetadataMode::Fcast, _) => {
                 Self::Fcast(FcastTarget::new(root, options.max_bytes, reports))
             }
@@ -143,9 +146,10 @@ impl Target {
             (Self::Tree(tree), Opening::Manifest(manifest)) => tree.open(manifest),
             (Self::Device(device), Opening::Manifest(manifest)) => device.open(manifest),
             (Self::Pipe(pipe), Opening::Manifest(manifest)) => pipe.open(manifest),
-            (Self::Plain(plain), Opening::File { session, object, file, layout }) => {
-                plain.open(*session, *object, file, *layout)
-            }
+            (
+                Self::Plain(plain),
+                &Opening::File { session, object: toi, ref file, version, layout },
+            ) => plain.open(&FileOpening { session, toi, file, version, layout }),
             (Self::Fcast(fcast), &Opening::Compound { session, toi, layout }) => {
                 fcast.open(session, toi, layout)
             }

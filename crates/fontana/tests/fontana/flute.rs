@@ -13,3 +13,4 @@ mod peer;
 mod raptor;
 mod tables;
 mod to_flute;
+mod updates;

@@ -235,18 +235,23 @@ impl Catalog {
         }
     }
 
-    /// An object was committed. A stream forgets the fragment; a descriptor is read.
+    /// An object was committed. A stream forgets the fragment; a descriptor is read. Returns the
+    /// objects that are superseded.
     pub(super) fn on_committed(
         &mut self,
         config: &ReceiverConfig,
         committed: Committed,
         transfer: &mut Transfer,
         out: &mut VecDeque<ReceiverOutput>,
-    ) {
+    ) -> Vec<Toi> {
         let verified = self.verified(config);
         match (self, committed) {
             (Self::Stream(catalog), Committed::Content { toi }) => {
                 out.extend(catalog.on_committed(toi, transfer).map(ReceiverOutput::Event));
+            }
+            (Self::Flute(catalog), Committed::Content { toi }) => {
+                transfer.on_committed(toi, verified, out);
+                return catalog.on_committed(toi);
             }
             (_, Committed::Content { toi }) => transfer.on_committed(toi, verified, out),
             (Self::Fcast(catalog), Committed::Descriptor { toi, instance }) => {
@@ -257,6 +262,12 @@ impl Catalog {
             // No driver finds descriptors elsewhere.
             (_, Committed::Descriptor { .. }) => {}
         }
+        Vec::new()
+    }
+
+    /// Whether complete objects are forgotten: the content may have no end.
+    pub(super) fn forgets_complete(&self) -> bool {
+        matches!(self, Self::Flute(_))
     }
 
     /// Why the rest of the content can no longer be received, if it is a stream.

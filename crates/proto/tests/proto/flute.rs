@@ -3,4 +3,6 @@
 
 mod restart;
 mod sender;
+mod updates;
+mod words;
 mod wrong;

@@ -8,6 +8,7 @@ use crate::failure::StagingError;
 use crate::failure::{Room, failed};
 use crate::ids::FileIndex;
 use crate::lock::ReadLock;
+use crate::source::Identity;
 use crate::staging::Staging;
 use crate::target::{NameError, TargetName};
 use rustix::fd::AsFd;
@@ -15,8 +16,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 /// The properties of a new file.
 #[derive(Debug, Default)]
@@ -26,6 +27,7 @@ struct NewFile {
     holes: Vec<Range<u64>>,
     link: Option<Vec<u8>>,
     device: Option<Device>,
+    is_version: bool,
 }
 
 impl Staging {
@@ -123,11 +125,53 @@ impl Staging {
         let is_there = !matches!(*file.read(), State::Gone) && file.device.is_none();
         if is_there {
             self.remove_spool(&file)?;
-            if let Some(name) = &file.target {
-                self.files.write().names.remove(name);
-            }
         }
+        self.forget(index);
         Ok(())
+    }
+
+    /// Adds a version of a file, as [`add_file`](Self::add_file) does: another version may be added
+    /// under the same name, and a committed one may have it.
+    ///
+    /// # Errors
+    /// As [`add_file`](Self::add_file), but for taken names: the commit rejects these.
+    pub fn add_version(
+        &self,
+        name: TargetName,
+        length: u64,
+        attributes: FileAttributes,
+    ) -> Result<FileIndex, StagingError> {
+        self.check_above(&name)?;
+        self.directories().add_above(&name, self.made());
+        let new =
+            NewFile { target: Some(name), attributes, is_version: true, ..NewFile::default() };
+        self.append(new, length, State::Absent)
+    }
+
+    /// Allows a file that is not committed to replace what has its name, as long as that is in this
+    /// state. Call it once.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such file.
+    pub fn allow_replacing_state(
+        &self,
+        index: FileIndex,
+        state: Identity,
+    ) -> Result<(), StagingError> {
+        let _ = self.file(index)?.replaces.set(state);
+        Ok(())
+    }
+
+    /// Forgets a file that is committed or removed, and its name: a session without end has files
+    /// without number.
+    pub fn forget(&self, index: FileIndex) {
+        let mut files = self.files.write();
+        let is_gone = |file: &Arc<StagedFile>| *file.read() == State::Gone;
+        if files.list.get(&index.0).is_some_and(is_gone)
+            && let Some(file) = files.list.remove(&index.0)
+        {
+            files.free_name(&file);
+        }
     }
 
     /// Adds the first `length` bytes of a device as a file. Source symbols are written to the
@@ -179,11 +223,17 @@ impl Staging {
     /// Rejects a name that is taken, on the disk or by an added file.
     fn check_place(&self, name: &TargetName) -> Result<(), StagingError> {
         self.target().check_free(name, self.overwrites(name))?;
+        self.check_above(name)
+    }
+
+    /// Rejects a name that an added file contradicts: one of them needs a directory, the other a
+    /// file.
+    fn check_above(&self, name: &TargetName) -> Result<(), StagingError> {
         if self.directories().contains(name) {
             return Err(StagingError::IsDirectory { path: self.target().path_of(name) });
         }
         let files = self.files.read();
-        match name.parents().into_iter().find(|parent| files.names.contains(parent)) {
+        match name.parents().into_iter().find(|parent| files.names.contains_key(parent)) {
             None => Ok(()),
             Some(file) => Err(StagingError::NotADirectory { path: self.target().path_of(&file) }),
         }
@@ -211,11 +261,12 @@ impl Staging {
     /// Appends a file to the list.
     fn append(&self, new: NewFile, length: u64, state: State) -> Result<FileIndex, StagingError> {
         let mut files = self.files.write();
-        if let Some(name) = new.target.as_ref().filter(|name| files.names.contains(*name)) {
+        let taken = new.target.as_ref().filter(|name| files.names.contains_key(*name));
+        if let Some(name) = taken.filter(|_| !new.is_version) {
             let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
             return Err(NameError::Twice(name).into());
         }
-        let index = files.list.len() as u32;
+        let index = files.next;
         let file = Arc::new(StagedFile {
             key: Key::Data(index),
             length,
@@ -224,6 +275,7 @@ impl Staging {
             link: new.link,
             attributes: new.attributes,
             target: new.target,
+            replaces: OnceLock::new(),
             state: ReadLock::new(state),
             dirty_in: AtomicU64::new(0),
             refused: AtomicBool::new(false),
@@ -232,8 +284,12 @@ impl Staging {
         if !self.resumed {
             self.create_if_large(&file)?;
         }
-        files.names.extend(file.target.clone());
-        files.list.push(file);
+        if let Some(name) = &file.target {
+            let count = files.names.entry(name.clone()).or_default();
+            *count = count.saturating_add(1);
+        }
+        files.next = index.wrapping_add(1);
+        files.list.insert(index, file);
         Ok(FileIndex(index))
     }
 
@@ -246,7 +302,7 @@ impl Staging {
 
     /// Creates large files if no earlier receiver can have left them.
     pub(crate) fn create_large_files(&self) -> Result<(), StagingError> {
-        let files = self.files.read().list.clone();
+        let files: Vec<_> = self.files.read().list.values().cloned().collect();
         files.iter().try_for_each(|file| self.create_if_large(file))
     }
 
@@ -256,7 +312,7 @@ impl Staging {
     /// [`StagingError::DiskFull`].
     pub fn check_room(&self) -> Result<(), StagingError> {
         let files = self.files.read();
-        let absent = files.list.iter().filter(|file| *file.read() == State::Absent);
+        let absent = files.list.values().filter(|file| *file.read() == State::Absent);
         let wanted = absent.fold(0_u64, |sum, file| sum.saturating_add(file.data_length()));
         match self.available() {
             Some(available) if self.options.reserve && available < wanted => {
@@ -271,7 +327,7 @@ impl Staging {
     /// not say.
     pub fn room_left(&self) -> Option<u64> {
         let files = self.files.read();
-        let unwritten = files.list.iter().map(|file| {
+        let unwritten = files.list.values().map(|file| {
             let has_bytes = match *file.read() {
                 State::Absent => 0,
                 State::Staged if !file.is_device() => self.bytes_on_disk(file),
@@ -293,7 +349,7 @@ impl Staging {
     /// The index of the file that is added next.
     pub fn next_index(&self) -> FileIndex {
         let files = self.files.read();
-        FileIndex(files.list.len() as u32)
+        FileIndex(files.next)
     }
 
     /// True if an earlier receiver left the file with this index, in its full length, without its

@@ -97,6 +97,10 @@ impl DecidingThread<'_, '_> {
                 let report = self.object_report(toi, verified, elapsed);
                 self.share_files(toi);
                 (self.emit)(ReceiveEvent::ObjectDone(report.clone()));
+                if self.has_no_manifest {
+                    // Nothing is done with it any more, and a session may have no end.
+                    self.core.runner.objects.remove(&toi);
+                }
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);
             }

@@ -6,10 +6,12 @@ use super::content::{
 };
 use super::digests::{DigestCheck, Digests};
 use super::report::TargetReport;
-use super::session::SessionStaging;
+use super::session::{NamedFile, SessionStaging};
+use super::written::WrittenFiles;
 use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
 use crate::receive::staging_root::StagingRoot;
+use crate::shared::Sender;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_proto::SessionKey;
 use fontana_store::{Extents, FileAttributes, FileIndex, StagedObject, Staging, TargetName};
@@ -21,6 +23,8 @@ use std::sync::Arc;
 /// The files of a plain FLUTE session, in a directory.
 pub(in crate::receive) struct PlainTarget {
     staging: SessionStaging,
+    reports: Sender<TargetReport>,
+    written: WrittenFiles,
     /// Most bytes that a file may be decompressed to.
     max_bytes: u64,
     files: BTreeMap<Toi, PlainFile>,
@@ -31,8 +35,20 @@ struct PlainFile {
     object: Arc<OpenObject>,
     /// The staged file that holds the object.
     index: FileIndex,
+    target: TargetName,
+    /// Of two files with one name, the one with the higher number is newer.
+    version: u64,
     promise: Promise,
-    compression: Compression,
+    encoding: ContentEncoding,
+}
+
+/// A file to make room for.
+pub(super) struct FileOpening<'a> {
+    pub(super) session: SessionKey,
+    pub(super) toi: Toi,
+    pub(super) file: &'a FdtFile,
+    pub(super) version: u64,
+    pub(super) layout: ObjectLayout,
 }
 
 /// What the file delivery table says of a file.
@@ -42,28 +58,16 @@ struct Promise {
     digests: Digests,
 }
 
-enum Compression {
-    /// The object is the file.
-    None,
-    /// The object is decompressed to the file `target`.
-    Encoded { encoding: ContentEncoding, target: TargetName },
-}
-
 impl PlainTarget {
-    pub(super) fn new(root: StagingRoot, max_bytes: u64) -> Self {
-        let staging = SessionStaging::new(root, "flute");
-        Self { staging, max_bytes, files: BTreeMap::new() }
+    pub(super) fn new(root: StagingRoot, max_bytes: u64, reports: Sender<TargetReport>) -> Self {
+        let (staging, written) = (SessionStaging::new(root, "flute"), WrittenFiles::default());
+        Self { staging, reports, written, max_bytes, files: BTreeMap::new() }
     }
 
-    /// Makes room for a file: under its name, or as scratch if it has to be decompressed.
-    pub(super) fn open(
-        &mut self,
-        session: SessionKey,
-        toi: Toi,
-        file: &FdtFile,
-        layout: ObjectLayout,
-    ) -> Result<Opened, Error> {
-        let named = self.staging.file_of(&file.content_location)?;
+    /// Makes room for a file, or for an object that has to be decompressed.
+    pub(super) fn open(&mut self, opening: &FileOpening<'_>) -> Result<Opened, Error> {
+        let &FileOpening { session, toi, file, version, layout } = opening;
+        let named = self.free_name(&file.content_location)?;
         let staging = self.staging.enter(session)?;
         let encoding = content_encoding(file.content_encoding.as_ref(), &file.content_location)?;
         let length = layout.oti().transfer_length;
@@ -85,19 +89,16 @@ impl PlainTarget {
         if file.content_length.is_some_and(|length| length > longest) {
             return Err(promise.broken("its length is more than its object can hold"));
         }
-        let (index, compression) = match encoding {
+        let index = match encoding {
             ContentEncoding::Null => {
-                let index = staging.add_file(named.target, length, FileAttributes::default())?;
-                (index, Compression::None)
+                staging.add_version(named.target.clone(), length, FileAttributes::default())?
             }
-            encoding => {
-                let target = named.target;
-                (staging.add_scratch(length)?, Compression::Encoded { encoding, target })
-            }
+            _ => staging.add_scratch(length)?,
         };
         let staged = stage(&staging, layout, Extents::whole_file(index, length))?;
         let object = Arc::new(OpenObject::new(staged, vec![named.path.to_string()]));
-        let plain = PlainFile { object: Arc::clone(&object), index, promise, compression };
+        let (object_of_file, target) = (Arc::clone(&object), named.target);
+        let plain = PlainFile { object: object_of_file, index, target, version, promise, encoding };
         self.files.insert(toi, plain);
         Ok(Opened::single(toi, object))
     }
@@ -107,21 +108,53 @@ impl PlainTarget {
         let (Some(file), Some(staging)) = (self.files.remove(&toi), self.staging.get()) else {
             return Ok(TargetReport::Committed { toi });
         };
-        let staged = &file.object.staged;
-        let index = match self.check(staging, &file) {
+        let (staging, staged) = (Arc::clone(staging), &file.object.staged);
+        let index = match self.check(&staging, &file) {
             Ok(index) => index,
             Err(error) => {
                 let report = unusable(toi, staged, error)?;
-                file.discard(staging)?;
+                file.discard(&staging)?;
                 return Ok(report);
             }
         };
-        staging.commit(&[index])?;
+        if self.written.has_newer(&file.target, file.version) {
+            staging.discard(index)?;
+        } else {
+            if let Some(state) = self.written.state_of(&file.target) {
+                staging.allow_replacing_state(index, state)?;
+            }
+            staging.commit(&[index])?;
+            self.note_written(toi, &file)?;
+        }
+        staging.forget(index);
         staged.remove_spool()?;
         if index != file.index {
             staging.remove_scratch(file.index)?;
+            staging.forget(file.index);
         }
         Ok(TargetReport::Committed { toi })
+    }
+
+    /// The file that a Content-Location names, if that name is free, or this reception has written
+    /// what has it.
+    fn free_name(&self, location: &str) -> Result<NamedFile, Error> {
+        let named = SessionStaging::name_of(location)?;
+        let own = self.written.state_of(&named.target);
+        if own.is_some() && self.staging.state_of(&named.target)? == own {
+            return Ok(named);
+        }
+        self.staging.file_of(location)
+    }
+
+    fn note_written(&mut self, toi: Toi, file: &PlainFile) -> Result<(), Error> {
+        // Another program may have removed it.
+        let Some(state) = self.staging.state_of(&file.target)? else { return Ok(()) };
+        if self.written.note(file.target.clone(), file.version, state) {
+            let name = file.promise.location.clone();
+            // The driver has dropped its end when the reception is over.
+            let _ = self.reports.send(TargetReport::Updated { toi, name });
+        }
+        Ok(())
     }
 
     /// Frees what was stored of a file.
@@ -135,30 +168,21 @@ impl PlainTarget {
     /// Checks the bytes of a complete file. Returns the staged file that has them, decompressed.
     fn check(&self, staging: &Staging, file: &PlainFile) -> Result<FileIndex, Error> {
         let staged = &file.object.staged;
-        match &file.compression {
-            Compression::None => {
-                let mut check = file.promise.digests.check();
-                for sbn in (0..staged.layout().block_count()).map(Sbn) {
-                    staged.for_each_chunk_of_block(sbn, |bytes| check.update(bytes))?;
-                }
-                file.promise.verify(check)?;
-                Ok(file.index)
-            }
-            Compression::Encoded { encoding, target } => {
-                self.decompress(staging, staged, &file.promise, *encoding, target)
-            }
+        if file.encoding != ContentEncoding::Null {
+            return self.decompress(staging, file);
         }
+        let mut check = file.promise.digests.check();
+        for sbn in (0..staged.layout().block_count()).map(Sbn) {
+            staged.for_each_chunk_of_block(sbn, |bytes| check.update(bytes))?;
+        }
+        file.promise.verify(check)?;
+        Ok(file.index)
     }
 
     /// Decompresses an object into a new file, and checks it.
-    fn decompress(
-        &self,
-        staging: &Staging,
-        object: &StagedObject,
-        promise: &Promise,
-        encoding: ContentEncoding,
-        target: &TargetName,
-    ) -> Result<FileIndex, Error> {
+    fn decompress(&self, staging: &Staging, file: &PlainFile) -> Result<FileIndex, Error> {
+        let PlainFile { promise, encoding, target, .. } = file;
+        let (object, encoding) = (&file.object.staged, *encoding);
         let decode = |output: &mut dyn Write, longest| {
             decode(encoding, ObjectReader::new(object, 0, None), output, longest)
                 .map_err(|error| undecodable(error, |what| promise.broken(what)))
@@ -168,7 +192,7 @@ impl PlainTarget {
             // Decompressed twice, first to learn the length: a full disk is noticed beforehand.
             None => decode(&mut io::sink(), self.max_bytes)?,
         };
-        let index = staging.add_file(target.clone(), length, FileAttributes::default())?;
+        let index = staging.add_version(target.clone(), length, FileAttributes::default())?;
         let mut writer = FileWriter::new(staging, index, 0, promise.digests.check());
         let checked =
             decode(&mut writer, length).and_then(|_| match promise.verify(writer.check) {

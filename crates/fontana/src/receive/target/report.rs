@@ -14,6 +14,8 @@ pub(in crate::receive) enum TargetReport {
     Opened { scope: Scope, opened: Opened, room: Option<LittleRoom> },
     /// An FCAST object's header was read: the file `name` has `bytes` bytes.
     Found { toi: Toi, name: String, bytes: u64 },
+    /// The file `name` has replaced an older version of it that this reception had written.
+    Updated { toi: Toi, name: String },
     /// The object's files are complete on the disk, as far as they can be without other objects.
     Committed { toi: Toi },
     /// The object's bytes are not what the session says of them. Nothing is left of it.

@@ -3,7 +3,7 @@
 use crate::error::{Error, SetupError};
 use crate::receive::staging_root::StagingRoot;
 use fontana_proto::SessionKey;
-use fontana_store::{Kept, Staging, StagingError, TargetName};
+use fontana_store::{Identity, Kept, Staging, StagingError, TargetName};
 use fontana_wire::{RelativePath, parse_content_location};
 use std::sync::Arc;
 
@@ -51,11 +51,22 @@ impl SessionStaging {
 
     /// The file that a Content-Location names, if it may have that name here.
     pub(super) fn file_of(&self, location: &str) -> Result<NamedFile, Error> {
+        let named = Self::name_of(location)?;
+        self.root.directory.check_free(&named.target, self.root.overwrites())?;
+        Ok(named)
+    }
+
+    /// The state of the file with a name in the target directory; `None` if there is none.
+    pub(super) fn state_of(&self, name: &TargetName) -> Result<Option<Identity>, Error> {
+        Ok(self.root.directory.identity(name)?)
+    }
+
+    /// The file that a Content-Location names.
+    pub(super) fn name_of(location: &str) -> Result<NamedFile, Error> {
         let path = parse_content_location(location)
             .map_err(|error| SetupError::Name { name: location.to_owned(), error })?;
         let components: Vec<_> = path.components().collect();
         let target = TargetName::new(&components).map_err(StagingError::from)?;
-        self.root.directory.check_free(&target, self.root.overwrites())?;
         Ok(NamedFile { path, target })
     }
 

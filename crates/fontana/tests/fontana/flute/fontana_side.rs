@@ -150,6 +150,8 @@ pub(crate) struct Received {
     /// Names of objects that were given up.
     pub(crate) failed: Vec<String>,
     pub(crate) warnings: Vec<TableWarning>,
+    /// Names of files that were replaced by newer versions.
+    pub(crate) updates: Vec<String>,
     _target: tempfile::TempDir,
 }
 
@@ -179,10 +181,17 @@ impl FontanaReceiver {
 
     /// Receives until it is over.
     pub(crate) fn run(self) -> Received {
+        self.run_with(|_| ())
+    }
+
+    /// Receives until it is over, and shows each event.
+    pub(crate) fn run_with(self, mut show: impl FnMut(&ReceiveEvent)) -> Received {
         let receiver = self.receiver.start().unwrap();
-        let (mut failed, mut warnings) = (Vec::new(), Vec::new());
+        let (mut failed, mut warnings, mut updates) = (Vec::new(), Vec::new(), Vec::new());
         for event in receiver.events() {
+            show(&event);
             match event {
+                ReceiveEvent::FileUpdated { name, .. } => updates.push(name),
                 ReceiveEvent::ObjectFailed { names, .. } => failed.extend(names),
                 ReceiveEvent::TableWarning(warning) => warnings.push(warning),
                 _ => {}
@@ -190,6 +199,6 @@ impl FontanaReceiver {
         }
         let summary = receiver.join().unwrap();
         let files = read(self.target.path());
-        Received { summary, files, failed, warnings, _target: self.target }
+        Received { summary, files, failed, warnings, updates, _target: self.target }
     }
 }

@@ -180,3 +180,20 @@ fn a_table_that_cannot_be_read_is_reported_with_the_reason() {
         assert_eq!((summary.outcome, summary.table), (Outcome::NothingReceived, status));
     }
 }
+
+#[test]
+fn a_receiver_that_gets_nothing_but_route_does_not_wait() {
+    let fields = HeaderFields { codepoint: 8, ..HeaderFields::new(Tsi(TSI), Some(Toi(4))) };
+    let mut packet = Vec::new();
+    fields.emit(&mut packet);
+    packet[0] |= 2;
+    packet.extend_from_slice(&[7; 100]);
+    let _air = air();
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let _sender = Session::default().raw(packet).repeat(&addressing);
+    let summary = receiver.run().summary;
+    assert_eq!((summary.outcome, summary.table), (Outcome::NothingReceived, TableStatus::Route));
+    let elapsed = summary.progress.elapsed;
+    assert!(elapsed >= Duration::from_secs(3) && elapsed < Duration::from_secs(20), "{elapsed:?}");
+}

@@ -7,7 +7,7 @@ use crate::receiver::sessions::ContentId;
 use crate::receiver::transfer::Transfer;
 use crate::time::Instant;
 use fontana_fec::ObjectLayout;
-use fontana_wire::{Hash, Toi};
+use fontana_wire::{FdtError, Hash, Toi};
 
 /// What a catalog may look at beside the session and the packet.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ pub(in crate::receiver) enum Discovery {
     Refused(Rejection),
     /// The packet is refused; the session is not.
     Ignored(Rejection),
+    /// A file delivery table that cannot be read; the next one may be better.
+    Unreadable(FdtError),
     /// The session is refused: it carries another manifest, of this version.
     OtherManifest {
         version: u64,
@@ -71,6 +73,7 @@ impl Discovery {
             | Self::Malformed
             | Self::Refused(_)
             | Self::Ignored(_)
+            | Self::Unreadable(_)
             | Self::OtherManifest { .. } => false,
         }
     }

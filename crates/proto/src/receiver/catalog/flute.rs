@@ -16,19 +16,24 @@
 //! drops nothing. Incomplete files without MD5 are collected again, since a mixture of two files
 //! would not be noticed.
 //!
+//! A file whose name an earlier one has is a newer version of it. Both are received until the newer
+//! one is complete ([`Names`]). Files that are complete do not count for the limits, and are
+//! forgotten when tables do not name them any more.
+//!
 //! Reception is complete with every file of the tables that were read, if one of them says
 //! `Complete`. Otherwise later tables may add files, and the driver decides when to
 //! [conclude](crate::Receiver::conclude).
 
 mod definition;
 mod listed;
+mod names;
 
 use super::collection::{Collection, EVERY};
 use super::demand::Demand;
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
 use crate::collection::sent_toi;
 use crate::endpoint::SessionKey;
-use crate::event::{DropReason, FileRefusal, ReceiverEvent, Rejection, TableWarning};
+use crate::event::{DropReason, FileRefusal, ReceiverEvent, Rejection, TableStatus, TableWarning};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverLimits;
 use crate::receiver::sessions::{Announced, ContentId, SessionState, Table, TableCollector};
@@ -36,8 +41,9 @@ use crate::time::Instant;
 use definition::Definition;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
-use fontana_wire::{Fdt, FdtFile, FdtMd5, Hash, Packet, Payload, Toi, fti};
+use fontana_wire::{Fdt, FdtFile, FdtMd5, Hash, InvalidEntry, Packet, Payload, Toi, fti};
 use listed::{Fate, FileState, Listed};
+use names::{Admission, Names};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +59,11 @@ pub(in crate::receiver) struct FluteCatalog {
     /// Those of which nothing is received yet, although they are wanted.
     awaited: BTreeSet<Toi>,
     demand: Demand,
+    names: Names,
+    /// Tables that were read so far.
+    tables: u64,
+    /// Definitions so far.
+    versions: u64,
     /// The kinds of defects that were reported.
     warned: Warned,
     /// No later table adds files: a table says so, or the driver has concluded the session.
@@ -66,11 +77,19 @@ pub(in crate::receiver) struct FluteCatalog {
     awaits_confirmation: bool,
 }
 
+/// Files from which on those are forgotten that no table has named for a while.
+const PRUNED_FROM: usize = 4096;
+/// Tables after which a file is forgotten that they do not name: as many as are remembered, so that
+/// a table that is read again names nothing new.
+const NAMED_FOR: u64 = TableCollector::MAX_READ as u64;
+
 /// Which [`TableWarning`]s were reported.
 #[derive(Debug, Default)]
 struct Warned {
     expired: bool,
     md5: bool,
+    /// A few.
+    entries: Vec<InvalidEntry>,
     restarted_at: Option<Instant>,
 }
 
@@ -97,8 +116,7 @@ impl FluteCatalog {
         match tables.on_symbol(cx.now, packet, payload, &cx.config.limits.fdt) {
             None => Discovery::Nothing,
             Some(Ok(table)) => self.on_table(cx, session, table),
-            // The next table may be better.
-            Some(Err(_)) => Discovery::Ignored(Rejection::BadManifest),
+            Some(Err(error)) => Discovery::Unreadable(error),
         }
     }
 
@@ -109,15 +127,18 @@ impl FluteCatalog {
         table: Table,
     ) -> Discovery {
         let id = ContentId::Session(session.key);
+        let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
         match cx.accepted {
             // A session without files is not accepted.
-            None if table.fdt.files.is_empty() => return Discovery::Nothing,
+            None if table.fdt.files.is_empty() && table.invalid.is_empty() => {
+                tables.note(TableStatus::WithoutFiles);
+                return Discovery::Nothing;
+            }
             Some(accepted) if *accepted != id => {
                 return Discovery::Refused(Rejection::OtherSession);
             }
             None | Some(_) => session.content = Some(id),
         }
-        let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
         let findings = self.take_table(cx, session.key, tables, table);
         match cx.accepted {
             None => {
@@ -135,10 +156,13 @@ impl FluteCatalog {
         tables: &mut TableCollector,
         table: Table,
     ) -> Vec<Finding> {
-        let Table { instance, fdt, shows_restart } = table;
+        let Table { instance, fdt, invalid, shows_restart } = table;
         let expires = fdt.expires.to_unix_seconds(cx.unix_seconds());
+        self.tables = self.tables.saturating_add(1);
+        self.prune(cx.now);
         let mut findings = Vec::new();
         findings.extend(self.warn_of_expiry(cx, &fdt));
+        findings.extend(invalid.into_iter().filter_map(|entry| self.warn_of_entry(entry)));
         let (mut changed, mut is_ignored, mut contradicts) = (Vec::new(), false, false);
         let (mut known, mut named) = (Vec::new(), Vec::with_capacity(fdt.files.len()));
         for file in fdt.files {
@@ -148,15 +172,16 @@ impl FluteCatalog {
             // Its target has no use for the type, and there may be many files.
             let file = FdtFile { content_type: None, ..file };
             let mut definition = Definition { file: Arc::new(file), fti: None, instance, expires };
+            let version = self.next_version();
             let Some(listed) = self.files.get_mut(&toi) else {
                 definition.fti = tables.take_fti(toi);
-                let listed = Listed::new(definition, Collection::first(cx.now), self.run);
-                findings.extend(self.list(cx, key, listed));
+                let listed = Listed::new(definition, Collection::first(cx.now), version);
+                self.list(cx, key, listed, &mut findings);
                 continue;
             };
             if let FileState::Obsolete = listed.state {
                 definition.fti = tables.take_fti(toi);
-                listed.replace(cx.now, definition);
+                listed.replace(cx.now, definition, version);
                 changed.push(toi);
                 continue;
             }
@@ -189,12 +214,15 @@ impl FluteCatalog {
         }
         for toi in named {
             if let Some(listed) = self.files.get_mut(&toi) {
-                listed.run = self.run;
+                (listed.run, listed.named_in) = (self.run, self.tables);
             }
         }
         self.is_complete |= fdt.complete && !is_ignored;
         for toi in changed {
             self.settle(cx, key, toi, &mut findings);
+        }
+        if !self.awaited.is_empty() {
+            tables.note(TableStatus::WithoutGeometryOfFiles);
         }
         findings
     }
@@ -212,7 +240,7 @@ impl FluteCatalog {
                 // It waits for its transmission information, or was obsolete.
                 if let Some(listed) = self.files.remove(&toi) {
                     self.awaited.remove(&toi);
-                    findings.extend(self.list(cx, key, listed));
+                    self.list(cx, key, listed, findings);
                 }
             }
         }
@@ -234,9 +262,65 @@ impl FluteCatalog {
             false => DropReason::Restarted,
         };
         self.drop_object(cx, &listed, reason, findings);
-        listed.replace(cx.now, definition);
+        listed.replace(cx.now, definition, self.next_version());
         listed.run = self.run;
-        findings.extend(self.list(cx, key, listed));
+        self.list(cx, key, listed, findings);
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.versions = self.versions.saturating_add(1);
+        self.versions
+    }
+
+    /// A file is not received any more.
+    fn leave(&mut self, listed: &Listed) {
+        if let FileState::Opened(layout) = listed.state {
+            self.demand.leave(&layout);
+            self.names.leave(&listed.definition.file.content_location, listed.version);
+        }
+    }
+
+    /// Forgets complete files that tables do not name any more.
+    fn prune(&mut self, now: Instant) {
+        self.names.prune(now);
+        if self.files.len() < PRUNED_FROM {
+            return;
+        }
+        let (tables, awaited) = (self.tables, &self.awaited);
+        self.files.retain(|toi, listed| {
+            let is_settled = match listed.state {
+                FileState::Done(_) | FileState::Refused => listed.pending.is_none(),
+                FileState::Obsolete => true,
+                FileState::Opened(_) | FileState::Waiting => false,
+            };
+            let is_named = tables.saturating_sub(listed.named_in) <= NAMED_FOR;
+            is_named || !is_settled || awaited.contains(toi)
+        });
+    }
+
+    /// An object is complete. Returns the objects of older versions, which are dropped.
+    pub(super) fn on_committed(&mut self, object: Toi) -> Vec<Toi> {
+        let toi = sent_toi(object);
+        let Some(listed) = self.files.get_mut(&toi).filter(|listed| listed.object() == object)
+        else {
+            return Vec::new();
+        };
+        let FileState::Opened(layout) = listed.state else { return Vec::new() };
+        listed.state = FileState::Done(layout);
+        self.demand.leave(&layout);
+        let location = &listed.definition.file.content_location;
+        let older = self.names.complete(location, listed.version);
+        older.into_iter().filter_map(|toi| self.supersede(toi)).collect()
+    }
+
+    /// Newer versions take the place of a file. Returns its object.
+    fn supersede(&mut self, toi: Toi) -> Option<Toi> {
+        let listed = self.files.get_mut(&toi)?;
+        let FileState::Opened(layout) = listed.state else { return None };
+        (listed.state, listed.pending) = (FileState::Done(layout), None);
+        self.demand.leave(&layout);
+        self.awaited.remove(&toi);
+        Some(listed.object())
     }
 
     /// Drops the object of a file, unless it is complete.
@@ -247,9 +331,7 @@ impl FluteCatalog {
         reason: DropReason,
         findings: &mut Vec<Finding>,
     ) {
-        if let Some(layout) = listed.layout() {
-            self.demand.leave(&layout);
-        }
+        self.leave(listed);
         let object = listed.object();
         let is_refused = matches!(listed.state, FileState::Refused);
         if is_refused || cx.transfer.is_incomplete(object) || cx.transfer.has_given_up(object) {
@@ -343,6 +425,15 @@ impl FluteCatalog {
         warns.then_some(Finding::Warn(TableWarning::Expired { unix_seconds }))
     }
 
+    fn warn_of_entry(&mut self, entry: InvalidEntry) -> Option<Finding> {
+        let is_new =
+            self.warned.entries.len() < InvalidEntry::MAX && !self.warned.entries.contains(&entry);
+        is_new.then(|| {
+            self.warned.entries.push(entry.clone());
+            Finding::Warn(TableWarning::InvalidEntry(entry))
+        })
+    }
+
     fn warn_of_md5(&mut self, file: &FdtFile) -> Option<Finding> {
         let is_invalid = matches!(file.content_md5, Some(FdtMd5::Invalid(_)));
         let warns = is_invalid && !std::mem::replace(&mut self.warned.md5, true);
@@ -384,12 +475,12 @@ impl FluteCatalog {
             }
             (FileState::Obsolete, Some(fti)) => tables.remember_fti(toi, fti),
             (FileState::Waiting | FileState::Obsolete, _) => {}
-            (FileState::Opened(_) | FileState::Refused, Some(fti))
+            (FileState::Opened(_) | FileState::Done(_) | FileState::Refused, Some(fti))
                 if !listed.is_empty() && listed.on_fti(cx.now, fti) =>
             {
                 self.on_other_fti(cx, tables, toi, fti, &mut findings);
             }
-            (FileState::Opened(_) | FileState::Refused, _) => {
+            (FileState::Opened(_) | FileState::Done(_) | FileState::Refused, _) => {
                 self.on_packet(cx, session.key, toi, (codepoint, payload), &mut findings);
             }
         }
@@ -454,40 +545,62 @@ impl FluteCatalog {
         cx: &Context<'_>,
         session: SessionKey,
         mut listed: Listed,
-    ) -> Option<Finding> {
+        findings: &mut Vec<Finding>,
+    ) {
         let (toi, limits) = (listed.definition.file.toi, &cx.config.limits);
+        let content_location = listed.definition.file.content_location.clone();
         let reason = match self.admit(&listed.definition, limits) {
             Ok(Some(layout)) => {
+                let admission = self.names.admit(cx.now, &content_location, toi, listed.version);
                 listed.state = FileState::Opened(layout);
                 listed.is_checked = listed.definition.has_md5();
-                let finding = listed.open(session, layout);
-                self.files.insert(toi, listed);
-                return Some(finding);
+                match admission {
+                    Admission::TooMany => {
+                        self.demand.leave(&layout);
+                        FileRefusal::TooManyVersions
+                    }
+                    Admission::StillTooMany => {
+                        self.demand.leave(&layout);
+                        listed.state = FileState::Done(layout);
+                        self.files.insert(toi, listed);
+                        return;
+                    }
+                    Admission::Open | Admission::InPlaceOf(_) => {
+                        if let Admission::InPlaceOf(oldest) = admission
+                            && let Some(object) = self.supersede(oldest)
+                        {
+                            findings.push(Finding::Drop { object, reason: DropReason::Superseded });
+                        }
+                        findings.push(listed.open(session, layout));
+                        self.files.insert(toi, listed);
+                        return;
+                    }
+                }
             }
             Ok(None) if self.awaited.len() < limits.max_files => {
                 listed.state = FileState::Waiting;
                 self.files.insert(toi, listed);
                 self.awaited.insert(toi);
-                return None;
+                return;
             }
             Ok(None) => FileRefusal::Limit("files"),
             Err(reason) => reason,
         };
         // As many are remembered as may be received.
-        if !cx.transfer.may_refuse(limits.max_files) {
-            return None;
+        if cx.transfer.may_refuse(limits.max_files) {
+            let toi_of_object = listed.object();
+            listed.state = FileState::Refused;
+            self.files.insert(toi, listed);
+            findings.push(Finding::Refuse { toi: toi_of_object, content_location, reason });
         }
-        let content_location = listed.definition.file.content_location.clone();
-        let object = listed.object();
-        listed.state = FileState::Refused;
-        self.files.insert(toi, listed);
-        Some(Finding::Refuse { toi: object, content_location, reason })
     }
 
     /// The bytes of an object are not what the table says. Whether it is collected again.
     pub(super) fn on_mismatch(&mut self, object: Toi, digest: Hash) -> bool {
         let toi = sent_toi(object);
-        let current = |listed: &&mut Listed| listed.object() == object;
+        let current = |listed: &&mut Listed| {
+            listed.object() == object && matches!(listed.state, FileState::Opened(_))
+        };
         let Some(listed) = self.files.get_mut(&toi).filter(current) else { return false };
         // No packet belongs to an empty file.
         let is_again = !listed.is_empty() && listed.collection.on_wrong(digest);
@@ -502,9 +615,12 @@ impl FluteCatalog {
         self.files.get(&toi).map_or(toi, Listed::object)
     }
 
-    /// Whether symbols of an object that is not open are of no use: its collection is not due yet.
+    /// Whether symbols of an object that is not open are of no use: it is complete, or its
+    /// collection is not due yet.
     pub(super) fn is_useless(&self, object: Toi) -> bool {
-        self.files.get(&sent_toi(object)).is_some_and(|listed| listed.collection.is_due())
+        self.files.get(&sent_toi(object)).is_some_and(|listed| {
+            matches!(listed.state, FileState::Done(_)) || listed.collection.is_due()
+        })
     }
 
     /// The geometry of a file, `None` if it is not known yet.
@@ -570,7 +686,8 @@ impl Listed {
             content_location: file.content_location.clone(),
             transfer_length: layout.oti().transfer_length,
         };
-        let opening = Opening::File { session, object, file, layout };
+        let version = self.version;
+        let opening = Opening::File { session, object, file, version, layout };
         let object = NewObject { toi: object, layout, block_hashes: None };
         Finding::open(object, Some(event), opening)
     }

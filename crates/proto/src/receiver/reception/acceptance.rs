@@ -4,7 +4,7 @@
 use super::{MAX_REJECTIONS, Reception, Surroundings};
 use crate::counter::Counter;
 use crate::endpoint::SessionKey;
-use crate::event::{ReceiverEvent, ReceiverOutput, Rejection};
+use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, TableWarning};
 use crate::job::ReceiveJob;
 use crate::receiver::catalog::{Content, Discovery, Finding};
 use crate::receiver::channels::{Channels, Precedence};
@@ -38,7 +38,13 @@ impl Reception {
             Discovery::Content(content) => self.accept(around, Some(at), *content),
             Discovery::Objects(findings) => self.open(around, findings),
             Discovery::Refused(reason) => self.refuse(session, around.channels, reason),
-            Discovery::Ignored(reason) => self.report_rejection(session.key, reason),
+            Discovery::Ignored(reason) => _ = self.report_rejection(session.key, reason),
+            Discovery::Unreadable(error) => {
+                if self.report_rejection(session.key, Rejection::BadManifest) {
+                    let event = ReceiverEvent::TableWarning(TableWarning::Unreadable(error));
+                    self.outputs.push_back(ReceiverOutput::Event(event));
+                }
+            }
             Discovery::OtherManifest { version } => {
                 self.refuse(session, around.channels, Rejection::OtherManifest);
                 self.announce_newer(around.config, session.key, version);
@@ -121,6 +127,9 @@ impl Reception {
 
     /// Opens the objects that a catalog has found, and refuses those that cannot be received.
     fn open(&mut self, around: &mut Surroundings<'_>, findings: Vec<Finding>) {
+        if self.catalog.forgets_complete() {
+            self.transfer.forget_complete();
+        }
         for finding in findings {
             match finding {
                 Finding::Open { objects, event, opening } => {
@@ -184,7 +193,7 @@ impl Reception {
         session.standing = Standing::Refused;
         session.is_old_version = reason == Rejection::OldVersion;
         self.forget(session, channels);
-        self.report_rejection(session.key, reason);
+        let _ = self.report_rejection(session.key, reason);
     }
 
     /// Frees what a session holds that is refused or removed.
@@ -198,10 +207,18 @@ impl Reception {
         channels.withdraw(session.key);
     }
 
-    pub(in crate::receiver) fn report_rejection(&mut self, session: SessionKey, reason: Rejection) {
-        if self.rejections.len() < MAX_REJECTIONS && self.rejections.insert((session, reason)) {
+    /// Reports a rejection, unless it was reported before. Whether it is.
+    pub(in crate::receiver) fn report_rejection(
+        &mut self,
+        session: SessionKey,
+        reason: Rejection,
+    ) -> bool {
+        let is_new =
+            self.rejections.len() < MAX_REJECTIONS && self.rejections.insert((session, reason));
+        if is_new {
             let event = ReceiverEvent::Rejected { session, reason };
             self.outputs.push_back(ReceiverOutput::Event(event));
         }
+        is_new
     }
 }

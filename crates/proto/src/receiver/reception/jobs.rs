@@ -60,7 +60,10 @@ impl Reception {
                 self.use_unverified(block, around.stats);
             }
             ReceiveDone::Committed(committed) => {
-                self.catalog.on_committed(around.config, committed, &mut self.transfer, out);
+                let (config, transfer) = (around.config, &mut self.transfer);
+                for object in self.catalog.on_committed(config, committed, transfer, out) {
+                    self.drop_object(around.sessions, object, DropReason::Superseded);
+                }
             }
             ReceiveDone::Mismatched { toi, digest, error } => {
                 if self.catalog.on_mismatch(toi, digest) {

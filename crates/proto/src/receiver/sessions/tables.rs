@@ -5,8 +5,8 @@ use crate::receiver::collector::Collector;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Oti};
 use fontana_wire::{
-    BlockHasher, ContentEncoding, Fdt, FdtError, FdtExtension, FdtLimits, Hash, Packet, Payload,
-    Toi, fti,
+    BlockHasher, ContentEncoding, Fdt, FdtError, FdtExtension, FdtLimits, FdtReading, Hash,
+    InvalidEntry, Packet, Payload, Toi, fti,
 };
 use std::collections::BTreeMap;
 
@@ -47,6 +47,8 @@ pub(in crate::receiver) struct Table {
     pub(in crate::receiver) instance: u32,
     /// Its content.
     pub(in crate::receiver) fdt: Fdt,
+    /// Its entries that describe no file.
+    pub(in crate::receiver) invalid: Vec<InvalidEntry>,
     /// Its number shows that the sender was restarted: another table had it, or it is lower than
     /// the last one.
     pub(in crate::receiver) shows_restart: bool,
@@ -55,9 +57,6 @@ pub(in crate::receiver) struct Table {
 /// Instances that are collected at the same time. An instance takes a few packets, and an honest
 /// sender sends one after another.
 const MAX_OPEN_INSTANCES: usize = 4;
-/// Instances that were read and are remembered. A sender may repeat several, which complement each
-/// other; one that was forgotten is read again.
-const MAX_READ_INSTANCES: usize = 1024;
 /// Files whose EXT_FTI is remembered before a table names them. Later packets of other files repeat
 /// theirs.
 const MAX_FTIS: usize = 256;
@@ -70,6 +69,10 @@ fn is_lower(instance: u32, than: u32) -> bool {
 }
 
 impl TableCollector {
+    /// Instances that were read and are remembered. A sender may repeat several, which complement
+    /// each other; one that was forgotten is read again.
+    pub(in crate::receiver) const MAX_READ: usize = 1024;
+
     /// Takes a packet of a table. The table, when it is complete and was not read before.
     pub(in crate::receiver) fn on_symbol(
         &mut self,
@@ -116,14 +119,14 @@ impl TableCollector {
         }
         let shows_restart =
             self.read.contains_key(&id) || self.last.is_some_and(|last| is_lower(id, last));
-        let read = Fdt::parse_encoded(encoding, &bytes, limits);
-        Some(read.map(|fdt| {
-            while self.read.len() >= MAX_READ_INSTANCES {
+        let read = Fdt::read(encoding, &bytes, limits);
+        Some(read.map(|FdtReading { fdt, invalid }| {
+            while self.read.len() >= Self::MAX_READ {
                 self.read.pop_first();
             }
             self.read.insert(id, ReadInstance { digest, heard_at: now });
             self.previous = self.last.replace(id);
-            Table { instance: id, fdt, shows_restart }
+            Table { instance: id, fdt, invalid, shows_restart }
         }))
     }
 
@@ -165,7 +168,8 @@ impl TableCollector {
     /// How much was received of the tables.
     pub(in crate::receiver) fn status(&self) -> TableStatus {
         if self.last.is_some() {
-            return TableStatus::Complete;
+            // What keeps its files from being received.
+            return self.noted.max(TableStatus::Complete);
         }
         let open = self.open.values().map(|Instance { collector, .. }| TableStatus::Incomplete {
             received: collector.received(),
@@ -296,10 +300,10 @@ mod tests {
     #[test]
     fn the_number_of_remembered_instances_is_bounded() {
         let (mut tables, table) = (TableCollector::default(), table());
-        for id in 0..MAX_READ_INSTANCES as u32 + 5 {
+        for id in 0..TableCollector::MAX_READ as u32 + 5 {
             assert_eq!(read(&mut tables, id, &table), Some(false));
         }
-        assert_eq!(tables.read.len(), MAX_READ_INSTANCES);
+        assert_eq!(tables.read.len(), TableCollector::MAX_READ);
     }
 
     #[test]

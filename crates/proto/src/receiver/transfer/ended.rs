@@ -47,6 +47,12 @@ impl Transfer {
         }
     }
 
+    /// Forgets objects that are complete.
+    pub(in crate::receiver) fn forget_complete(&mut self) {
+        // None of its sums counts them.
+        self.objects.retain(|_, object| object.state != ObjectState::Done);
+    }
+
     /// Forgets an object as if it had not been announced.
     pub(in crate::receiver) fn withdraw(&mut self, toi: Toi) {
         if let Some(object) = self.objects.get(&toi) {

@@ -10,7 +10,8 @@ use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{EncodingId, Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, append_symbol};
 use fontana_proto::{
-    BlockId, Expectation, Instant, MetadataMode, ReceiverConfig, ReceiverEvent, TableWarning,
+    BlockId, Expectation, Instant, MetadataMode, ReceiverConfig, ReceiverEvent, TableStatus,
+    TableWarning,
 };
 use fontana_wire::{
     Fdt, FdtExtension, FdtFile, FluteVersion, HeaderFields, NtpSeconds, Toi, emit_payload_id,
@@ -112,7 +113,15 @@ pub(crate) fn expires_in(seconds: i64) -> NtpSeconds {
 
 /// The packets of any table.
 pub(crate) fn table_of(instance_id: u32, table: &Fdt) -> Vec<Vec<u8>> {
-    let bytes = table.emit(FluteVersion::V1);
+    packets_of(instance_id, &table.emit(FluteVersion::V1))
+}
+
+/// The packets of a table in any words.
+pub(crate) fn xml_table(instance_id: u32, xml: &str) -> Vec<Vec<u8>> {
+    packets_of(instance_id, xml.as_bytes())
+}
+
+fn packets_of(instance_id: u32, bytes: &[u8]) -> Vec<Vec<u8>> {
     let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 64 });
     let oti = Oti { transfer_length: bytes.len() as u64, symbol_size: 256, scheme };
     let fields = HeaderFields {
@@ -174,6 +183,10 @@ impl Listener {
         while self.now < until && self.receiver.complete_at.is_none() {
             self.hear_all(packets);
         }
+    }
+
+    pub(crate) fn table_status(&self) -> TableStatus {
+        self.receiver.endpoint.table_status()
     }
 
     /// The bytes of the file with a name.

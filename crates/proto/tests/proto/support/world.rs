@@ -231,7 +231,9 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
             }
             ReceiveJob::Commit { toi } if self.files.opened.contains_key(toi) => {
                 let object = self.memory.object(*toi);
-                if let Err(done) = self.files.commit(*toi, object) {
+                let committed = self.files.commit(*toi, object);
+                self.memory.remove(*toi);
+                if let Err(done) = committed {
                     return Ok(Some(Finished::now(done)));
                 }
             }

@@ -28,6 +28,10 @@ pub(super) struct Listed {
     pub(super) is_checked: bool,
     /// The run of the sender in which a table has named it last.
     pub(super) run: u32,
+    /// The number of that table, in the order in which they were read.
+    pub(super) named_in: u64,
+    /// The number of the definition, in the order in which they came.
+    pub(super) version: u64,
     replaced: Vec<Replaced>,
 }
 
@@ -43,8 +47,10 @@ struct Replaced {
 pub(super) enum FileState {
     /// Its transmission information is not known yet.
     Waiting,
-    /// It is, or was, received.
+    /// It is received.
     Opened(ObjectLayout),
+    /// It is complete, or newer versions of it are received.
+    Done(ObjectLayout),
     /// It cannot be received.
     Refused,
     /// The definition does not hold any more. The next table that names it has another one.
@@ -63,7 +69,7 @@ pub(super) enum Fate {
 }
 
 impl Listed {
-    pub(super) fn new(definition: Definition, collection: Collection, run: u32) -> Self {
+    pub(super) fn new(definition: Definition, collection: Collection, version: u64) -> Self {
         Self {
             definition,
             state: FileState::Waiting,
@@ -71,7 +77,9 @@ impl Listed {
             pending: None,
             other_fti: None,
             is_checked: false,
-            run,
+            run: 0,
+            named_in: 0,
+            version,
             replaced: Vec::new(),
         }
     }
@@ -84,7 +92,7 @@ impl Listed {
     /// Its geometry, if it is or was received.
     pub(super) fn layout(&self) -> Option<ObjectLayout> {
         match self.state {
-            FileState::Opened(layout) => Some(layout),
+            FileState::Opened(layout) | FileState::Done(layout) => Some(layout),
             FileState::Waiting | FileState::Refused | FileState::Obsolete => None,
         }
     }
@@ -155,7 +163,8 @@ impl Listed {
     }
 
     /// Replaces the definition.
-    pub(super) fn replace(&mut self, now: Instant, definition: Definition) {
+    pub(super) fn replace(&mut self, now: Instant, definition: Definition, version: u64) {
+        self.version = version;
         let before = std::mem::replace(&mut self.definition, definition);
         if before.contradicts(&self.definition) {
             if self.replaced.len() >= MAX_REPLACED {

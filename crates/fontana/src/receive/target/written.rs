@@ -1,0 +1,83 @@
+//! The files that a reception has written: it may replace them by newer versions, and no others.
+
+use fontana_store::{Identity, TargetName};
+use std::collections::BTreeMap;
+
+/// Files that are remembered, those that were written last. An older one is not replaced any more.
+const MAX_FILES: usize = 16_384;
+
+/// The files that were written.
+#[derive(Default)]
+pub(super) struct WrittenFiles {
+    files: BTreeMap<TargetName, WrittenFile>,
+    /// Their names, in the order in which they were written.
+    order: BTreeMap<u64, TargetName>,
+    /// Files that were written so far.
+    count: u64,
+}
+
+/// A file that was written.
+struct WrittenFile {
+    state: Identity,
+    /// The number of its version: a higher one is newer.
+    version: u64,
+    /// Its key in [`WrittenFiles::order`].
+    number: u64,
+}
+
+impl WrittenFiles {
+    /// The state of a file when it was written.
+    pub(super) fn state_of(&self, name: &TargetName) -> Option<Identity> {
+        self.files.get(name).map(|file| file.state)
+    }
+
+    /// Whether a newer version of a file was written.
+    pub(super) fn has_newer(&self, name: &TargetName, version: u64) -> bool {
+        self.files.get(name).is_some_and(|file| file.version > version)
+    }
+
+    /// Notes that a version of a file was written. Whether it has replaced another one.
+    pub(super) fn note(&mut self, name: TargetName, version: u64, state: Identity) -> bool {
+        self.count += 1;
+        let number = self.count;
+        self.order.insert(number, name.clone());
+        let before = self.files.insert(name, WrittenFile { state, version, number });
+        if let Some(before) = &before {
+            self.order.remove(&before.number);
+        }
+        if self.order.len() > MAX_FILES
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.files.remove(&oldest);
+        }
+        before.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_store::Timestamp;
+
+    fn name(number: usize) -> TargetName {
+        TargetName::new(&[&number.to_string()]).unwrap()
+    }
+
+    fn state(size: u64) -> Identity {
+        let time = Timestamp { seconds: 0, nanoseconds: 0 };
+        Identity { inode: (0, 0), size, modified: time, changed: time }
+    }
+
+    #[test]
+    fn the_last_files_are_remembered_each_in_its_newest_version() {
+        let mut written = WrittenFiles::default();
+        assert!(!written.note(name(0), 5, state(1)) && written.note(name(0), 7, state(2)));
+        assert_eq!(written.state_of(&name(0)), Some(state(2)));
+        assert!(written.has_newer(&name(0), 6) && !written.has_newer(&name(0), 7));
+        for number in 1..=MAX_FILES {
+            written.note(name(number), 1, state(1));
+        }
+        assert_eq!((written.files.len(), written.order.len()), (MAX_FILES, MAX_FILES));
+        assert_eq!(written.state_of(&name(0)), None);
+    }
+}
