@@ -348,7 +348,8 @@ impl Sharer {
 
     /// Handles a symbol of another member. `is_fresh`: it was of use.
     pub fn on_symbol(&mut self, now: Instant, member: u32, heard: &HeardSymbol) {
-        let HeardSymbol { block, esi, symbol_size, has_block, is_fresh, to, echo_us } = *heard;
+        let HeardSymbol { block, esi, symbol_size, has_block, is_fresh, trust, to, echo_us } =
+            *heard;
         if member == self.config.member {
             return;
         }
@@ -368,7 +369,11 @@ impl Sharer {
                 watched.used = watched.used.saturating_add(1);
             }
         }
-        if let Some(own) = self.asking.get_mut(&block) {
+        let is_trusted = trust == Trust::Proven || trust == Trust::Unknown && is_fresh;
+        if let Some(own) = self.asking.get_mut(&block).filter(|_| is_fresh) {
+            own.on_fresh();
+        }
+        if let Some(own) = self.asking.get_mut(&block).filter(|_| is_trusted) {
             if has_block {
                 own.on_claim();
             }
@@ -376,14 +381,20 @@ impl Sharer {
             if let Some(time) = answers.then(|| own.answer_time(now)).flatten() {
                 self.crowd.on_read(time);
             }
-            if is_fresh {
-                own.on_fresh();
-            }
+        }
+        let longest = match trust {
+            Trust::Proven => Duration::MAX,
+            Trust::Unknown if is_fresh => Duration::MAX,
+            Trust::Unknown => 2 * self.crowd.pause(),
+            Trust::Doubted | Trust::DoubtedBesideOthers => Duration::ZERO,
+        };
+        if let Some(own) = self.asking.get_mut(&block) {
             let wait =
                 self.crowd.patience(!own.is_held()) + self.crowd.request_wait(&mut self.random);
-            own.put_off(now + wait);
+            own.put_off_for(now + wait, longest);
         }
-        if let Some(own) = self.answering.get_mut(&block) {
+        let is_believed = trust != Trust::DoubtedBesideOthers;
+        if let Some(own) = self.answering.get_mut(&block).filter(|_| is_believed) {
             let pauses_at = now + self.crowd.pause() + self.crowd.answer_wait(&mut self.random);
             let has_precedence = member < self.config.member;
             let pace = self.config.bytes_per_second as f64 / f64::from(symbol_size.max(1));
@@ -636,6 +647,21 @@ impl Sharer {
     }
 }
 
+/// What is known of the address that a symbol came from. Any host can send in the name of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Symbols of it were right.
+    Proven,
+    /// Nothing is known. Symbols that are of no use put requests off for two pauses at most, and
+    /// what they say of their block is not believed.
+    Unknown,
+    /// Most of its symbols were wrong, or all blocks that had any of them, as with all others. None
+    /// of its symbols puts a request off.
+    Doubted,
+    /// The same, and others are not doubted. It answers for no other member, either.
+    DoubtedBesideOthers,
+}
+
 /// A symbol of another member, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeardSymbol {
@@ -649,6 +675,8 @@ pub struct HeardSymbol {
     pub has_block: bool,
     /// It was of use.
     pub is_fresh: bool,
+    /// What is known of its address.
+    pub trust: Trust,
     /// The member whose request it answers.
     pub to: u32,
     /// What it says of that member's clock.

@@ -60,6 +60,12 @@ impl Receiver {
         Ok(())
     }
 
+    /// The manifest that an earlier run has saved, and its hash, if it is the expected one.
+    pub fn known_manifest(&self) -> Option<(Hash, Arc<Manifest>)> {
+        let known = self.config.known_manifest.clone();
+        known.filter(|&(hash, _)| self.config.expectation.manifest == Some(hash))
+    }
+
     /// Takes pulled symbols of an open object. `slab` is that of the batch that the driver polls
     /// with next; the run says where in it their bytes are.
     pub fn handle_pulled(&mut self, now: Instant, run: &PulledRun, slab: &[u8]) -> Pulled {

@@ -275,6 +275,13 @@ impl Reception {
         }
     }
 
+    /// Others have sent a symbol. Blocks that lack symbols for a search do not wait for ever.
+    pub(super) fn await_idle(&mut self, now: Instant) {
+        if self.transfer.has_suspects() {
+            self.idle_since.get_or_insert(now);
+        }
+    }
+
     /// When blocks are searched for wrong symbols although they want more.
     #[inline]
     pub(super) fn idle_at(&self) -> Option<Instant> {
@@ -291,7 +298,7 @@ impl Reception {
         if idle_since.is_none() && held_since.is_none() {
             return;
         }
-        if held_since.is_none() && self.transfer.sources.doubts_shared() {
+        if held_since.is_none() && self.transfer.waits_for_shared() {
             self.held_since = self.held_since.or(idle_since);
         } else {
             for block in self.transfer.stop_holding() {

@@ -4,7 +4,7 @@ use super::Receiver;
 use super::sources::SHARED_PORT;
 use super::transfer::{Incoming, SymbolContent, Taken};
 use crate::endpoint::BlockId;
-use crate::share::{BlockHolding, HeardSymbol, Holdings, Peer, Sharer};
+use crate::share::{BlockHolding, HeardSymbol, Holdings, Peer, Sharer, Trust};
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{ShareBody, ShareMessage, Toi};
@@ -48,14 +48,17 @@ impl Receiver {
                 let holding = Holdings::block(self, block).filter(|it| it.has_symbol(esi));
                 let Some(BlockHolding { symbol_size, .. }) = holding else { return };
                 let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
-                let is_fresh = sharer.takes(now, block)
-                    && self.take_shared(now, from, (block, esi), bytes, slab);
+                let taken = match sharer.takes(now, block) {
+                    true => self.take_shared(now, from, (block, esi), bytes, slab),
+                    false => Taken::Late,
+                };
                 let heard = HeardSymbol {
                     block,
                     esi,
                     symbol_size,
                     has_block: symbol.has_block,
-                    is_fresh,
+                    is_fresh: taken == Taken::Fresh,
+                    trust: self.trust(from),
                     to: symbol.to,
                     echo_us: symbol.echo_us,
                 };
@@ -64,7 +67,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a symbol that another receiver has sent. Returns whether it was of use.
+    /// Takes a symbol that another receiver has sent.
     fn take_shared(
         &mut self,
         now: Instant,
@@ -72,13 +75,13 @@ impl Receiver {
         (block, esi): (BlockId, Esi),
         bytes: Range<u32>,
         slab: &[u8],
-    ) -> bool {
+    ) -> Taken {
         let Self { config, reception, stats, .. } = self;
         let Some((_, encoding_id)) = reception.transfer.symbols_of(block.toi) else {
-            return false;
+            return Taken::Invalid;
         };
         if reception.transfer.is_reserved(block) {
-            return false;
+            return Taken::Late;
         }
         let sources = &mut reception.transfer.sources;
         sources.forget(now);
@@ -97,10 +100,22 @@ impl Receiver {
             }
             _ => {}
         }
+        reception.await_idle(now);
         if reception.may_complete() {
             reception.update_phase(&self.channels);
         }
-        taken == Taken::Fresh
+        taken
+    }
+
+    fn trust(&self, address: IpAddr) -> Trust {
+        let sources = &self.reception.transfer.sources;
+        let address = SocketAddr::new(address, SHARED_PORT);
+        match sources.is_doubted_at(address) {
+            false if sources.is_proven(address) => Trust::Proven,
+            false => Trust::Unknown,
+            true if sources.has_others_that_share() => Trust::DoubtedBesideOthers,
+            true => Trust::Doubted,
+        }
     }
 
     /// No member has what a block lacks. If it is searched for wrong symbols, those that others

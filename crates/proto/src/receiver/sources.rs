@@ -41,6 +41,19 @@ impl SourceId {
     }
 }
 
+/// From whose symbols a block is solved, after its wrong ones were not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// From those of one source.
+    Alone(SourceId),
+    /// From those of all but one, which is a receiver that shares: the others answer for each
+    /// other, so that one alone may have little of a block.
+    Without(SourceId),
+    /// Of what other receivers have sent, from the source symbols: those that were named are asked
+    /// for, and members that have no block have no others.
+    Source,
+}
+
 /// What is known of the symbols of one source.
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -174,8 +187,12 @@ impl Sources {
         self.update_doubts();
     }
 
-    /// Whether a receiver that shares is doubted: others are asked for the symbols that its own
-    /// wait for, which takes a while.
+    /// Whether a receiver that shares is not doubted.
+    pub(super) fn has_others_that_share(&self) -> bool {
+        self.has_others_that_share
+    }
+
+    /// Whether a receiver that shares is doubted.
     pub(super) fn doubts_shared(&self) -> bool {
         self.records.iter().any(|record| record.id.is_shared() && record.is_doubted())
     }
@@ -185,10 +202,23 @@ impl Sources {
         self.record(id).is_some_and(Record::is_doubted)
     }
 
+    /// Whether symbols of this source were right, and it is not doubted.
+    pub(super) fn has_proven(&self, id: SourceId) -> bool {
+        self.record(id).is_some_and(Record::is_proven)
+    }
+
     /// Whether symbols of this address were right, and it is not doubted.
     pub(super) fn is_proven(&self, address: SocketAddr) -> bool {
-        let record = self.records.iter().find(|record| record.address == address);
-        record.is_some_and(Record::is_proven)
+        self.at(address).is_some_and(Record::is_proven)
+    }
+
+    /// Whether this address is doubted, whatever the others are.
+    pub(super) fn is_doubted_at(&self, address: SocketAddr) -> bool {
+        self.at(address).is_some_and(Record::is_doubted)
+    }
+
+    fn at(&self, address: SocketAddr) -> Option<&Record> {
+        self.records.iter().find(|record| record.address == address)
     }
 
     /// Halves what speaks against sources, for each [`HALVED_AFTER`] that has passed. A host that
@@ -253,21 +283,30 @@ impl Sources {
         self.records.iter().any(|record| !counts.contains_key(&record.id))
     }
 
-    /// The source from whose symbols alone a block is solved next. `counts`: the number of symbols
-    /// of each of its sources. The best one that was not `tried` is next; after all of them, and if
-    /// there is only one, `None`: all together. Never the source of saved symbols, which sends no
-    /// others.
-    pub(super) fn next_alone(
+    /// From whose symbols a block is solved next. `counts`: the number of symbols of each of its
+    /// sources. Alone the best one that was not `tried`; of receivers that share, without the worst
+    /// one that was not. After all of them, and if there is only one, `None`: all together. Never
+    /// the source of saved symbols, which sends no others.
+    pub(super) fn next_choice(
         &self,
         counts: &BTreeMap<SourceId, u32>,
         tried: &BTreeSet<SourceId>,
-    ) -> Option<SourceId> {
+    ) -> Option<Choice> {
         /// An attacker may send each symbol from another port.
         const MOST: usize = 4;
         // Those that share are judged beside what the block has from elsewhere.
-        let has_shared = counts.keys().any(|id| id.is_shared());
-        let may_be = |id: &SourceId| id.is_shared() || !has_shared;
-        if counts.keys().filter(|id| may_be(id)).count() < 2 || tried.len() >= MOST {
+        let shared = counts.iter().filter(|(id, _)| id.is_shared());
+        if let Some((&first, _)) = shared.clone().next() {
+            if tried.len() >= MOST || shared.clone().count() < 2 && tried.contains(&first) {
+                return None;
+            }
+            let is_left = |(id, _): &(&SourceId, &u32)| !tried.contains(id);
+            return shared
+                .filter(is_left)
+                .max_by_key(|(id, count)| self.suspicion(**id, **count))
+                .map(|(&id, _)| Choice::Without(id));
+        }
+        if counts.len() < 2 || tried.len() >= MOST {
             return None;
         }
         let rank = |(&id, &count): (&SourceId, &u32)| {
@@ -278,8 +317,19 @@ impl Sources {
         };
         let is_left =
             |(id, _): &(&SourceId, &u32)| **id != SourceId::default() && !tried.contains(id);
-        let best = counts.iter().filter(|(id, _)| may_be(id)).filter(is_left).map(rank).min();
-        best.map(|(.., id)| id)
+        let best = counts.iter().filter(is_left).map(rank).min();
+        best.map(|(.., id)| Choice::Alone(id))
+    }
+
+    /// How likely it is that the wrong symbols of a block are those of a receiver that shares, which
+    /// has sent so many of it: one that is doubted before one of which nothing is known, and that
+    /// before one that was right.
+    fn suspicion(&self, id: SourceId, count: u32) -> impl Ord {
+        let record = self.record(id);
+        let is_doubted = record.is_some_and(Record::is_doubted);
+        let is_proven = record.is_some_and(Record::is_proven);
+        let wrong = record.map_or(0, |record| record.wrong_permille());
+        (is_doubted, !is_proven, wrong, count)
     }
 }
 
@@ -418,19 +468,39 @@ mod tests {
         sources.on_wrong([ids[1]]);
         let of = counts([(ids[0], 10), (ids[1], 90), (ids[2], 20)]);
         let next = |sources: &Sources, tried: &[SourceId]| {
-            sources.next_alone(&of, &tried.iter().copied().collect())
+            sources.next_choice(&of, &tried.iter().copied().collect())
         };
-        assert_eq!(next(&sources, &[]), Some(ids[2]));
-        assert_eq!(next(&sources, &[ids[2]]), Some(ids[0]));
-        assert_eq!(next(&sources, &[ids[2], ids[0]]), Some(ids[1]));
+        assert_eq!(next(&sources, &[]), Some(Choice::Alone(ids[2])));
+        assert_eq!(next(&sources, &[ids[2]]), Some(Choice::Alone(ids[0])));
+        assert_eq!(next(&sources, &[ids[2], ids[0]]), Some(Choice::Alone(ids[1])));
         assert_eq!(next(&sources, &[ids[2], ids[0], ids[1]]), None);
         // Another one is the best now, and was not tried.
         sources.on_verified(&counts([(ids[1], 1_000)]));
         sources.on_wrong([ids[2]; 20]);
-        assert_eq!(next(&sources, &[ids[2]]), Some(ids[1]));
-        assert_eq!(sources.next_alone(&counts([(ids[0], 1)]), &BTreeSet::new()), None);
+        assert_eq!(next(&sources, &[ids[2]]), Some(Choice::Alone(ids[1])));
+        assert_eq!(sources.next_choice(&counts([(ids[0], 1)]), &BTreeSet::new()), None);
         assert!(sources.has_others(&of));
         assert!(!sources.has_others(&ids.iter().map(|&id| (id, 1)).collect()));
+    }
+
+    #[test]
+    fn receivers_that_share_are_left_out_in_turn_the_worst_first() {
+        let mut sources = Sources::default();
+        let at = |host| SocketAddr::from(([10, 0, 0, host], SHARED_PORT));
+        let [good, new, bad, some] = [1, 2, 3, 4].map(|host| sources.find(at(host)));
+        let session = sources.find(address(7));
+        sources.on_verified(&counts([(good, 10)]));
+        sources.on_wrong([bad]);
+        let of = counts([(good, 90), (new, 20), (bad, 5), (some, 30), (session, 200)]);
+        let mut tried = BTreeSet::new();
+        for left_out in [bad, some, new, good] {
+            assert_eq!(sources.next_choice(&of, &tried), Some(Choice::Without(left_out)));
+            tried.insert(left_out);
+        }
+        assert_eq!(sources.next_choice(&of, &tried), None);
+        let one = counts([(good, 90), (session, 200)]);
+        assert_eq!(sources.next_choice(&one, &[].into()), Some(Choice::Without(good)));
+        assert_eq!(sources.next_choice(&one, &[good].into()), None);
     }
 
     #[test]
@@ -454,11 +524,14 @@ mod tests {
         let saved = SourceId::default();
         sources.on_corrupt(&counts([(saved, 50), (a, 30), (b, 20)]));
         let of = counts([(saved, 50), (a, 30), (b, 20)]);
-        assert_eq!(sources.next_alone(&of, &[].into()), Some(a));
-        assert_eq!(sources.next_alone(&of, &[a].into()), Some(b));
-        assert_eq!(sources.next_alone(&of, &[a, b].into()), None);
-        assert_eq!(sources.next_alone(&counts([(saved, 50), (a, 30)]), &[].into()), Some(a));
-        assert_eq!(sources.next_alone(&counts([(saved, 50)]), &[].into()), None);
+        assert_eq!(sources.next_choice(&of, &[].into()), Some(Choice::Alone(a)));
+        assert_eq!(sources.next_choice(&of, &[a].into()), Some(Choice::Alone(b)));
+        assert_eq!(sources.next_choice(&of, &[a, b].into()), None);
+        assert_eq!(
+            sources.next_choice(&counts([(saved, 50), (a, 30)]), &[].into()),
+            Some(Choice::Alone(a))
+        );
+        assert_eq!(sources.next_choice(&counts([(saved, 50)]), &[].into()), None);
     }
 
     #[test]

@@ -113,6 +113,14 @@ impl SearchLimits {
         Self { most: self.most.min(MIN_LIMIT), ..self }
     }
 
+    /// The limits of a block that others share symbols of, before sources are chosen: few wrong
+    /// symbols are found without another request.
+    pub(super) fn of_few(self) -> Self {
+        /// The first search finds four less.
+        const FEW: u32 = 16;
+        Self { most: self.most.min(FEW).max(self.least), ..self }
+    }
+
     /// Symbols that are missing for the first search of a block with so many `available` ones.
     pub(super) fn first_wanted(&self, available: u32) -> u32 {
         self.source_symbols.saturating_add(self.least).saturating_sub(available)

@@ -120,6 +120,8 @@ enum Next {
     /// The bytes of its block are to be worked on.
     Work,
     FollowUp(Sequel),
+    /// Symbols that waited are used.
+    UseWaiting,
 }
 
 /// Block lengths whose plans are cached: an object has two at most, and one follows the other. Each
@@ -374,9 +376,12 @@ impl Transfer {
         let sources = &self.sources;
         let room = self.max_decoder_bytes.saturating_sub(self.decoder_bytes);
         let taken = object.change_block(block.sbn, |state| {
-            if state.holds_back(source, sources) {
+            if state.holds_back(source, esi, sources) {
                 let taken = state.take_waiting(source);
-                let next = state.waits_in_vain().then_some(Next::FollowUp(Sequel::Unlocated));
+                let next = match state.ends_waiting() {
+                    true => Some(Next::UseWaiting),
+                    false => state.waits_in_vain().then_some(Next::FollowUp(Sequel::Unlocated)),
+                };
                 return (taken, next);
             }
             let (taken, place) = state.take(esi, source, content.bytes(), room);
@@ -397,6 +402,7 @@ impl Transfer {
         self.count(&changed);
         match next {
             Some(Next::Work) => self.work_or_queue(block, None, out),
+            Some(Next::UseWaiting) => self.usable = Some(block),
             Some(Next::FollowUp(sequel)) => self.follow_up(block, sequel, out),
             None => {}
         }

@@ -49,15 +49,16 @@ impl UnverifiedSymbols {
         cost
     }
 
-    /// Takes the first symbol of a block that is of a `usable` source, and its cost.
+    /// Takes the first symbol of a block that is `usable`, and its cost. If a symbol of a source is
+    /// not, those of it with higher numbers are not either.
     pub(super) fn pop(
         &mut self,
         block: BlockId,
-        usable: impl Fn(SourceId) -> bool,
+        usable: impl Fn(SourceId, Esi) -> bool,
     ) -> Option<(Esi, SourceId, Unverified, usize)> {
         let symbols = self.0.get_mut(&block)?;
         let mut key = *symbols.keys().next()?;
-        while !usable(key.0) {
+        while !usable(key.0, key.1) {
             let after = (Bound::Excluded((key.0, Esi(u32::MAX))), Bound::Unbounded);
             key = *symbols.range(after).next()?.0;
         }
@@ -107,10 +108,10 @@ mod tests {
         assert!(cost > 10);
         assert_eq!(symbols.insert(block(0), Esi(7), SOURCE, symbol(20)), 0, "the first one stays");
         let other = symbols.insert(block(1), Esi(7), SOURCE, symbol(20));
-        assert!(symbols.pop(block(2), |_| true).is_none());
-        let (esi, source, first, taken) = symbols.pop(block(0), |_| true).unwrap();
+        assert!(symbols.pop(block(2), |_, _| true).is_none());
+        let (esi, source, first, taken) = symbols.pop(block(0), |_, _| true).unwrap();
         assert_eq!((esi, source, first.bytes.len(), taken), (Esi(7), SOURCE, 10, cost));
-        assert!(symbols.pop(block(0), |_| true).is_none());
+        assert!(symbols.pop(block(0), |_, _| true).is_none());
         assert_eq!(symbols.retain(|block| block.sbn == Sbn(1)), 0);
         assert_eq!(symbols.retain(|_| false), other);
         assert!(symbols.is_empty());
@@ -122,9 +123,9 @@ mod tests {
         let other = SourceId::new(2);
         assert!(symbols.insert(block(0), Esi(7), SOURCE, symbol(10)) > 0);
         assert!(symbols.insert(block(0), Esi(7), other, symbol(10)) > 0);
-        let (_, source, ..) = symbols.pop(block(0), |source| source == other).unwrap();
+        let (_, source, ..) = symbols.pop(block(0), |source, _| source == other).unwrap();
         assert_eq!(source, other);
-        assert!(symbols.pop(block(0), |source| source == other).is_none());
+        assert!(symbols.pop(block(0), |source, _| source == other).is_none());
         assert!(!symbols.is_empty());
     }
 }

@@ -13,6 +13,9 @@ const LONGEST_PUT_OFF: Duration = Duration::from_secs(2);
 const LEASE: u32 = 2;
 /// Requests that count, in a row.
 const MOST_COUNTED: u32 = 2;
+/// Requests that count and have brought little, each of which doubles those that name symbols
+/// before the next one that counts.
+const MOST_DOUBLINGS: u32 = 4;
 /// How long a block rests first. Each further round in vain doubles it.
 const FIRST_REST: Duration = Duration::from_secs(2);
 /// Longest rest, and what each block that lacks symbols adds to it: of many blocks that no member
@@ -35,6 +38,10 @@ pub(super) struct Asking {
     /// Requests that named symbols, and those that counted since the last one.
     named: u32,
     counted: u32,
+    /// Requests that name symbols before the next one that counts.
+    to_name: u32,
+    /// Requests that counted, in a row, and have brought little.
+    miscounted: u32,
     /// Rounds before this one, since the last symbol of use, that brought nothing.
     rests: u32,
     /// Symbols of use since it has asked.
@@ -64,7 +71,9 @@ impl Asking {
             vain: 0,
             short: 0,
             named: 0,
-            counted: MOST_COUNTED,
+            counted: 0,
+            to_name: 1,
+            miscounted: 0,
             rests,
             brought: 0,
             since: now,
@@ -79,11 +88,11 @@ impl Asking {
     }
 
     /// Whether the next request counts symbols instead of naming them: a member seems to have the
-    /// block. The first request names symbols, as do every third one, and every other one of those
-    /// in a row that bring little: any host can say that it has the block, members with a part of
-    /// it answer names only, and those with all of it begin with names.
+    /// block. The first request names symbols, as do every third one, and ever more of them after
+    /// one that counted and brought little: any host can say that it has the block, and members
+    /// with a part of it answer names only.
     pub(super) fn counts(&self) -> bool {
-        self.is_held() && self.short.is_multiple_of(2) && self.counted < MOST_COUNTED
+        self.is_held() && self.to_name == 0
     }
 
     /// Requests that named symbols: each names others.
@@ -114,7 +123,12 @@ impl Asking {
 
     /// Another member has asked, or answered: wait until it pauses.
     pub(super) fn put_off(&mut self, until: Instant) {
-        self.due = self.due.max(until.min(self.since + LONGEST_PUT_OFF));
+        self.put_off_for(until, LONGEST_PUT_OFF);
+    }
+
+    /// The same, until so long after its last request at most.
+    pub(super) fn put_off_for(&mut self, until: Instant, longest: Duration) {
+        self.due = self.due.max(until.min(self.since + longest.min(LONGEST_PUT_OFF)));
     }
 
     /// A symbol has arrived that was of use.
@@ -127,10 +141,19 @@ impl Asking {
     pub(super) fn conclude(&mut self, holding: &BlockHolding) -> bool {
         let Some((_, wanted)) = self.asked else { return false };
         match self.brought {
+            // That no member has the block does not say that they lack parts of it.
+            0 if self.counted > 0 => {}
             0 => self.vain = self.vain.saturating_add(1),
             _ => (self.vain, self.rests) = (0, 0),
         }
-        if u64::from(self.brought) * 2 < u64::from(wanted) {
+        let is_short = u64::from(self.brought) * 2 < u64::from(wanted);
+        if self.counted > 0 {
+            self.miscounted = if is_short { self.miscounted.saturating_add(1) } else { 0 };
+            if is_short {
+                self.to_name = 1 << self.miscounted.min(MOST_DOUBLINGS);
+            }
+        }
+        if is_short {
             self.short = self.short.saturating_add(1);
             self.held = self.held.map(|requests| requests + 1).filter(|&requests| requests < LEASE);
         } else {
@@ -153,8 +176,14 @@ impl Asking {
     pub(super) fn on_asked(&mut self, now: Instant, lacking: u32, names: bool, wait: Duration) {
         self.due = now + wait;
         match names {
-            true => (self.named, self.counted) = (self.named.wrapping_add(1), 0),
-            false => self.counted = self.counted.saturating_add(1),
+            true => {
+                (self.named, self.counted) = (self.named.wrapping_add(1), 0);
+                self.to_name = self.to_name.saturating_sub(1);
+            }
+            false => {
+                self.counted = self.counted.saturating_add(1);
+                self.to_name = u32::from(self.counted >= MOST_COUNTED);
+            }
         }
         self.since = now;
         (self.asked, self.awaits) = (Some((now, lacking)), true);

@@ -27,6 +27,8 @@ pub(super) struct Quota {
     began: Instant,
     /// Bytes since then, of each address.
     sent: BTreeMap<IpAddr, u64>,
+    /// Bytes since then, of all addresses beyond these.
+    sent_beyond: u64,
     /// Bytes that may be sent for unproven addresses, of `most`, as of `filled_at`.
     left: f64,
     most: f64,
@@ -41,6 +43,7 @@ impl Quota {
         Self {
             began: Instant::ZERO,
             sent: BTreeMap::new(),
+            sent_beyond: 0,
             left: most,
             most,
             filled_at: Instant::ZERO,
@@ -50,8 +53,13 @@ impl Quota {
 
     /// Bytes of late for the one of these that has had least.
     pub(super) fn least(&self, askers: &[Asker]) -> u64 {
-        let sent = |asker: &Asker| self.sent.get(&asker.address).copied().unwrap_or(0);
+        let of_others = if self.is_full() { self.sent_beyond } else { 0 };
+        let sent = |asker: &Asker| self.sent.get(&asker.address).copied().unwrap_or(of_others);
         askers.iter().map(sent).min().unwrap_or(0)
+    }
+
+    fn is_full(&self) -> bool {
+        self.sent.len() >= MOST_ADDRESSES
     }
 
     /// When so many bytes may be sent for these.
@@ -68,13 +76,14 @@ impl Quota {
     /// So many bytes were sent for these.
     pub(super) fn on_sent(&mut self, now: Instant, askers: &[Asker], bytes: u64) {
         if now >= self.began + WINDOW {
-            self.began = now;
+            (self.began, self.sent_beyond) = (now, 0);
             self.sent.clear();
         }
         let part = bytes / (askers.len() as u64).max(1);
         for asker in askers {
-            if self.sent.len() < MOST_ADDRESSES || self.sent.contains_key(&asker.address) {
-                *self.sent.entry(asker.address).or_default() += part;
+            match self.is_full() && !self.sent.contains_key(&asker.address) {
+                true => self.sent_beyond += part,
+                false => *self.sent.entry(asker.address).or_default() += part,
             }
         }
         let since = now.saturating_since(self.filled_at).as_secs_f64();

@@ -269,12 +269,18 @@ impl Network {
                 if is_fresh && is_forged {
                     blocks.wrong.insert((sbn, esi.0));
                 }
+                let trust = match waits {
+                    true => Trust::DoubtedBesideOthers,
+                    false if blocks.is_proven(address(from)) => Trust::Proven,
+                    false => Trust::Unknown,
+                };
                 let heard = HeardSymbol {
                     block,
                     esi,
                     symbol_size: SYMBOL_SIZE,
                     has_block,
                     is_fresh,
+                    trust,
                     to,
                     echo_us,
                 };
@@ -600,6 +606,37 @@ fn requests_of_strangers_leave_a_member_its_part() {
         let most = alone * (strangers + 1) + Duration::from_secs(2);
         assert!(with <= most, "{with:?} with {strangers} strangers, {alone:?} alone");
     }
+}
+
+/// Of more addresses than are counted, those beyond share one part: none of them comes first with
+/// each of its requests.
+#[test]
+fn addresses_beyond_those_that_are_counted_share_one_part() {
+    let mut quota = Quota::new(u64::MAX, 1);
+    let asker = |host| [Asker { address: address(host), is_proven: false }];
+    (0..400).for_each(|host| quota.on_sent(Instant::ZERO, &asker(host), 10));
+    assert_eq!(quota.least(&asker(0)), 10);
+    assert_eq!(quota.least(&asker(300)), quota.least(&asker(1_000)));
+    assert!(quota.least(&asker(300)) > 1_000);
+    quota.on_sent(Instant::ZERO + Duration::from_secs(1), &asker(400), 10);
+    assert_eq!(quota.least(&asker(300)), 0);
+}
+
+/// Members and their times, which any host can invent.
+#[test]
+fn members_and_their_times_are_forgotten() {
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    let mut crowd = Crowd::default();
+    let usual = crowd.pause();
+    crowd.on_message(at(0), 7);
+    crowd.on_others(Duration::from_secs(9), Duration::from_secs(9));
+    assert!(crowd.pause() >= 4 * usual, "{:?}", crowd.pause());
+    assert_eq!(crowd.count(), 1);
+    (1..=30).for_each(|second| crowd.forget(at(second)));
+    assert!(crowd.pause() < usual + usual / 4, "{:?}", crowd.pause());
+    assert_eq!(crowd.count(), 1);
+    crowd.forget(at(60));
+    assert_eq!(crowd.count(), 0);
 }
 
 /// What a stranger sends that has never heard a request of its symbols.

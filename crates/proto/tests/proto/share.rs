@@ -1,6 +1,7 @@
 //! Receivers that share, on bytes: what others send them, right or wrong.
 
 use crate::support::site::{STRANGER, Site, address, forged};
+use fontana_wire::{MissingSymbols, ShareRequest};
 use std::time::Duration;
 
 /// The ids at the ends of what a message can carry.
@@ -63,7 +64,8 @@ fn forged_symbols_from_an_address_delay_a_member_by_seconds() {
             while number < due {
                 number += 1;
                 let esi = 9_000_000 + number as u32;
-                let datagram = forged(&site, block, esi, number % 2 == 0, bytes_of_a_symbol);
+                let datagram =
+                    forged(&site, block, esi, number.is_multiple_of(2), bytes_of_a_symbol);
                 site.send(STRANGER, &datagram);
             }
         }
@@ -95,4 +97,138 @@ fn nothing_is_taken_from_others_while_the_session_brings_symbols() {
     site.run(Duration::from_millis(1));
     assert!(site.is_complete(), "{}", site.summary());
     assert_eq!(site.members[0].as_ref().unwrap().driver.endpoint.stats().corrupt_blocks, 0);
+}
+
+/// Bytes of a symbol, and per second of a member.
+const SIZE: u16 = 1_344;
+const RATE: u64 = 2_500_000;
+
+/// What a stranger sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attack {
+    /// Symbols that are wrong, in its own name, and in that of members.
+    Forged,
+    ForgedForMembers,
+    /// Symbols that all have, as if of a member with all of the block.
+    Promises,
+    /// Requests for all symbols, all the time, and one each two seconds.
+    Requests,
+    RareRequests,
+    /// What members have sent.
+    Replays,
+    All,
+}
+
+impl Attack {
+    const KINDS: [Self; 6] = [
+        Self::Forged,
+        Self::ForgedForMembers,
+        Self::Promises,
+        Self::Requests,
+        Self::RareRequests,
+        Self::Replays,
+    ];
+
+    /// The next datagram, the `number`th one.
+    fn send(self, site: &mut Site, number: u64) -> usize {
+        let blocks = site.blocks();
+        let block = blocks[number as usize % blocks.len()];
+        let own = address(STRANGER, 1_024 + number as u16 % 60_000);
+        let (from, datagram) = match self {
+            Self::Forged => (
+                own,
+                forged(
+                    site,
+                    block,
+                    9_000_000 + number as u32,
+                    number.is_multiple_of(2),
+                    SIZE.into(),
+                ),
+            ),
+            Self::ForgedForMembers => {
+                let from = address(1 + (number % 4) as u8, 7_702);
+                (
+                    from,
+                    forged(
+                        site,
+                        block,
+                        9_000_000 + number as u32,
+                        number.is_multiple_of(2),
+                        SIZE.into(),
+                    ),
+                )
+            }
+            Self::Promises => (own, forged(site, block, 0, true, SIZE.into())),
+            Self::Requests | Self::RareRequests => {
+                let lacking = site.source_symbols(block);
+                let missing =
+                    (number.is_multiple_of(2)).then(|| MissingSymbols::of(0..lacking).unwrap());
+                let (clock_us, round_trip_us, read_us) = (0, u32::MAX, u32::MAX);
+                let request = ShareRequest { clock_us, round_trip_us, read_us, lacking, missing };
+                (own, site.request(9_999, block, request))
+            }
+            Self::Replays => {
+                let recorded = site.recorded.get(number as usize % site.recorded.len().max(1));
+                let Some((_, datagram)) = recorded.cloned() else { return 100 };
+                (own, datagram)
+            }
+            Self::All => return Self::KINDS[number as usize % 6].send(site, number / 6),
+        };
+        site.send_as(from, &datagram);
+        datagram.len() + 28
+    }
+}
+
+/// The time of four members that have everything between them, beside a stranger that sends at a
+/// tenth of a member's rate.
+fn time_beside(attack: Option<Attack>, seed: u64) -> Duration {
+    let mut site = Site::sized(seed, &[1_000; 3], SIZE, RATE);
+    for place in 0..4 {
+        site.join(|_, esi| esi % 4 != place);
+    }
+    let (mut number, mut bytes) = (0, 0);
+    for _ in 0..12_000 {
+        site.run(Duration::from_millis(10));
+        if site.is_complete() {
+            return Duration::from_nanos(site.now.as_nanos());
+        }
+        let Some(attack) = attack else { continue };
+        let due = match attack {
+            Attack::RareRequests => 1_000 * (1 + site.now.as_nanos() / 2_000_000_000),
+            _ => site.now.as_nanos() * RATE / 10 / 1_000_000_000,
+        };
+        while bytes < due {
+            let sent = attack.send(&mut site, number) as u64;
+            bytes += if attack == Attack::RareRequests { 1_000 } else { sent };
+            number += 1;
+        }
+    }
+    panic!("{attack:?}, seed {seed}: {}", site.summary());
+}
+
+/// How many times longer they take: symbols in the names of members are not told from theirs, as
+/// long as no member has a block.
+fn check_attack(attack: Attack, seed: u64) {
+    let most = match attack {
+        Attack::Requests | Attack::RareRequests => 2.5,
+        Attack::Forged | Attack::Promises | Attack::Replays => 4.0,
+        Attack::ForgedForMembers | Attack::All => 30.0,
+    };
+    let (alone, with) = (time_beside(None, seed), time_beside(Some(attack), seed));
+    let ratio = with.as_secs_f64() / alone.as_secs_f64();
+    println!("seed {seed}, {attack:?}: {with:?}, {alone:?} without");
+    assert!(ratio <= most, "seed {seed}, {attack:?}: {ratio}");
+}
+
+#[test]
+fn a_stranger_at_a_tenth_of_the_rate_delays_four_members() {
+    [Attack::Forged, Attack::Promises, Attack::Requests].iter().for_each(|&it| check_attack(it, 1));
+}
+
+#[test]
+#[ignore = "two minutes: .ci/long share"]
+fn a_stranger_that_sends_anything_in_any_name_delays_four_members() {
+    for seed in 1..=5 {
+        Attack::KINDS.into_iter().chain([Attack::All]).for_each(|it| check_attack(it, seed));
+    }
 }

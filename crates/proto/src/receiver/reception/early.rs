@@ -131,7 +131,8 @@ impl Reception {
                 return;
             }
             let transfer = &self.transfer;
-            let usable = |source| need == Need::Nothing || !transfer.holds_back(block, source);
+            let is_held = |source, esi| transfer.holds_back(block, source, esi);
+            let usable = |source, esi| need == Need::Nothing || !is_held(source, esi);
             let Some((esi, source, symbol, cost)) = self.unverified.pop(block, usable) else {
                 return;
             };

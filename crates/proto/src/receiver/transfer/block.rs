@@ -7,7 +7,7 @@ use crate::counter::Counter;
 use crate::endpoint::BlockId;
 use crate::job::SavedBlock;
 use crate::placed::SymbolPlace;
-use crate::receiver::sources::{Origins, SourceId};
+use crate::receiver::sources::{Choice, Origins, SourceId};
 use crate::receiver::suspicion::{SearchRecord, Suspects};
 use fontana_fec::{
     BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Novelty, PlanCache, Work,
@@ -45,11 +45,15 @@ pub(super) struct Block {
     search: SearchRecord,
     /// The sources of the symbols that were placed.
     origins: Origins,
-    /// The source from whose symbols alone the block is solved; `None`: from those of all.
-    alone: Option<SourceId>,
-    /// The sources from whose symbols alone the block was to be solved, since it was solved from
-    /// those of all. A few.
+    /// From whose symbols the block is solved; `None`: from those of all.
+    choice: Option<Choice>,
+    /// Whether sources are chosen before a search has collected all symbols that it may: others
+    /// share symbols of the block. Every other time that it begins again.
+    is_hasty: bool,
+    /// The sources of the choices since it was solved from the symbols of all. A few.
     tried: BTreeSet<SourceId>,
+    /// [`Choice::Source`] was one of them.
+    tried_source: bool,
     /// Times that the block began again.
     restarts: u32,
     /// Symbols of other sources that wait.
@@ -216,8 +220,10 @@ impl Block {
             corruptions: 0,
             search: SearchRecord::default(),
             origins: Origins::default(),
-            alone: None,
+            choice: None,
+            is_hasty: true,
             tried: BTreeSet::new(),
+            tried_source: false,
             restarts: 0,
             waiting: BTreeMap::new(),
             left_out: BTreeMap::new(),

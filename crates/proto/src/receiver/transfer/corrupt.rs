@@ -6,6 +6,7 @@ use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput};
 use crate::job::{BlockOutcome, ReceiveJob, SymbolCopy};
 use crate::placed::{PlacedRun, SymbolBytes, SymbolPlace};
+use crate::receiver::sources::Choice;
 use fontana_fec::{Esi, Location};
 use std::collections::VecDeque;
 
@@ -91,17 +92,20 @@ impl Transfer {
             Sequel::Unlocated => {
                 let Some(block) = self.block(id) else { return };
                 let (sources, tried) = (block.sources(), block.tried().clone());
-                let alone = self.sources.next_alone(&sources, &tried);
-                self.usable = alone.map(|_| id);
-                if let Some(sequel) = self.change_block(id, |block| block.begin_again(alone)) {
+                let choice = match block.prefers_source() {
+                    true => Some(Choice::Source),
+                    false => self.sources.next_choice(&sources, &tried),
+                };
+                self.usable = choice.map(|_| id);
+                if let Some(sequel) = self.change_block(id, |block| block.begin_again(choice)) {
                     self.follow_up(id, sequel, out);
                 }
             }
             Sequel::Agreed => {
                 let Some(block) = self.block(id) else { return };
-                let (alone, sources) = (block.alone(), block.symbols_by_source());
+                let (choice, sources) = (block.choice(), block.symbols_by_source());
                 // A forger of all symbols of a block can make them agree.
-                let sequel = if alone.is_some() || self.sources.has_others(&sources) {
+                let sequel = if choice.is_some() || self.sources.has_others(&sources) {
                     Some(Sequel::Unlocated)
                 } else {
                     self.change_block(id, Block::count_agreement)
@@ -145,6 +149,8 @@ impl Transfer {
                 self.suspects.remove(&id);
             } else if self.change_block(id, Block::on_idle) == Some(true) {
                 self.work_or_queue(id, None, out);
+            } else if self.block(id).is_some_and(|block| block.is_stuck()) {
+                self.follow_up(id, Sequel::Unlocated, out);
             }
         }
     }

@@ -28,7 +28,7 @@ impl Transfer {
         });
         let blocks = blocks.filter(move |&(id, _)| after.is_none_or(|after| id > after));
         let needs = blocks.filter(|(_, block)| self.has_room_for(block));
-        let needs = needs.map(|(id, block)| (id, block.symbols_lacking()));
+        let needs = needs.map(|(id, block)| (id, block.symbols_to_ask()));
         needs.filter(|&(_, lacking)| lacking > 0)
     }
 
@@ -47,7 +47,7 @@ impl Transfer {
         Some(BlockHolding {
             has_block,
             is_sound: has_block || block.is_sound(),
-            lacking: if has_block { 0 } else { block.symbols_lacking() },
+            lacking: if has_block { 0 } else { block.symbols_to_ask() },
             source_symbols,
             encoding_symbols: profile.encoding_symbols,
             symbol_size: oti.symbol_size,
@@ -64,14 +64,17 @@ impl Transfer {
     pub(in crate::receiver) fn held(&self, id: BlockId, esis: &[Esi]) -> Vec<Esi> {
         let Some(block) = self.sound_block(id) else { return Vec::new() };
         let repair: BTreeSet<Esi> = block.repair_symbols().collect();
-        let is_held =
-            |esi: &Esi| (block.has_in_place(*esi) || repair.contains(esi)) && block.may_share(*esi);
+        let is_held = |esi: &Esi| {
+            (block.has_in_place(*esi) || repair.contains(esi))
+                && block.may_share(*esi, &self.sources)
+        };
         esis.iter().copied().filter(is_held).collect()
     }
 
-    /// The repair symbols of a block that were received.
+    /// The repair symbols of a block that were received. None if it is to be solved without them.
     pub(in crate::receiver) fn repair_symbols(&self, id: BlockId) -> Vec<Esi> {
-        self.sound_block(id).map_or_else(Vec::new, |block| block.repair_symbols().collect())
+        let block = self.sound_block(id).filter(|block| !block.has_only_source());
+        block.map_or_else(Vec::new, |block| block.repair_symbols().collect())
     }
 
     /// The same, in the order of their slots, as jobs name them.

@@ -109,7 +109,9 @@ impl Transfer {
         });
         if right {
             let counts = self.block(id).map(|block| block.proven_by_source()).unwrap_or_default();
+            let excluded = self.block(id).and_then(|block| block.excluded());
             self.sources.on_verified(&counts);
+            self.sources.on_wrong(excluded);
             self.holding.remove(&id);
             let outcome = BlockOutcome::Verified;
             out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));

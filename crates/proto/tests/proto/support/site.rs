@@ -2,7 +2,8 @@
 //! name. Receivers, members and messages are the real ones; the network is a queue.
 
 use super::world::{Content, ReceiverDriver, T, receiver_config, source};
-use fontana_fec::{Esi, Intermediate, Sbn};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, Intermediate, Sbn};
 use fontana_proto::memory::{MemoryContent, append_symbol};
 use fontana_proto::share::{ShareConfig, ShareOutput, Sharer};
 use fontana_proto::{BlockId, Endpoint, Instant, SessionKey, SplitMix64};
@@ -15,8 +16,8 @@ use std::time::Duration;
 pub(crate) const STRANGER: u8 = 200;
 /// The port that members send from.
 const PORT: u16 = 7_702;
-/// Bytes per second of a member.
-pub(crate) const RATE: u64 = 250_000;
+/// Bytes per second of a member, unless a test says otherwise.
+const RATE: u64 = 250_000;
 /// From a member to all others.
 const DELAY: Duration = Duration::from_micros(300);
 /// Least time between two polls of a member.
@@ -38,6 +39,8 @@ type Sent = (SocketAddr, Vec<u8>, Option<usize>);
 /// number `n + 1`.
 pub(crate) struct Site {
     pub(crate) content: Content,
+    /// Bytes per second of a member.
+    rate: u64,
     pub(crate) now: Instant,
     pub(crate) members: Vec<Option<Member>>,
     pub(crate) random: SplitMix64,
@@ -72,8 +75,16 @@ pub(crate) fn forged(
 impl Site {
     /// A site of content with one block of each of these numbers of source symbols.
     pub(crate) fn new(seed: u64, blocks: &[u32]) -> Self {
-        let shapes: Vec<_> = blocks.iter().map(|&k| (k as usize * usize::from(T), 1)).collect();
-        let content = Content::new(&shapes, seed);
+        Self::sized(seed, blocks, T, RATE)
+    }
+
+    /// With symbols of so many bytes, and members that send so many bytes a second.
+    pub(crate) fn sized(seed: u64, blocks: &[u32], symbol_size: u16, rate: u64) -> Self {
+        let bytes = |&k: &u32| (k as usize * usize::from(symbol_size), 1);
+        let shapes: Vec<_> = blocks.iter().map(bytes).collect();
+        let code = RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let content =
+            Content::sized(symbol_size, &shapes, seed, 1, &|_, _| FecScheme::RaptorQ(code));
         let mut memory = MemoryContent::default();
         for (&toi, (layout, bytes)) in &content.objects {
             memory.insert(toi, *layout, bytes.to_vec());
@@ -82,6 +93,7 @@ impl Site {
         let encoded = ids.map(|block| (block, memory.encode(block).unwrap())).collect();
         Self {
             content,
+            rate,
             now: Instant::ZERO,
             members: Vec::new(),
             random: SplitMix64::new(seed, 3),
@@ -131,7 +143,7 @@ impl Site {
         let config = ShareConfig {
             seed: self.random.next_u64(),
             member: place as u32 + 1,
-            bytes_per_second: RATE,
+            bytes_per_second: self.rate,
             max_unproven_bytes: 2 * length as u64,
         };
         let sharer = Sharer::new(config);

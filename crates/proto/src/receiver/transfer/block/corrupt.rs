@@ -3,7 +3,7 @@
 use super::in_place::PlacedSource;
 use super::{Block, Collecting, MAX_WAITING_SOURCES, Sequel, State};
 use crate::counter::Counter;
-use crate::receiver::sources::{Origins, SourceId};
+use crate::receiver::sources::{Choice, Origins, SourceId, Sources};
 use crate::receiver::suspicion::{Conclusion, SearchLimits, Suspects};
 use crate::receiver::transfer::copies::ReceivedCopies;
 use fontana_fec::{Esi, Location};
@@ -71,6 +71,17 @@ impl Block {
         false
     }
 
+    /// Whether it lacks symbols for a search, others share symbols of it, and searches with those
+    /// that it has were of no use.
+    pub(in crate::receiver::transfer) fn is_stuck(&self) -> bool {
+        let is_early = match self.choice {
+            None => self.is_hasty,
+            Some(Choice::Without(_) | Choice::Source) => true,
+            Some(Choice::Alone(_)) => false,
+        };
+        is_early && matches!(self.state, State::Suspect(_)) && self.has_shared()
+    }
+
     /// Whether the block is corrupt, and waits until its wrong symbols are found.
     pub(in crate::receiver::transfer) fn is_suspect(&self) -> bool {
         matches!(
@@ -109,7 +120,12 @@ impl Block {
 
     fn search_limits(&self) -> Option<SearchLimits> {
         let limits = SearchLimits::of(self.scheme, self.source_symbols)?;
-        Some(if self.alone.is_some() { limits.of_one_source() } else { limits })
+        Some(match self.choice {
+            Some(Choice::Alone(_)) => limits.of_one_source(),
+            Some(Choice::Without(_) | Choice::Source) => limits.of_few(),
+            None if self.is_hasty && self.has_shared() => limits.of_few(),
+            None => limits,
+        })
     }
 
     /// The wrong symbols among these are not found.
@@ -118,12 +134,12 @@ impl Block {
         Sequel::Unlocated
     }
 
-    /// The source from whose symbols alone the block is solved.
-    pub(in crate::receiver::transfer) fn alone(&self) -> Option<SourceId> {
-        self.alone
+    /// From whose symbols the block is solved.
+    pub(in crate::receiver::transfer) fn choice(&self) -> Option<Choice> {
+        self.choice
     }
 
-    /// The sources from whose symbols alone the block was to be solved.
+    /// The sources of earlier choices.
     pub(in crate::receiver::transfer) fn tried(&self) -> &BTreeSet<SourceId> {
         &self.tried
     }
@@ -136,24 +152,56 @@ impl Block {
         if is_hopeless { Sequel::Hopeless } else { sequel }
     }
 
+    /// Whether it is to be solved from the source symbols that other receivers have sent: most of
+    /// what they have sent are such, and that was not tried.
+    pub(in crate::receiver::transfer) fn prefers_source(&self) -> bool {
+        let State::Suspect(suspects) = &self.state else { return false };
+        let shared = suspects.esis().filter(|&esi| self.origins.of(esi).is_shared());
+        let (source, repair): (Vec<Esi>, Vec<Esi>) =
+            shared.partition(|esi| esi.0 < self.source_symbols);
+        !self.tried_source && !repair.is_empty() && source.len() > repair.len()
+    }
+
+    /// Symbols to ask other receivers for. Of a corrupt block those of others may be wrong: as many
+    /// as there are source symbols that it lacks.
+    pub(in crate::receiver::transfer) fn symbols_to_ask(&self) -> u32 {
+        let lacking = self.symbols_lacking();
+        if lacking == 0 || self.corruptions == 0 || !self.has_shared() {
+            return lacking;
+        }
+        let missing = (0..self.source_symbols).filter(|&esi| !self.in_place.contains(Esi(esi)));
+        lacking.max(missing.count() as u32)
+    }
+
     /// Whether other receivers have sent symbols of it.
     pub(in crate::receiver::transfer) fn has_shared(&self) -> bool {
         self.symbols_by_source().keys().any(|source| source.is_shared())
     }
 
-    /// Whether a symbol that it has may be sent to other receivers: of a block that was corrupt,
-    /// only those that sessions and mirrors have brought.
-    pub(in crate::receiver::transfer) fn may_share(&self, esi: Esi) -> bool {
-        self.corruptions == 0 || !self.origins.of(esi).is_shared()
+    /// Whether a symbol that it has may be sent to other receivers: one that sessions and mirrors
+    /// have brought, or, of a block that was not corrupt, a receiver whose symbols were right.
+    pub(in crate::receiver::transfer) fn may_share(&self, esi: Esi, sources: &Sources) -> bool {
+        let origin = self.origins.of(esi);
+        !origin.is_shared() || self.corruptions == 0 && sources.has_proven(origin)
     }
 
-    /// Begins again: with the symbols of one source alone, if there is one. The others are dropped.
-    pub(in crate::receiver::transfer) fn begin_again(&mut self, alone: Option<SourceId>) -> Sequel {
-        self.alone = alone;
+    /// Whether repair symbols of other receivers wait.
+    pub(in crate::receiver::transfer) fn has_only_source(&self) -> bool {
+        self.choice == Some(Choice::Source)
+    }
+
+    /// Begins again, with the symbols that are chosen. The others are dropped.
+    pub(in crate::receiver::transfer) fn begin_again(&mut self, choice: Option<Choice>) -> Sequel {
+        self.choice = choice;
         self.restarts.count(1);
-        match alone {
-            Some(source) => _ = self.tried.insert(source),
-            None => (self.tried, self.left_out) = (BTreeSet::new(), BTreeMap::new()),
+        match choice {
+            Some(Choice::Alone(source) | Choice::Without(source)) => _ = self.tried.insert(source),
+            Some(Choice::Source) => self.tried_source = true,
+            None => {
+                (self.tried, self.left_out) = (BTreeSet::new(), BTreeMap::new());
+                self.tried_source = false;
+                self.is_hasty = !self.is_hasty;
+            }
         }
         (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
         self.search.on_restart();
@@ -161,13 +209,17 @@ impl Block {
         let State::Suspect(mut suspects) = state else { return self.restart() };
         // What other receivers have sent is dropped before what sessions and mirrors have brought,
         // which may come from nowhere again.
-        let drops_shared = alone.map_or_else(|| self.has_shared(), SourceId::is_shared);
-        if alone.is_none() && !drops_shared {
+        if choice.is_none() && !self.has_shared() {
             return self.dispute_or_restart();
         }
         let is_other = |&esi: &Esi| {
             let origin = self.origins.of(esi);
-            Some(origin) != alone && (origin.is_shared() || !drops_shared)
+            match choice {
+                Some(Choice::Alone(source)) => origin != source,
+                Some(Choice::Without(source)) => origin == source,
+                Some(Choice::Source) => origin.is_shared() && esi.0 >= self.source_symbols,
+                None => origin.is_shared(),
+            }
         };
         let others: Vec<_> = suspects.esis().filter(is_other).collect();
         suspects.remove(&others);
@@ -207,7 +259,7 @@ impl Block {
             | State::Verified => false,
         };
         if is_free {
-            self.alone = None;
+            self.choice = None;
             self.restart();
         }
         is_free

@@ -56,13 +56,24 @@ impl Content {
         version: u64,
         scheme: &dyn Fn(u8, u32) -> FecScheme,
     ) -> Self {
+        Self::sized(T, shapes, seed, version, scheme)
+    }
+
+    /// With symbols of so many bytes.
+    pub fn sized(
+        symbol_size: u16,
+        shapes: &[(usize, u8)],
+        seed: u64,
+        version: u64,
+        scheme: &dyn Fn(u8, u32) -> FecScheme,
+    ) -> Self {
         let mut objects = BTreeMap::new();
         let (mut described, mut entries) = (Vec::new(), Vec::new());
         for (index, &(bytes, blocks)) in shapes.iter().enumerate() {
             let toi = index as u32 + 1;
             let data = noise(bytes, seed + u64::from(toi));
-            let scheme = scheme(blocks, bytes.div_ceil(T.into()) as u32);
-            let oti = Oti { transfer_length: bytes as u64, symbol_size: T, scheme };
+            let scheme = scheme(blocks, bytes.div_ceil(symbol_size.into()) as u32);
+            let oti = Oti { transfer_length: bytes as u64, symbol_size, scheme };
             let layout = oti.layout().unwrap();
             let block_hashes = (0..layout.block_count())
                 .map(|sbn| {
