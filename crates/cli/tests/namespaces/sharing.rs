@@ -160,3 +160,20 @@ fn receivers_that_lack_the_same_end_without_it() {
         assert_eq!(shared["symbols_used"], 0, "{shared}");
     }
 }
+
+/// A receiver that was interrupted knows the manifest: others complete it when no session announces
+/// the content any more.
+#[test]
+fn an_interrupted_receiver_is_completed_by_others() {
+    let Some(scene) = Scene::new(3) else { return };
+    let site = Site::new(scene, 2 << 20, "--rate 40M --push 0");
+    let ticket = site.ticket();
+    let whole = site.scene.receive(1, &ticket, "--share --share-for 60 -i eth0");
+    let lossy = "--simulate-loss 10% --seed 2 --silence 2 -i eth0";
+    let mut interrupted = site.scene.receive(2, &ticket, lossy);
+    site.send();
+    interrupted.finish(3);
+    let shared = site.complete(2, site.receive(2, &ticket, "--silence 20"));
+    assert!(shared["symbols_used"].as_u64().unwrap() > 100, "{shared}");
+    drop(whole);
+}

@@ -34,10 +34,11 @@ use fontana_proto::report::PacketCounts;
 use fontana_proto::{
     ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, JobError,
     Lacking, MetadataMode, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
-    Scope, SplitMix64, Subscription, SubscriptionLimits, TableStatus, Verified, sent_toi,
+    Scope, SessionKey, SplitMix64, Subscription, SubscriptionLimits, TableStatus, Verified,
+    sent_toi,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
-use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex};
+use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex, Tsi};
 use sharing::SharingThread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -108,9 +109,12 @@ pub(super) fn run(
         mirrors,
     } = reception;
     let manifest_limits = limits.manifest;
-    let receiver = receiver(&options, &directory, limits);
+    let mut receiver = receiver(&options, &directory, limits);
     let reporting = ReportStage::new(&options)?;
     let sharing = ShareStage::open(&options)?;
+    if sharing.is_some() {
+        accept_known(&options, &mut receiver);
+    }
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -188,6 +192,19 @@ pub(super) fn run(
 fn receive_failure(reason: std::io::Error) -> Error {
     let failed = |reason| Error::system("receive")(reason);
     reason.downcast::<PanicError>().map_or_else(failed, Error::from)
+}
+
+/// Accepts the expected content if an earlier run has saved its manifest: others may have what it
+/// lacks when no session announces it any more.
+fn accept_known(options: &ReceiveOptions, receiver: &mut Receiver) {
+    let Some((hash, manifest)) = receiver.known_manifest() else { return };
+    let expected = &options.expectation;
+    let source = expected.sources.first().copied();
+    let source = source.unwrap_or_else(|| options.addressing.address().ip());
+    let from = SessionKey { source, tsi: expected.tsi.unwrap_or(Tsi(0)) };
+    if let Err(reason) = receiver.accept_manifest(from, hash, &manifest) {
+        tracing::debug!(?reason, "the saved manifest is not accepted");
+    }
 }
 
 /// The endpoint, as the options describe it.
