@@ -639,6 +639,33 @@ fn members_and_their_times_are_forgotten() {
     assert_eq!(crowd.count(), 0);
 }
 
+/// Two requests in a row that bring little end the belief that a member has the block, and each one
+/// that counted in vain doubles those that name symbols before the next.
+#[test]
+fn a_member_has_the_block_until_two_requests_are_in_vain() {
+    let lacking = Blocks { k: 100, ids: vec![BTreeSet::new()], ..Blocks::default() };
+    let holding = lacking.block(block_id(0)).unwrap();
+    let mut asking = Asking::new(Instant::ZERO, Instant::ZERO, 0);
+    let ask = |asking: &mut Asking, brought: u32| {
+        let counts = asking.counts();
+        asking.on_asked(Instant::ZERO, 100, !counts, Duration::ZERO);
+        (0..brought).for_each(|_| asking.on_fresh());
+        asking.conclude(&holding);
+        counts
+    };
+    asking.on_claim();
+    let brought = [100, 100, 100, 100, 0, 100, 100, 0, 100, 100, 100, 100, 100];
+    let counts = brought.map(|brought| ask(&mut asking, brought));
+    let usual = [false, true, true, false];
+    assert_eq!(counts[..4], usual);
+    assert_eq!(counts[4..], [true, false, false, true, false, false, false, false, true]);
+    assert!(asking.is_held());
+    ask(&mut asking, 0);
+    assert!(asking.is_held());
+    ask(&mut asking, 0);
+    assert!(!asking.is_held());
+}
+
 /// What a stranger sends that has never heard a request of its symbols.
 fn invented(sbn: usize, esi: u32, has_block: bool) -> ShareAnswer {
     let (block, esi) = (block_id(sbn), Esi(esi));
