@@ -2,7 +2,7 @@
 //!
 //! A position is a symbol that decoders lack, in an order that the driver chooses. Every source can
 //! send any range of positions; each has one request at a time. [`Pull`] decides the ranges from
-//! the rates that it measures, and the driver makes the requests. It implements section 6 of
+//! the rates that it measures, and the driver makes the requests. It implements section V-C of
 //! Byers, Luby, Mitzenmacher, *Accessing Multiple Mirror Sites in Parallel* (INFOCOM 1999):
 //!
 //! - Start offsets (the first enhancement): the sources begin at equal distances, and each goes on
@@ -10,8 +10,8 @@
 //! - Renegotiation (the second enhancement): a source that meets another one goes on in the gap, or
 //!   in the part of another's request, that would otherwise be filled last. It takes as much of it
 //!   as its rate allows until the other source meets it.
-//! - At the end, only the fastest sources are left (footnote 3): a source that has nothing to do
-//!   takes over a request that it can finish sooner.
+//! - At the end, only the fastest sources are left (footnote 3, in section V-B): a source that has
+//!   nothing to do takes over a request that it can finish sooner.
 //!
 //! A silent or slow source therefore delays the others by little, whether or not it comes back.
 //!

@@ -93,7 +93,7 @@ pub(crate) struct RunArguments {
     /// Hosts are network namespaces, with an emulator before each receiver. A run takes minutes of
     /// real time, and its figures depend on the machine and its other load. Needs Linux, iproute2
     /// and root, or instead of root: unshare --map-root-user --net fontana-lab run ID --real.
-    /// `fontana lab list` marks the experiments that have a real form; all means all of these.
+    /// `fontana-lab list` marks the experiments that have a real form; all means all of these.
     #[arg(long, conflicts_with_all = ["of", "missing"])]
     pub(crate) real: bool,
     /// Write a page, figures, and rows as CSV to this directory
