@@ -70,7 +70,8 @@ fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
          *Paper* has the numbers of printed and fitted claims, and no others; *bound* has ours. *Ours* is what \
          the rows give, ± the standard error where trials estimate it, and *tolerance* the greatest \
          allowed distance. A claim holds or differs if two standard errors to either side do; else \
-         it is undecided. Differences with a known reason are in [errata.md](errata.md). Seconds of \
+         it is undecided. When the bounds and tolerances of bm.* were chosen, the results of an \
+         independent model were known. Differences with a known reason are in [errata.md](errata.md). Seconds of \
          the papers' hosts are never compared, only ratios and exponents.\n\n## Contents\n\n",
     );
     text.push_str(&contents(outcomes.iter().map(|outcome| outcome.experiment.id)));
