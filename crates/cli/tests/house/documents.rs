@@ -1,6 +1,7 @@
 //! Tests of the repository's own documents: links lead to files, and prose follows the style rules.
 
 mod links;
+mod papers;
 mod prose;
 
 use std::fs;
