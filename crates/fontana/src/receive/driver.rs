@@ -51,8 +51,8 @@ mod sharing;
 /// Time without a symbol of use after which a newer version supersedes the one being received. A
 /// sender repeats objects more often, unless it has much that is new to send.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(1);
-/// Time for which nothing but ROUTE is received before the reception ends: a sender of FLUTE repeats
-/// its table more often, and any host can send a packet that looks like ROUTE.
+/// Time for which nothing but ROUTE is received before the reception ends: a sender of FLUTE
+/// repeats its table more often, and any host can send a packet that looks like ROUTE.
 const ONLY_ROUTE: Duration = Duration::from_secs(3);
 /// Interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);

@@ -6,8 +6,8 @@
 //! from the table or from EXT_FTI in a packet of the file, whichever comes first. Nothing is
 //! authenticated. A file that cannot be received is refused alone, and the others arrive.
 //!
-//! The bytes of a file are compared with the table when it is complete. If they differ, a packet was
-//! wrong, or several senders were mixed: the file is [collected again](Collection).
+//! The bytes of a file are compared with the table when it is complete. If they differ, a packet
+//! was wrong, or several senders were mixed: the file is [collected again](Collection).
 //!
 //! Tables complement each other. If one contradicts what an earlier one says of a file, or its
 //! number does not follow, the sender was restarted, and gives the same numbers to other files: the
