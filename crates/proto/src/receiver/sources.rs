@@ -321,9 +321,9 @@ impl Sources {
         best.map(|(.., id)| Choice::Alone(id))
     }
 
-    /// How likely it is that the wrong symbols of a block are those of a receiver that shares, which
-    /// has sent so many of it: one that is doubted before one of which nothing is known, and that
-    /// before one that was right.
+    /// How likely it is that the wrong symbols of a block are those of a receiver that shares,
+    /// which has sent so many of it: one that is doubted before one of which nothing is known, and
+    /// that before one that was right.
     fn suspicion(&self, id: SourceId, count: u32) -> impl Ord {
         let record = self.record(id);
         let is_doubted = record.is_some_and(Record::is_doubted);

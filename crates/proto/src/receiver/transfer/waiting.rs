@@ -34,8 +34,8 @@ impl Transfer {
         !self.holding.is_empty()
     }
 
-    /// Whether others that share are asked for the symbols that those of one wait for, which takes a
-    /// while.
+    /// Whether others that share are asked for the symbols that those of one wait for, which takes
+    /// a while.
     pub(in crate::receiver) fn waits_for_shared(&self) -> bool {
         let mut blocks = self.holding.iter().filter_map(|&id| self.existing_block(id));
         self.sources.doubts_shared() || blocks.any(|block| block.leaves_out())

@@ -53,8 +53,8 @@ impl Block {
         Taken::Unverified
     }
 
-    /// Whether the symbols of other receivers that wait are used after all: more wait than the block
-    /// lacks. What others bring meanwhile may be wrong, too.
+    /// Whether the symbols of other receivers that wait are used after all: more wait than the
+    /// block lacks. What others bring meanwhile may be wrong, too.
     pub(in crate::receiver::transfer) fn ends_waiting(&mut self) -> bool {
         if matches!(self.choice, Some(Choice::Alone(_))) {
             return false;
