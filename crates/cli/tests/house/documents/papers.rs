@@ -269,8 +269,8 @@ impl Sources {
         Ok(())
     }
 
-    /// `crate::module::Type::Variant`: each part is defined in the crate, and what follows a type in
-    /// a file that defines the type.
+    /// `crate::module::Type::Variant`: each part is defined in the crate, and what follows a type
+    /// in a file that defines the type.
     fn check_item(&self, span: &str) -> Result<(), String> {
         let mut parts = span.split("::");
         let package = parts.next().and_then(|part| part.strip_prefix("fontana_")).unwrap();
