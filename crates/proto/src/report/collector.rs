@@ -43,7 +43,7 @@ pub struct CollectorConfig {
     pub budget_per_second: u32,
     /// Fingerprints that fit into a roll call.
     pub list_capacity: usize,
-    /// Receivers that are remembered, each in at most 500 bytes. Of these, a quarter at most are
+    /// Receivers that are remembered, each in at most 512 bytes. Of these, a quarter at most are
     /// receivers that nothing authenticates, unless they are trusted. Further ones are counted as
     /// ignored.
     pub max_receivers: usize,
