@@ -42,6 +42,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// Blocks that are asked for at a time. All members ask for the first ones that they lack.
 const MOST_ASKED: usize = 2;
+/// Pauses for which symbols that are of no use put requests off, if nothing is known of their
+/// address: with two, twenty members ask for more at once, and send each other a fifth more.
+const UNPROVEN_PAUSES: u32 = 8;
 /// Blocks that are answered for at a time. More requests displace others by chance, except those of
 /// addresses that symbols came from that were right.
 const MOST_ANSWERED: usize = 8;
@@ -385,7 +388,7 @@ impl Sharer {
         let longest = match trust {
             Trust::Proven => Duration::MAX,
             Trust::Unknown if is_fresh => Duration::MAX,
-            Trust::Unknown => 2 * self.crowd.pause(),
+            Trust::Unknown => UNPROVEN_PAUSES * self.crowd.pause(),
             Trust::Doubted | Trust::DoubtedBesideOthers => Duration::ZERO,
         };
         if let Some(own) = self.asking.get_mut(&block) {
@@ -652,7 +655,7 @@ impl Sharer {
 pub enum Trust {
     /// Symbols of it were right.
     Proven,
-    /// Nothing is known. Symbols that are of no use put requests off for two pauses at most, and
+    /// Nothing is known. Symbols that are of no use put requests off for a few pauses, and
     /// what they say of their block is not believed.
     Unknown,
     /// Most of its symbols were wrong, or all blocks that had any of them, as with all others. None
