@@ -11,13 +11,13 @@ pub enum Authority {
     /// The group key: a member of the group has sent it.
     Group,
     /// Nothing. It came from this network, or a host that claims to be there.
-    Nobody(Network),
+    Unauthenticated(Network),
 }
 
 impl Authority {
     /// True unless nothing vouches for the answer.
     pub const fn is_authentic(self) -> bool {
-        !matches!(self, Self::Nobody(_))
+        !matches!(self, Self::Unauthenticated(_))
     }
 }
 

@@ -26,6 +26,7 @@ const EVERY_WHILE_SEARCHING: Duration = Duration::from_millis(200);
 const LEAST_INTERVAL: Duration = Duration::from_millis(20);
 /// States that are shown in a second, at most: as many as receivers report in the budget.
 const NEWS_PER_SECOND: u32 = 200;
+
 /// What a collector needs to know.
 #[derive(Clone, Debug)]
 pub struct CollectorConfig {
@@ -166,7 +167,7 @@ impl ReportCollector {
         match key {
             Some(key) if opened.is_signed_by(&key) => Authority::Key(key),
             _ if opened.is_sealed => Authority::Group,
-            _ => Authority::Nobody(Network::of(from)),
+            _ => Authority::Unauthenticated(Network::of(from)),
         }
     }
 
@@ -321,8 +322,8 @@ impl ReportCollector {
         }
     }
 
-    /// The next receiver whose state is new or has changed, its last state, at most
-    /// 200 in a second. Authentic ones come first.
+    /// The state of the next receiver whose state is new or has changed: at most 200 in a second.
+    /// Authentic ones come first.
     pub fn poll_news(&mut self, now: Instant) -> Option<ReceiverStatus> {
         if now >= self.news.0 + Duration::from_secs(1) {
             self.news = (now, 0);

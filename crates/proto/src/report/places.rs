@@ -237,7 +237,9 @@ impl Places {
             return None;
         }
         let has_room = match by {
-            Authority::Nobody(network) => self.make_room_in(network) || self.displace(by, is_gone),
+            Authority::Unauthenticated(network) => {
+                self.make_room_in(network) || self.displace(by, is_gone)
+            }
             Authority::Key(_) => {
                 self.make_room() || self.displace(Authority::Group, |it| !it.is_expected)
             }
@@ -273,7 +275,7 @@ impl Places {
             self.labels.insert((fingerprint, slot));
         }
         self.ids.insert((by, receiver), slot);
-        if let Authority::Nobody(network) = by {
+        if let Authority::Unauthenticated(network) = by {
             self.unauthenticated += 1;
             self.resize(network, |size| size + 1);
         }
@@ -315,7 +317,7 @@ impl Places {
     /// Frees a place of this network.
     fn displace_in(&mut self, network: Network) -> bool {
         let id = self.random_id();
-        let by = Authority::Nobody(network);
+        let by = Authority::Unauthenticated(network);
         let (first, last) = ((by, ReceiverId([0; 16])), (by, ReceiverId([0xFF; 16])));
         let next = self.ids.range((by, id)..=last).next();
         let slot = next.or_else(|| self.ids.range(first..=last).next()).map(|(_, &slot)| slot);
@@ -360,7 +362,7 @@ impl Places {
         if let Some(count) = place.listed.and_then(|it| self.waiting.get_mut(usize::from(it))) {
             *count -= 1;
         }
-        if let Authority::Nobody(network) = place.status.by {
+        if let Authority::Unauthenticated(network) = place.status.by {
             self.unauthenticated -= 1;
             self.resize(network, |size| size.saturating_sub(1));
         }

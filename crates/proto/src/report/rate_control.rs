@@ -188,6 +188,8 @@ pub struct RateControl {
     /// Lengths of a trial before the next one.
     wait: u32,
     receivers: BTreeMap<ReceiverId, Known>,
+    /// The round in which those that no longer report were forgotten last.
+    looked_in: Option<u32>,
     /// Receivers that the rate follows below the lowest rate.
     required: BTreeSet<ReceiverId>,
     weights: WeightCount,
@@ -225,6 +227,7 @@ impl RateControl {
             failed_at: 0.0,
             wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
+            looked_in: None,
             required: BTreeSet::new(),
             weights,
             is_searching: config.known.is_none(),
@@ -353,7 +356,7 @@ impl RateControl {
             return Err(IgnoredRate::OtherRound);
         }
         let is_new = !self.receivers.contains_key(&report.receiver);
-        if is_new && self.receivers.len() >= self.config.max_receivers && !self.forget_one() {
+        if is_new && self.receivers.len() >= self.config.max_receivers && !self.forget_silent() {
             return Err(IgnoredRate::TooMany);
         }
         let known = self.receivers.entry(report.receiver).or_insert_with(|| Known {
@@ -377,14 +380,15 @@ impl RateControl {
         Ok(self.judge(now, report))
     }
 
-    /// Forgets the receiver whose last report is the oldest, if that no longer counts. Returns
-    /// whether it did.
-    fn forget_one(&mut self) -> bool {
-        let oldest = self.receivers.iter().min_by_key(|(_, known)| known.round);
-        let oldest =
-            oldest.filter(|(_, known)| self.round.saturating_sub(known.round) > MOST_ROUNDS);
-        let Some(receiver) = oldest.map(|(receiver, _)| *receiver) else { return false };
-        self.receivers.remove(&receiver).is_some()
+    /// Forgets the receivers whose last reports no longer count. Returns whether there were any.
+    /// Looks at all of them once in a round, however many strangers report.
+    fn forget_silent(&mut self) -> bool {
+        let known = self.receivers.len();
+        if self.looked_in.replace(self.round) != Some(self.round) {
+            let round = self.round;
+            self.receivers.retain(|_, known| round.saturating_sub(known.round) <= MOST_ROUNDS);
+        }
+        self.receivers.len() < known
     }
 
     /// Counts a report for the divisor. The count is over two rounds, so that the last reports of a

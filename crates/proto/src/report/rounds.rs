@@ -240,7 +240,9 @@ impl RepairRounds {
             return Err(IgnoredRequest::OtherRound);
         };
         let network = match by {
-            Authority::Nobody(network) if !self.config.trusts_unauthenticated => Some(network),
+            Authority::Unauthenticated(network) if !self.config.trusts_unauthenticated => {
+                Some(network)
+            }
             _ => None,
         };
         if let Some(network) = network {
@@ -318,11 +320,14 @@ impl RepairRounds {
         let per_second = self.source_symbols / CONTENT_EVERY.as_secs_f64();
         if !self.networks.contains_key(&network) && self.networks.len() >= self.config.max_receivers
         {
-            // The one with the most credit is the one that has caused least lately.
-            self.networks.retain(|_, known| {
-                let passed = now.saturating_since(known.at).as_secs_f64();
-                known.credit + per_second * passed < most
-            });
+            // Those that have all their credit are as good as new ones. All of them are looked at
+            // once in a round, however many are invented.
+            if self.round.as_ref().is_some_and(|round| round.networks.is_empty()) {
+                self.networks.retain(|_, known| {
+                    let passed = now.saturating_since(known.at).as_secs_f64();
+                    known.credit + per_second * passed < most
+                });
+            }
             if self.networks.len() >= self.config.max_receivers {
                 self.networks.pop_first();
             }

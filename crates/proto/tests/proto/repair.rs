@@ -112,7 +112,7 @@ fn authority(receiver: ReceiverId, is_authenticated: bool) -> Authority {
     let [a, b, c, d, ..] = receiver.0;
     match is_authenticated {
         true => Authority::Group,
-        false => Authority::Nobody(Network::of([a, b, c, d].into())),
+        false => Authority::Unauthenticated(Network::of([a, b, c, d].into())),
     }
 }
 

@@ -163,7 +163,7 @@ fn a_network_with_most_places_gives_way_to_others() {
     (0..19).for_each(|number| tell(100 + u64::from(number), 100 + number).unwrap());
     assert_eq!(tell(200, 200), Err(IgnoredReport::TooMany), "all have one");
     let others = (0..19).filter(|&number| {
-        let by = Authority::Nobody(Network::of(address(100 + number)));
+        let by = Authority::Unauthenticated(Network::of(address(100 + number)));
         collector.knows(by, &id(100 + u64::from(number)))
     });
     assert_eq!(others.count(), 19);

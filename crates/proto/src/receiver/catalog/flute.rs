@@ -60,6 +60,8 @@ pub(in crate::receiver) struct FluteCatalog {
     awaited: BTreeSet<Toi>,
     demand: Demand,
     names: Names,
+    /// Files and names at which those are forgotten that are not named any more.
+    prunes_at: usize,
     /// Tables that were read so far.
     tables: u64,
     /// Definitions so far.
@@ -77,7 +79,8 @@ pub(in crate::receiver) struct FluteCatalog {
     awaits_confirmation: bool,
 }
 
-/// Files from which on those are forgotten that no table has named for a while.
+/// Files and names from which on those are forgotten that no table has named for a while. The next
+/// time is when they are twice as many, so that a table costs no more than its own entries.
 const PRUNED_FROM: usize = 4096;
 /// Tables after which a file is forgotten that they do not name: as many as are remembered, so that
 /// a table that is read again names nothing new.
@@ -282,10 +285,11 @@ impl FluteCatalog {
 
     /// Forgets complete files that tables do not name any more.
     fn prune(&mut self, now: Instant) {
-        self.names.prune(now);
-        if self.files.len() < PRUNED_FROM {
+        let size = |own: &Self| own.files.len().saturating_add(own.names.len());
+        if size(self) < self.prunes_at.max(PRUNED_FROM) {
             return;
         }
+        self.names.prune(now);
         let (tables, awaited) = (self.tables, &self.awaited);
         self.files.retain(|toi, listed| {
             let is_settled = match listed.state {
@@ -296,6 +300,7 @@ impl FluteCatalog {
             let is_named = tables.saturating_sub(listed.named_in) <= NAMED_FOR;
             is_named || !is_settled || awaited.contains(toi)
         });
+        self.prunes_at = size(self).saturating_mul(2);
     }
 
     /// An object is complete. Returns the objects of older versions, which are dropped.

@@ -557,7 +557,7 @@ fn any_requests() {
                     let counter = if script.once_in(8) { script.magnitude() } else { counter };
                     let by = match script.below(6) {
                         0..=2 => Authority::Group,
-                        other => Authority::Nobody(Network::of([10, 0, 0, other].into())),
+                        other => Authority::Unauthenticated(Network::of([10, 0, 0, other].into())),
                     };
                     let _ = rounds.handle_request(now, &request, counter, by);
                 }

@@ -95,6 +95,11 @@ impl Names {
         older.into_values().collect()
     }
 
+    /// Number of names.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Forgets files that are not received any more.
     pub(super) fn prune(&mut self, now: Instant) {
         let is_lately = |versions: &Versions| now.saturating_since(versions.last.1) < LEAST_FOR_TWO;
