@@ -3,9 +3,10 @@
 use crate::buffered::for_each_chunk;
 use crate::extents::Extents;
 use crate::geometry::GeometryError;
+use crate::identity::Identity;
 use crate::ids::FileIndex;
 use crate::placement::{Placement, check_size};
-use crate::source::{Deviations, Identity, SourceError, SourceFiles};
+use crate::source::{Deviations, SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::sync::Arc;
 

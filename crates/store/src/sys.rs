@@ -47,6 +47,7 @@ fn free_memory(file: impl AsFd) -> Result<Option<u64>> {
 fn free_memory(_file: impl AsFd) -> Result<Option<u64>> {
     Ok(None)
 }
+
 /// The first byte of a file's range that is not in a hole; the end of the range if there is none.
 /// If the file system does not report holes, the first byte.
 pub(crate) fn next_data(file: impl AsFd, range: Range<u64>) -> Result<u64> {

@@ -13,7 +13,7 @@ pub use name::{NameError, TargetName};
 use crate::disk::{Disk, HostDisk};
 use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::source::Identity;
+use crate::identity::Identity;
 use crate::sys;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};

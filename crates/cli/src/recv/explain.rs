@@ -83,7 +83,7 @@ pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
             let name = content_location.as_deref().unwrap_or("a file without a name");
             (
                 format!("{} is not received: {error}", Printable(name.as_bytes())),
-                "the other files of the table are",
+                "the other files of the table are received",
             )
         }
         TableWarning::Restarted => (
