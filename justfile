@@ -9,7 +9,7 @@ build:
 
 # Run all tests but the long ones
 test *arguments:
-    cargo test --workspace --locked {{ arguments }}
+    cargo tests --locked {{ arguments }}
 
 # Format, then lint as the gate does
 lint:
