@@ -118,6 +118,8 @@ mod tests {
     use super::*;
     use crate::interface::Interfaces;
     use crate::namespace::{Namespace, NamespaceError};
+    use std::process::Command;
+    use std::time::Instant;
 
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 76, 9);
     const PORT: u16 = 7709;
@@ -141,7 +143,24 @@ mod tests {
             let interface = interfaces.iter().find(|one| one.name == "eth0").unwrap().clone();
             (namespace, interface)
         };
-        Some([host(left, 1), host(right, 2)])
+        let hosts = [host(left, 1), host(right, 2)];
+        // An interface drops what is sent before the kernel has seen its other end.
+        hosts.iter().for_each(|(namespace, _)| wait_until_up(namespace));
+        Some(hosts)
+    }
+
+    fn wait_until_up(namespace: &Namespace) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let show = || Command::new("ip").args(["link", "show", "eth0"]).output();
+        loop {
+            let shown = namespace.within(show).unwrap().unwrap();
+            let state = String::from_utf8_lossy(&shown.stdout);
+            if state.contains("state UP") {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{state}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]

@@ -135,12 +135,29 @@ mod tests {
     use super::*;
     use crate::hosts;
     use crate::hosts::endpoints::group;
+    use crate::hosts::together::EndRun;
     use fontana_net::{
         Batch, ChannelAddress, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
     };
+    use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
+
+    /// Waits until the switch has a membership of the group.
+    fn wait_until_known(switch: &Switch, group: IpAddr) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let show = || Command::new("bridge").args(["mdb", "show"]).output();
+        loop {
+            let shown = switch.namespace().within(show).expect("inside").expect("bridge");
+            let known = String::from_utf8_lossy(&shown.stdout);
+            if known.contains(&format!(" grp {group} ")) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{group} is not in {known}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
 
     #[test]
     fn a_host_gets_the_groups_that_it_has_joined_and_no_others() {
@@ -162,6 +179,8 @@ mod tests {
         let mut sending = sending.expect("inside").expect("a socket");
         let over = AtomicBool::new(false);
         let offered: Vec<_> = thread::scope(|scope| {
+            // A failed assertion ends the emulators, too.
+            let _end = EndRun(&over);
             let emulator = |mut emulator: Emulator| {
                 let over = &over;
                 scope.spawn(move || {
@@ -172,6 +191,8 @@ mod tests {
             let emulating: Vec<_> = emulators.into_iter().map(emulator).collect();
             let sockets: Vec<_> = (0..).zip(&receivers).map(listen).collect();
             switch.settle();
+            // A report reaches the switch through an emulator, which on a busy host takes a while.
+            (0..2).for_each(|channel| wait_until_known(&switch, group(channel)));
             for number in 0..PACKETS as u8 {
                 (0..3).for_each(|channel| {
                     sending.send_batch(channel, &[number], 1).expect("sent");
