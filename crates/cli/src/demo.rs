@@ -73,7 +73,7 @@ pub(crate) fn run(
     let wire_bytes = sent.stats.wire_bytes * copies;
     let result = conclude(&outcomes, stop);
     for (part, outcome) in RECEIVERS.iter().zip(&outcomes) {
-        console.event(&report::receiver(part, outcome));
+        console.result_event(&report::receiver(part, outcome));
     }
     let is_interrupted = result == Outcome::Interrupted;
     for (part, outcome) in RECEIVERS.iter().zip(&outcomes).filter(|_| !is_interrupted) {
@@ -85,7 +85,7 @@ pub(crate) fn run(
         }
     }
     let separate_copies = report::separate_copies(one_copy);
-    console.event(&DemoEvent::Summary {
+    console.result_event(&DemoEvent::Summary {
         verdict: verdict(result).into(),
         code: exit::code(result),
         path: way.name.into(),

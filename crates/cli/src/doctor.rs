@@ -31,7 +31,13 @@ pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Outcome {
     }
     let [good, unknown, warning, bad] = counts;
     let outcome = if bad > 0 { Outcome::Io } else { Outcome::Complete };
-    console.event(&DoctorEvent::Summary { good, unknown, warning, bad, code: exit::code(outcome) });
+    console.result_event(&DoctorEvent::Summary {
+        good,
+        unknown,
+        warning,
+        bad,
+        code: exit::code(outcome),
+    });
     outcome
 }
 
@@ -40,7 +46,7 @@ fn show(found: Finding, mark: &str, console: &Console) {
     if let Some(remedy) = &found.remedy {
         console.result(format_args!("        {remedy}"));
     }
-    console.event(&DoctorEvent::Finding {
+    console.result_event(&DoctorEvent::Finding {
         subject: found.subject,
         verdict: finding(found.verdict).into(),
         text: found.text,

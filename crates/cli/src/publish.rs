@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Out
         write_shelf(&content, directory, number, arguments.stretch, console)?;
         head::write(directory, &head)?;
     }
-    console.event(&PublishEvent::Published {
+    console.result_event(&PublishEvent::Published {
         ticket: ticket.to_string(),
         manifest: content.hash().to_string(),
         path: path.display().to_string(),
@@ -76,7 +76,7 @@ fn write_shelf(
 ) -> Result<(), Failure> {
     let report = content.write_shelf(directory, number, stretch_permille)?;
     manifest_file::write_again(&directory.join(content.file_name()), content.manifest())?;
-    console.event(&PublishEvent::Shelf {
+    console.result_event(&PublishEvent::Shelf {
         path: directory.display().to_string(),
         number: number.get(),
         symbols: report.symbols,

@@ -88,6 +88,9 @@ pub(crate) fn run(
         }
     }
     stop_on_signals(stop)?;
+    if !arguments.list {
+        console.write_aside()?;
+    }
     let unheard = mirrors::has_group(arguments)
         .then(|| Unheard::new(arguments, prepared.interfaces(), address));
     let place =
@@ -450,7 +453,7 @@ impl Watch<'_> {
         let outcome = summary.outcome.worst(self.run_hook(summary)).worst(self.end_audit());
         let mut line = Line::summary(summary);
         line.set_verdict(outcome);
-        self.console.event(&line);
+        self.console.result_event(&line);
         outcome
     }
 

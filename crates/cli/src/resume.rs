@@ -24,11 +24,11 @@ pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Outc
 
 fn list(found: &[Interrupted], console: &Console) -> Outcome {
     for interrupted in found {
-        console.event(&Line::interrupted(interrupted, idle(interrupted)));
+        console.result_event(&Line::interrupted(interrupted, idle(interrupted)));
         console.result(format_args!("{}  {}", interrupted.tag, Description(interrupted)));
     }
     if found.is_empty() {
-        console.note("nothing was interrupted here");
+        console.result("nothing was interrupted here");
     }
     Outcome::Complete
 }
@@ -48,7 +48,7 @@ fn discard(
         return Err(Failure::new(Outcome::Usage, message, hint));
     };
     fontana::discard(&arguments.directory, &interrupted.tag)?;
-    console.event(&Line::Discarded {
+    console.result_event(&Line::Discarded {
         tag: interrupted.tag.clone(),
         bytes_on_disk: interrupted.bytes_on_disk,
     });

@@ -89,6 +89,9 @@ pub(crate) fn run(
     let program = confine::confine(arguments, &plan.addressing, reports, console)?;
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
+    if !arguments.dry_run {
+        console.write_aside()?;
+    }
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
         ticket_file::write(path, &tickets)?;
     }
@@ -325,7 +328,7 @@ impl Outline {
         let tickets: Vec<_> = tickets.iter().map(Ticket::to_string).collect();
         let files = manifest.files().count() as u64;
         let symbol_size = manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
-        console.event(&SendEvent::Session {
+        console.result_event(&SendEvent::Session {
             ticket: tickets.first().cloned().unwrap_or_default(),
             tickets: tickets.clone(),
             to: to.clone(),
@@ -520,7 +523,7 @@ impl Watch<'_> {
             Some(crowd) => result.worst(self.reports.conclude(crowd, self.console)),
             None => result,
         };
-        self.console.event(&SendEvent::Summary {
+        self.console.result_event(&SendEvent::Summary {
             interface: self.interface,
             verdict: verdict(result).into(),
             code: exit::code(result),

@@ -38,6 +38,7 @@ pub(crate) fn run(
     let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
     confine(files)?.tell(console);
     stop_on_signals(stop)?;
+    console.write_aside()?;
     serve(content, Serving { listener, web, memory, head_signing }, console, stop)
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn serve(
         .head(head)
         .cancellation_token(stop)
         .start()?;
-    console.event(&Line::Serving {
+    console.result_event(&Line::Serving {
         ticket: ticket.to_string(),
         listen: server.address().to_string(),
         manifest,
@@ -152,7 +153,7 @@ pub(crate) fn serve(
         }
     }
     let report = server.join()?;
-    console.event(&Line::summary(&report, exit::code(report.outcome)));
+    console.result_event(&Line::summary(&report, exit::code(report.outcome)));
     let progress = report.progress;
     console.say(format_args!(
         "served {} in {}; computed {}, sent {}",

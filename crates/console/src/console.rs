@@ -8,18 +8,24 @@
 //! | `-q` | results | errors |
 //! | `recv --to -` | what is received | everything else |
 //!
-//! The program ends without an error when the reader of its output closes it: `fontana send FILE |
-//! head -1`.
+//! Results are the lines that the user asked for: tickets, lists, keys, the event that ends a
+//! session. A program whose results were not written ends with an error. It ends without an error
+//! message when the reader of its output closes it: `fontana send FILE | head -1`. Other lines are
+//! dropped if their reader does not take them.
 
 use crate::exit;
 use crate::failure::Failure;
 use crate::json::{Notice, line};
-use fontana::CancellationToken;
+use crate::output::{Ended, Line, Output};
+use fontana::net::ThreadError;
+use fontana::{CancellationToken, Outcome};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
-use std::cell::Cell;
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
+
+/// Errors of items that are printed for people: about what a terminal shows.
+const LISTED: u64 = 20;
 
 /// The destination of messages.
 pub struct Console {
@@ -27,12 +33,11 @@ pub struct Console {
     quiet: bool,
     /// Standard output carries received content, and nothing else.
     carries_data: bool,
-    /// The reader of standard output has closed it.
-    closed: Cell<bool>,
+    out: Output,
+    err: Output,
     bars: MultiProgress,
     /// Progress is printed as lines: there is no terminal to draw bars on.
     prints_lines: bool,
-    stop: CancellationToken,
 }
 
 impl Console {
@@ -50,10 +55,51 @@ impl Console {
             json,
             quiet,
             carries_data,
-            closed: Cell::new(false),
+            out: Output::new(
+                Box::new(|bytes| Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)),
+                dropped,
+                Some(stop.clone()),
+            ),
+            err: Output::new(
+                Box::new(|bytes| Ok(rustix::io::write(rustix::stdio::stderr(), bytes)?)),
+                if json && carries_data { dropped } else { not_shown },
+                None,
+            ),
             bars: MultiProgress::with_draw_target(target),
             prints_lines: !terminals && !json && !quiet,
-            stop: stop.clone(),
+        }
+    }
+
+    /// Lets threads write all lines from now on, except to terminals. Call it when a session
+    /// begins, after its process is confined.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn write_aside(&self) -> Result<(), ThreadError> {
+        if !io::stdout().is_terminal() && !self.carries_data {
+            self.out.write_aside("stdout")?;
+        }
+        if !io::stderr().is_terminal() {
+            self.err.write_aside("stderr")?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is written, at most two seconds for a reader that takes nothing.
+    /// Returns the outcome of a command that has ended with `outcome`: another one if results were
+    /// not written.
+    pub fn finish(&self, outcome: Outcome) -> Outcome {
+        let ended = if self.carries_data { Ended::Written } else { self.out.finish() };
+        self.show_error();
+        if ended == Ended::Failed && !self.out.has_failed() {
+            let message = "the reader of standard output does not take all results";
+            self.err(&paragraph("error", "31", message, ""), Line::Event);
+        }
+        let ended_err = self.err.finish();
+        match if self.carries_data { ended_err } else { ended } {
+            Ended::Written => outcome,
+            Ended::Closed => outcome.worst(Outcome::Interrupted),
+            Ended::Failed => outcome.worst(Outcome::Io),
         }
     }
 
@@ -64,7 +110,7 @@ impl Console {
 
     /// Whether standard output was closed by its reader.
     pub fn is_closed(&self) -> bool {
-        self.closed.get()
+        self.out.is_closed()
     }
 
     /// Whether progress bars are visible.
@@ -77,43 +123,50 @@ impl Console {
         self.bars.add(bar)
     }
 
-    /// Writes an event for scripts.
+    /// Writes an event for scripts. It is dropped, and counted, if its reader takes nothing.
     pub fn event(&self, event: &impl Serialize) {
         if self.json {
-            self.out(&line(event));
+            self.out(line(event), Line::Event);
+        }
+    }
+
+    /// Writes an event that is a result. It is lost only with an error.
+    pub fn result_event(&self, event: &impl Serialize) {
+        if self.json {
+            self.out(line(event), Line::Result);
         }
     }
 
     /// Writes a result for people, also with `-q`.
     pub fn result(&self, text: impl Display) {
         if !self.json {
-            self.out(&format!("{text}\n"));
+            self.out(format!("{text}\n"), Line::Result);
         }
     }
 
     /// Writes a note, if standard error is a terminal.
     pub fn note(&self, text: impl Display) {
         if !self.json && !self.quiet && io::stderr().is_terminal() {
-            self.err(&format!("{text}\n"));
+            self.err(&format!("{text}\n"), Line::Event);
         }
     }
 
     /// Writes the start or the end of a session, also if standard error is no terminal.
     pub fn say(&self, text: impl Display) {
         if !self.json && !self.quiet {
-            self.err(&format!("{text}\n"));
+            self.err(&format!("{text}\n"), Line::Event);
         }
     }
 
     /// Writes a question. The caller has checked that a person can answer.
     pub fn ask(&self, text: impl Display) {
-        self.err(&text.to_string());
+        self.err(&text.to_string(), Line::Event);
     }
 
     /// Writes a line of progress, if there are no bars.
     pub fn progress(&self, text: impl Display) {
         if self.prints_lines {
-            self.err(&format!("{text}\n"));
+            self.err(&format!("{text}\n"), Line::Event);
         }
     }
 
@@ -121,46 +174,88 @@ impl Console {
     pub fn warning(&self, message: &str, hint: &str) {
         self.event(&Notice::Warning { message: message.into(), way_out: hint.into() });
         if !self.json && !self.quiet {
-            self.err(&paragraph("warning", "33", message, hint));
+            self.err(&paragraph("warning", "33", message, hint), Line::Event);
+        }
+    }
+
+    /// Prints the errors of items that a command goes on without: the first ones for people, all as
+    /// events. Returns the worst outcome.
+    pub fn failures(&self, failures: impl IntoIterator<Item = Failure>) -> Outcome {
+        let (mut worst, mut count) = (Outcome::Complete, 0_u64);
+        for failure in failures {
+            worst = worst.worst(failure.outcome);
+            count += 1;
+            self.failure_among(count, &failure);
+        }
+        if count > LISTED {
+            let more = count - LISTED;
+            let message = format!("{more} more errors (all of them: --json)");
+            self.err(&paragraph("error", "31", &message, ""), Line::Event);
+        }
+        worst
+    }
+
+    /// Prints an error of an item, for people only if it is one of the first. `count`: how many
+    /// there are so far.
+    pub fn failure_among(&self, count: u64, failure: &Failure) {
+        match count <= LISTED {
+            true => self.failure(failure),
+            false => self.failure_event(failure),
         }
     }
 
     /// Prints an error, and what helps.
     pub fn failure(&self, failure: &Failure) {
+        self.failure_event(failure);
+        // Without a reader of events it is the exit code that says it.
+        let Failure { message, hint, .. } = failure;
+        self.err(&paragraph("error", "31", message, hint), Line::Event);
+    }
+
+    fn failure_event(&self, failure: &Failure) {
         let Failure { outcome, message, hint } = failure;
-        self.event(&Notice::Error {
+        self.result_event(&Notice::Error {
             message: message.clone(),
             way_out: hint.clone(),
             code: exit::code(*outcome),
         });
-        self.err(&paragraph("error", "31", message, hint));
     }
 
-    fn out(&self, text: &str) {
+    fn out(&self, text: String, line: Line) {
         if self.carries_data {
-            return self.err(text);
+            return self.err(&text, line);
         }
-        if self.closed.get() {
-            return;
+        // A line for people keeps its order with those on standard error.
+        self.bars.suspend(|| self.out.line(text, line));
+        if !self.json {
+            self.out.keep_order();
         }
-        let write = || {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.flush()
-        };
-        if let Err(error) = self.bars.suspend(write) {
-            self.closed.set(true);
-            self.stop.cancel();
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                self.err(&paragraph("error", "31", &format!("standard output: {error}"), ""));
-            }
-        }
+        self.show_error();
     }
 
-    fn err(&self, text: &str) {
-        // A failure to write to standard error cannot be reported.
-        let _ = self.bars.suspend(|| io::stderr().write_all(text.as_bytes()));
+    fn err(&self, text: &str, line: Line) {
+        self.bars.suspend(|| self.err.line(text.to_owned(), line));
+        self.err.keep_order();
     }
+
+    /// Says once that standard output cannot be written to. It may work again: a disk that is full
+    /// ends no session.
+    fn show_error(&self) {
+        if let Some(error) = self.out.take_error() {
+            let message = format!("cannot write to standard output: {error}");
+            self.err(&paragraph("error", "31", &message, ""), Line::Event);
+        }
+    }
+}
+
+/// The event that `events` events were dropped.
+fn dropped(events: u64) -> String {
+    line(&Notice::Dropped { events })
+}
+
+/// The line for people that lines were dropped.
+fn not_shown(lines: u64) -> String {
+    format!("({lines} lines are missing here: their reader took nothing)\n")
 }
 
 /// Columns of the terminal on standard error; 80 if it does not say.

@@ -17,6 +17,7 @@ pub fn line(event: &impl Serialize) -> String {
 pub enum Notice {
     Warning { message: String, way_out: String },
     Error { message: String, way_out: String, code: u8 },
+    Dropped { events: u64 },
 }
 
 /// Seconds, rounded to microseconds.

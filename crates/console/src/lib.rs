@@ -3,7 +3,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | [`console`] | all output: results, notes, warnings, errors, progress bars |
+//! | [`console`] | all output: results, notes, warnings, errors, progress bars; `output` writes it |
 //! | [`json`] | a line of `--json`, and the events of every command |
 //! | [`talk`] | the options `--json` and `-q` |
 //! | [`failure`], [`hints`], [`exit`] | an error of a command, what the user can do, the exit code |
@@ -17,6 +17,7 @@ pub mod failure;
 pub mod hints;
 pub mod json;
 pub mod log;
+mod output;
 pub mod signal;
 pub mod talk;
 pub mod units;

@@ -40,6 +40,7 @@ pub(super) fn run(
     let hook = sandbox.take_hook();
     let confined = sandbox.confine(&directory, address.port())?;
     stop_on_signals(stop)?;
+    console.write_aside()?;
     confined.tell(console);
     let mut place = None;
     let mut watch = Watch {
@@ -110,7 +111,7 @@ pub(super) fn run(
     let mut line = Line::summary(last);
     let verdict = summary.outcome.worst(content).worst(watch.end_audit());
     line.set_verdict(verdict);
-    console.event(&line);
+    console.result_event(&line);
     Ok(verdict)
 }
 

@@ -24,6 +24,7 @@ pub(super) fn run(
         .duration(arguments.duration)
         .at_least_permille(arguments.at_least);
     stop_on_signals(stop)?;
+    console.write_aside()?;
     let (mut watch, mut announced) = (None::<Watch<'_>>, false);
     let mut unwritten = None;
     let publisher = publisher.start()?;

@@ -48,7 +48,7 @@ pub(crate) fn show<E: Serialize>(
             Entry::Symlink(link) => ("link", None, Some(Printable(&link.target).to_string())),
         };
         let (kind, name) = (kind.into(), entry.path().to_string());
-        console.event(&event(Named { kind, name, bytes, target }));
+        console.result_event(&event(Named { kind, name, bytes, target }));
     }
     for entry in manifest.entries().iter().take(LISTED) {
         let path = entry.path();

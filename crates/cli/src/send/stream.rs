@@ -71,6 +71,7 @@ pub(super) fn run(
         .prepare()?;
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
+    console.write_aside()?;
     if let Some(path) = &arguments.ticket_file {
         ticket_file::write(path, &outline.tickets(prepared.ticket()))?;
     }
@@ -193,7 +194,7 @@ fn announce(outline: &Outline, ticket: &Ticket, start: Start, name: &[u8], conso
     let to: Vec<_> = outline.addressing.to.iter().map(ToString::to_string).collect();
     let tickets: Vec<_> = outline.tickets(ticket).iter().map(Ticket::to_string).collect();
     let Start { wait, awaited, reports } = start;
-    console.event(&SendEvent::Stream {
+    console.result_event(&SendEvent::Stream {
         ticket: ticket.to_string(),
         tickets: tickets.clone(),
         to: to.clone(),
@@ -243,7 +244,7 @@ fn conclude(
         sent.repair_symbols,
     ));
     warnings::show_lost(summary.lost, console);
-    console.event(&SendEvent::Summary {
+    console.result_event(&SendEvent::Summary {
         interface: interface.to_owned(),
         verdict: verdict(outcome).into(),
         code: exit::code(outcome),

@@ -14,6 +14,7 @@ mod group_key;
 mod hook;
 mod killed;
 mod mirrors;
+mod output;
 mod pipes;
 mod published;
 mod resume;

@@ -32,7 +32,7 @@ pub(crate) fn run(
     }
     let mut emulator = Emulator::open([a, b], config.links()).map_err(|error| failure(&error))?;
     stop_on_signals(stop)?;
-    console.event(&began(arguments, [a, b]));
+    console.result_event(&began(arguments, [a, b]));
     console
         .note(format_args!("emulating a link between {} and {} until interrupted", a.name, b.name));
     let ended = emulator.run(|| stop.is_cancelled());
@@ -102,7 +102,7 @@ fn began(arguments: &EmulateArguments, ends: [&Interface; 2]) -> Event {
 /// Reports the counters of one direction.
 fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
     let DirectionStats { frames, delivered, refused, missed, latest } = *stats;
-    console.event(&Event::Emulated {
+    console.result_event(&Event::Emulated {
         from: from.into(),
         to: to.into(),
         offered: frames.link.offered,

@@ -40,7 +40,7 @@ pub(crate) fn list(console: &Console) -> Outcome {
             (true, None) => "  (only --real)",
         };
         console.result(format_args!("{id:14} {paper}{mark}"));
-        console.event(&Line::Experiment {
+        console.result_event(&Line::Experiment {
             id: id.into(),
             real,
             source: paper.into(),
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &RunArguments, console: &Console) -> Result<Outcome
     bar.finish_and_clear();
     for case in done.into_inner().unwrap_or_else(PoisonError::into_inner) {
         let RunProgress { sweep, index, seconds, .. } = case;
-        console.event(&Line::Case { id: sweep.into(), case: index, seconds, slice: None });
+        console.result_event(&Line::Case { id: sweep.into(), case: index, seconds, slice: None });
     }
     let outcomes = outcomes.map_err(|error| match error {
         RunError::Thread(error) => error.into(),
@@ -250,7 +250,7 @@ impl<'a> Summary<'a> {
 
     fn emit(&self, began: Instant, console: &Console) {
         let first = self.outcomes.first();
-        console.event(&Line::Summary {
+        console.result_event(&Line::Summary {
             experiments: self.outcomes.len() as u64,
             rows: self.rows as u64,
             claims: self.claims as u64,
@@ -305,7 +305,7 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
     console.result(format_args!(
         "{mark} {id:28} {verdict}{reason}: ours {ours}{error}, {whose} {target}"
     ));
-    console.event(&Line::Verdict {
+    console.result_event(&Line::Verdict {
         id: (*experiment).into(),
         claim: claim.clone(),
         text: text.clone(),

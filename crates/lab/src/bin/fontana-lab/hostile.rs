@@ -97,7 +97,7 @@ fn in_process(
 
 fn show(class: &Class, report: &ClassReport, console: &Console) {
     let broken = report.broken();
-    console.event(&Line::Class {
+    console.result_event(&Line::Class {
         id: class.id.into(),
         what: class.what.into(),
         packets: report.packets,
@@ -175,7 +175,7 @@ fn show_transfer(
     console: &Console,
 ) {
     let broken = transfer.broken(class, alone, memory);
-    console.event(&Line::ClassOnSockets {
+    console.result_event(&Line::ClassOnSockets {
         id: class.id.into(),
         what: class.what.into(),
         packets: transfer.packets,

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         console.failure(&failure);
         failure.outcome
     });
-    exit::status(outcome)
+    exit::status(console.finish(outcome))
 }
 
 fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result<Outcome, Failure> {

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &SwarmArguments, console: &Console) -> Result<Outco
     for Played { seed, what, outcome } in &runs {
         let Err(breach) = outcome else { continue };
         console.result(format_args!("! seed {seed}: {breach}\n  {what}"));
-        console.event(&Line::Breach {
+        console.result_event(&Line::Breach {
             seed: *seed,
             what: what.clone(),
             message: breach.to_string(),
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &SwarmArguments, console: &Console) -> Result<Outco
     let outcome = if breaches == 0 { Outcome::Complete } else { Outcome::VerificationFailed };
     let (receivers, deliveries) = (sum(|run| run.receivers), sum(|run| run.deliveries));
     let digest = digest(&runs);
-    console.event(&Line::Swarm {
+    console.result_event(&Line::Swarm {
         runs: runs.len() as u64,
         breaches: breaches as u64,
         receivers,

@@ -27,11 +27,11 @@ pub(crate) fn run(arguments: &PlanArguments, console: &Console) -> Result<Outcom
         let ((id, index), seconds) = (name(case), case.seconds);
         let slice = slice_of.get(&(id, index)).copied();
         console.result(format_args!("{seconds:8.2} {:6}  {id} {index}", slice.unwrap_or(0)));
-        console.event(&Line::Case { id: id.into(), case: index, seconds, slice });
+        console.result_event(&Line::Case { id: id.into(), case: index, seconds, slice });
     }
     let sum = |cases: &[PlannedCase]| cases.iter().map(|case| case.seconds).sum::<f64>();
     let (seconds, longest) = (sum(&cases), slices.iter().map(|s| sum(s)).fold(0.0, f64::max));
-    console.event(&Line::Plan {
+    console.result_event(&Line::Plan {
         cases: cases.len() as u64,
         seconds,
         slices: arguments.of,
