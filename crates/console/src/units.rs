@@ -22,29 +22,35 @@ fn scaled(number: f64, factor: f64) -> Result<u64, String> {
     if value <= LARGEST { Ok(value as u64) } else { Err("the number is too large".to_owned()) }
 }
 
-/// Bits per second: `100M`, `1.5G`, `800k`, `1000000`; `bit/s` may follow.
+/// Bits per second: `100M`, `1.5G`, `800k`, `1000000`; `bit`, `bit/s` or `bps` may follow.
 pub fn parse_rate(text: &str) -> Result<u64, String> {
     let (number, unit) = number_and_unit(text)?;
-    let unit = unit.strip_suffix("bit/s").or(unit.strip_suffix("bps")).unwrap_or(unit).trim();
-    let factor = match unit {
+    let not_a_unit = || format!("{unit:?} is not a unit of bits per second: k, M, G");
+    if unit.contains('B') {
+        return Err(format!("{unit:?} is of bytes, and rates are in bits per second: k, M, G"));
+    }
+    let lower = unit.to_ascii_lowercase();
+    let names = ["bit/s", "bits/s", "bps", "bit"];
+    let factor = names.iter().find_map(|name| lower.strip_suffix(name)).unwrap_or(&lower).trim();
+    let factor = match factor {
         "" => 1.0,
-        "k" | "K" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        _ => return Err(format!("{unit:?} is not a unit of bits per second: k, M, G")),
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        _ => return Err(not_a_unit()),
     };
     scaled(number, factor)
 }
 
-/// Bytes: `128M`, `1.5G`, `64k`, `1GB`, `1000000`.
+/// Bytes: `128M`, `1.5G`, `64k`, `1GB`, `1g`, `1000000`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = number_and_unit(text)?;
     let factor = match unit {
         "" | "B" => 1.0,
         "k" | "K" | "kiB" | "KiB" => 1024.0,
-        "M" | "MiB" => 1024.0 * 1024.0,
-        "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
-        "T" | "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        "m" | "M" | "MiB" => 1024.0 * 1024.0,
+        "g" | "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "t" | "T" | "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
         "kB" | "KB" => 1e3,
         "MB" => 1e6,
         "GB" => 1e9,
@@ -239,10 +245,17 @@ mod tests {
             ("8000", 8000),
             ("10 Mbit/s", 10_000_000),
             ("10Mbps", 10_000_000),
+            ("1Gbit", 1_000_000_000),
+            ("1g", 1_000_000_000),
+            ("2.5 gbit/s", 2_500_000_000),
+            ("100mbit", 100_000_000),
             ("0", 0),
         ];
         for (text, expected) in cases {
             assert_eq!(parse_rate(text), Ok(expected), "{text}");
+        }
+        for text in ["1GB", "10MB/s", "1GiB/s"] {
+            assert!(parse_rate(text).is_err_and(|error| error.contains("of bytes")), "{text}");
         }
     }
 
@@ -254,6 +267,8 @@ mod tests {
             ("64k", 65_536),
             ("1MB", 1_000_000),
             ("1MiB", 1 << 20),
+            ("2m", 2 << 20),
+            ("1g", 1 << 30),
             ("7", 7),
         ];
         for (text, expected) in cases {
