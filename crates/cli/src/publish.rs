@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Out
         path.display(),
         MirrorHead::FILE_NAME,
     ));
-    Ok(Outcome::Complete)
+    Ok(console.failures(content.left_out().iter().map(|error| Failure::from(&**error))))
 }
 
 /// Refuses content with a file in the place of the mirror's head.

@@ -429,9 +429,7 @@ impl Watch<'_> {
     fn conclude(&mut self, summary: &ReceiveReport, circumstances: &Circumstances) -> Outcome {
         // A consumer that closes its input has read enough: that is no error.
         let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed_by_consumer);
-        for error in &summary.failures {
-            self.show_failure(&Failure::from(&**error));
-        }
+        self.show_failures(summary);
         if summary.outcome == Outcome::Complete {
             self.console.say(self.success(&summary.progress, summary.bytes));
         } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
@@ -455,6 +453,15 @@ impl Watch<'_> {
         line.set_verdict(outcome);
         self.console.result_event(&line);
         outcome
+    }
+
+    /// Shows what has failed, but for what was shown already.
+    fn show_failures(&mut self, summary: &ReceiveReport) {
+        let failures = summary.failures.iter().map(|error| Failure::from(&**error));
+        let news: Vec<_> = failures
+            .filter(|failure| self.messages_shown.insert(failure.message.clone()))
+            .collect();
+        self.console.failures(news);
     }
 
     /// Records a complete version.

@@ -96,8 +96,9 @@ pub(crate) fn run(
         ticket_file::write(path, &tickets)?;
     }
     outline.announce(&session, &tickets, arguments, console);
+    let left_out = show_left_out(&session, console);
     if arguments.dry_run {
-        return Ok(Outcome::Complete);
+        return Ok(left_out);
     }
     let on_first = OnNetwork { interface: plan.addressing.interface()?.name, prepared };
     let watched = networks::Watched {
@@ -107,6 +108,15 @@ pub(crate) fn run(
         program: program.as_ref(),
     };
     networks::send(on_first, further, &watched, console, stop)
+}
+
+/// Shows what is not in the content. Returns the outcome that follows.
+fn show_left_out(session: &SessionDescription, console: &Console) -> Outcome {
+    if session.skipped > 0 {
+        let skipped = Count(session.skipped, "file or directory");
+        console.say(format_args!("skipped of this program's own: {skipped}"));
+    }
+    console.failures(session.left_out.iter().map(|error| Failure::from(&**error)))
 }
 
 /// The files to send.

@@ -13,7 +13,6 @@ use fontana::net::thread::return_freed_memory;
 use fontana::wire::{Manifest, WebAddress, WebTicket};
 use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
 use fontana_console::console::Console;
-use fontana_console::exit;
 use fontana_console::failure::Failure;
 use fontana_console::signal::stop_on_signals;
 use fontana_console::units::{Bytes, Count};
@@ -117,6 +116,7 @@ pub(crate) fn serve(
     let ticket = WebTicket { manifest: content.hash(), web: serving.web };
     let (files, bytes) = (content.manifest().files().count(), content.manifest().content_length());
     let manifest = content.hash().to_string();
+    let left_out = content.left_out().to_vec();
     let head = serving.head_signing.head(content.manifest())?;
     // Workers free the blocks that others have solved.
     return_freed_memory();
@@ -142,6 +142,7 @@ pub(crate) fn serve(
         server.address(),
         if server.has_fresh_symbols() { ", with fresh symbols" } else { "" }
     ));
+    let left_out = console.failures(left_out.iter().map(|error| Failure::from(&**error)));
     for event in server.events() {
         match event {
             ServeEvent::Progress(progress) => console.event(&Line::progress(&progress)),
@@ -153,7 +154,8 @@ pub(crate) fn serve(
         }
     }
     let report = server.join()?;
-    console.result_event(&Line::summary(&report, exit::code(report.outcome)));
+    let outcome = report.outcome.worst(left_out);
+    console.result_event(&Line::summary(&report, outcome));
     let progress = report.progress;
     console.say(format_args!(
         "served {} in {}; computed {}, sent {}",
@@ -162,5 +164,5 @@ pub(crate) fn serve(
         Count(progress.encoded_symbols, "symbol"),
         progress.sent_symbols
     ));
-    Ok(report.outcome)
+    Ok(outcome)
 }

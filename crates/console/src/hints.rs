@@ -91,7 +91,8 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::SourceDisk, "check the disk that the file is on (dmesg), then send again"),
     (
         ErrorKind::SourceNotRegular,
-        "only files, directories, symbolic links and block devices (by name) can be sent: exclude it",
+        "only files, directories, symbolic links and block devices (by name) can be sent: exclude \
+         it, or send a copy of its contents",
     ),
     (ErrorKind::SourceChanged, "send a copy or a snapshot that no program writes to"),
     (ErrorKind::TargetRefused, "choose a directory that this user may write to"),

@@ -1,17 +1,17 @@
 //! The content of a sender: files, directories and links, cut into objects, hashed, and described.
 
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::geometry::{self, Code};
 use compress::{CompressedFiles, Original};
 use fontana_fec::{Oti, Sbn};
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
 use fontana_proto::BlockId;
-use fontana_store::{Deviations, FileIndex, Filter, ObjectSource, SourceError};
+use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
 use fontana_wire::{
-    BlockHasher, ContentEncoding, Entry, Hash, Manifest, ManifestError, ManifestObject,
-    RelativePath, Toi,
+    ContentEncoding, Entry, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
 };
+use lost::Lost;
 use md5::{Digest, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -22,7 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 mod bundles;
 mod compress;
 mod fcast;
+mod hashing;
 mod known;
+mod lost;
 mod objects;
 mod table;
 mod tree;
@@ -31,7 +33,7 @@ mod version;
 
 pub(crate) use fcast::MAX_OBJECTS;
 pub(crate) use verifier::BlockVerifier;
-pub(crate) use version::{VersionBase, VersionFiles};
+pub(crate) use version::{LostFile, VersionBase, VersionFiles};
 
 /// Options of the content.
 pub(crate) struct ContentOptions<'a> {
@@ -50,6 +52,8 @@ pub(crate) struct ContentOptions<'a> {
     /// Whether a publisher signs the content: its objects then have numbers that follow from their
     /// bytes.
     pub(crate) signed: bool,
+    /// Whether what is read later of a file that was written to is compared with hashes.
+    pub(crate) verifies: bool,
     pub(crate) workers: usize,
 }
 
@@ -61,6 +65,10 @@ pub(crate) struct Content {
     pub(crate) first: Vec<BlockId>,
     /// Verifiers of the objects whose files may be written to.
     pub(crate) verifiers: BTreeMap<Toi, Arc<BlockVerifier>>,
+    /// The errors of files and directories that are not in the content.
+    pub(crate) left_out: Vec<Arc<Error>>,
+    /// Names of our own that are not in it.
+    pub(crate) skipped: u64,
     /// The parts of a file delivery table that only plain FLUTE needs.
     plain: Option<Plain>,
     /// Unnamed files that hold compressed ones, to be open as long as the session lasts.
@@ -85,37 +93,85 @@ pub(crate) struct ContentObject {
 
 impl Content {
     fn new(manifest: Manifest, objects: Vec<ContentObject>) -> Self {
-        let (first, verifiers) = (Vec::new(), BTreeMap::new());
-        Self { manifest, objects, first, verifiers, plain: None, spooled: Vec::new() }
+        Self {
+            manifest,
+            objects,
+            first: Vec::new(),
+            verifiers: BTreeMap::new(),
+            left_out: Vec::new(),
+            skipped: 0,
+            plain: None,
+            spooled: Vec::new(),
+        }
     }
 
-    /// Examines and hashes the files: every byte is read once, for plain FLUTE twice.
+    /// The content whose blocks are compared with the manifest's hashes after their files were
+    /// written to.
+    fn verified(mut self) -> Self {
+        let hashes = self.manifest.objects().iter();
+        let hashes: BTreeMap<_, _> =
+            hashes.map(|object| (Toi::from(object.toi), &object.block_hashes)).collect();
+        let verifiers = self.objects.iter().filter_map(|object| {
+            let hashes = hashes.get(&object.toi)?.as_slice().into();
+            let verifier = BlockVerifier::new(Arc::clone(&object.source), hashes);
+            Some((object.toi, Arc::new(verifier)))
+        });
+        self.verifiers = verifiers.collect();
+        self
+    }
+
+    /// Examines and hashes the files: every byte is read once, for plain FLUTE twice. Files that
+    /// cannot be read as they are at first are left out.
+    ///
+    /// # Errors
+    /// Nothing can be sent, or not in this way.
     pub(crate) fn examine(options: &ContentOptions<'_>) -> Result<Self, Error> {
         let mut scanned = tree::scan(options)?;
+        let mut lost = Lost::default();
         let compressed = match options.content_encoding {
             ContentEncoding::Null => CompressedFiles::default(),
-            encoding => scanned.compress(encoding)?,
+            encoding => scanned.compress(encoding, &mut lost)?,
         };
         let label = label(&scanned.roots);
-        let sources = Arc::new(scanned.sources);
-        let mut objects = objects::objects(options, &sources)?;
-        let hashes = hash_blocks(objects.iter().map(|o| &*o.source), options.workers)?;
+        let sources = match options.verifies {
+            true => scanned.sources.allowing_growth(),
+            false => scanned.sources,
+        };
+        let sources = Arc::new(sources);
+        let runs = objects::runs(options, &sources, &lost);
+        let (mut objects, mut hashes) = hashing::objects(options, &sources, runs, &mut lost)?;
         if options.signed {
             let described = objects.iter().zip(&hashes);
             let described = described.map(|(o, hashes)| (o.source.layout().oti(), &hashes[..]));
             let tois = version::content_tois(&described.collect::<Vec<_>>(), &mut BTreeSet::new());
             objects.iter_mut().zip(tois).for_each(|(object, toi)| object.toi = toi);
         }
-        let originals = &compressed.originals;
-        let describe = || plain(options, &scanned.files, originals, &objects);
-        let plain = options.plain.then(describe).transpose()?;
+        let plain = match options.plain {
+            true => {
+                let originals = &compressed.originals;
+                let plain = plain(options, &scanned.files, originals, &objects, &mut lost);
+                let is_whole = |object: &ContentObject| !lost.has_any_of(&object.source);
+                let kept = objects.into_iter().zip(hashes).filter(|(object, _)| is_whole(object));
+                (objects, hashes) = kept.unzip();
+                Some(plain)
+            }
+            false => None,
+        };
         let mut segments = objects::segments(&sources, &objects)?;
         let mut entries = scanned.others;
         for (path, index) in scanned.files {
+            if lost.has(index) {
+                continue;
+            }
             let source = sources.file(index).map_err(SourceError::from)?;
             let mut file = tree::file_entry(path, source);
             file.segments = segments.remove(&index).unwrap_or_default();
             entries.push(Entry::File(file));
+        }
+        let left_out: Vec<_> = scanned.left_out.into_iter().chain(lost.into_errors()).collect();
+        let is_content = |entry: &Entry| !matches!(entry, Entry::Directory(_));
+        if !entries.iter().any(is_content) && !left_out.is_empty() {
+            return left_out.into_iter().next().map_or(Err(SetupError::NothingToSend.into()), Err);
         }
         let described = objects
             .iter()
@@ -128,7 +184,14 @@ impl Content {
             .collect();
         let manifest =
             Manifest::new(options.version, label, described, entries).map_err(unsuitable)?;
-        Ok(Self { plain, spooled: compressed.spooled, ..Self::new(manifest, objects) })
+        let content = Self {
+            plain,
+            spooled: compressed.spooled,
+            left_out: left_out.into_iter().map(Arc::new).collect(),
+            skipped: scanned.skipped,
+            ..Self::new(manifest, objects)
+        };
+        Ok(if options.verifies { content.verified() } else { content })
     }
 
     /// Source symbols of all objects.
@@ -138,12 +201,14 @@ impl Content {
     }
 }
 
+/// What a file delivery table says of the files. Those that cannot be read again are lost.
 fn plain(
     options: &ContentOptions<'_>,
     files: &[(RelativePath, FileIndex)],
     originals: &BTreeMap<FileIndex, Original>,
     objects: &[ContentObject],
-) -> Result<Plain, Error> {
+    lost: &mut Lost,
+) -> Plain {
     let empty = geometry::object_oti(options.code, 0, options.symbol_size, 1);
     let mut by_file = BTreeMap::new();
     for object in objects {
@@ -152,17 +217,23 @@ fn plain(
         }
     }
     let (mut md5, mut lengths) = (BTreeMap::new(), BTreeMap::new());
-    for (path, index) in files {
+    for (path, index) in files.iter().filter(|(_, index)| !lost.has(*index)).collect::<Vec<_>>() {
         let digest = match originals.get(index) {
             Some(original) => {
                 lengths.insert(path.clone(), original.length);
                 original.md5
             }
-            None => md5_of(by_file.get(index).copied())?,
+            None => match md5_of(by_file.get(index).copied()) {
+                Ok(digest) => digest,
+                Err(error) => {
+                    lost.add(*index, error);
+                    continue;
+                }
+            },
         };
         md5.insert(path.clone(), digest);
     }
-    Ok(Plain { empty, md5, encoding: options.content_encoding, lengths })
+    Plain { empty, md5, encoding: options.content_encoding, lengths }
 }
 
 /// A label for people: the only name, or the first name and the number of the others.
@@ -182,45 +253,6 @@ fn label(names: &[Vec<u8>]) -> String {
 
 fn unsuitable(error: ManifestError) -> Error {
     Error::system("describe these files in one manifest")(std::io::Error::other(error))
-}
-
-/// The hash of every block of every object, on `workers` threads.
-fn hash_blocks<'a>(
-    objects: impl IntoIterator<Item = &'a ObjectSource>,
-    workers: usize,
-) -> Result<Vec<Vec<Hash>>, Error> {
-    let refuse = |object: &ObjectSource, found: &Deviations| Err(object.changed(found));
-    hash_blocks_checked(objects, workers, refuse)
-}
-
-/// The hash of every block of every object, on `workers` threads. `check` decides on blocks with
-/// files that were written to.
-fn hash_blocks_checked<'a>(
-    objects: impl IntoIterator<Item = &'a ObjectSource>,
-    workers: usize,
-    check: impl Fn(&ObjectSource, &Deviations) -> Result<(), SourceError> + Sync,
-) -> Result<Vec<Vec<Hash>>, Error> {
-    let objects: Vec<_> = objects.into_iter().collect();
-    let blocks: Vec<(usize, Sbn)> = objects
-        .iter()
-        .enumerate()
-        .flat_map(|(index, o)| (0..o.layout().block_count()).map(move |sbn| (index, Sbn(sbn))))
-        .collect();
-    let hashed = in_parallel(blocks.len(), workers, |number| {
-        let block = blocks.get(number).and_then(|&(object, sbn)| Some((objects.get(object)?, sbn)));
-        let Some((object, sbn)) = block else { return Ok(None) };
-        let mut hasher = BlockHasher::new();
-        let found = object.for_each_chunk_and_deviations(sbn, |bytes| hasher.update(bytes))?;
-        found.map_or(Ok(()), |found| check(object, &found))?;
-        Ok(Some(hasher.finalize()))
-    })?;
-    let mut hashes = vec![Vec::new(); objects.len()];
-    for ((object, _), hash) in blocks.into_iter().zip(hashed) {
-        if let (Some(list), Some(hash)) = (hashes.get_mut(object), hash) {
-            list.push(hash);
-        }
-    }
-    Ok(hashes)
 }
 
 /// The results of `work` for the numbers below `count`, in their order, on `workers` threads; or

@@ -9,8 +9,10 @@ use fontana_proto::report::ReceiverStatus;
 use fontana_proto::{
     DropReason, Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
+use fontana_store::OptionalCall;
 use fontana_wire::{Hash, Manifest, PublicKey, ReceiverId, StreamIndex, Toi, Tsi};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -196,6 +198,16 @@ pub enum ReceiveEvent {
     /// The disk has room for the files, but perhaps not for the repair symbols that are stored
     /// beside them until their blocks are verified. The reception goes on.
     LittleRoom(LittleRoom),
+    /// The system refuses something that the content does not need. The reception goes on. Emitted
+    /// once for each kind.
+    Tolerated {
+        /// What it refuses.
+        call: OptionalCall,
+        /// The target directory.
+        path: PathBuf,
+        /// Its error.
+        error: Arc<std::io::Error>,
+    },
     /// The publisher asks for reports, and the receiver sends them to this address
     /// ([`FontanaReception::reporting`](crate::FontanaReception::reporting)).
     Reporting {

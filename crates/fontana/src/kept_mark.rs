@@ -109,14 +109,15 @@ impl KeptMark {
     }
 
     /// Deletes what earlier versions created and the newest one does not contain, if that is asked
-    /// for. What cannot be deleted is left to the next version.
+    /// for. What cannot be deleted is left to the next version. Returns its errors.
     pub(crate) fn delete_absent(
         &mut self,
         target: &TargetDirectory,
         manifest: &Manifest,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<StagingError>, Error> {
+        let mut failed = Vec::new();
         if !self.deletes {
-            return Ok(());
+            return Ok(failed);
         }
         let contained = paths_of(manifest);
         let mut removed = Vec::new();
@@ -133,7 +134,7 @@ impl KeptMark {
                     self.mark.names.remove(&path);
                     removed.push(name);
                 }
-                Err(error) => tracing::warn!(%error, "not deleted"),
+                Err(error) => failed.push(error),
             }
         }
         // In the order of paths a directory comes before its contents.
@@ -146,14 +147,14 @@ impl KeptMark {
                     removed.push(name);
                 }
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "not deleted"),
+                Err(error) => failed.push(error),
             }
         }
-        if removed.is_empty() {
-            return Ok(());
+        if !removed.is_empty() {
+            target.sync_removed(removed.iter())?;
+            self.mark.write(target, &self.publisher)?;
         }
-        target.sync_removed(removed.iter())?;
-        self.mark.write(target, &self.publisher)
+        Ok(failed)
     }
 }
 

@@ -115,7 +115,7 @@ pub use fontana_proto::{
     Rejection, SendMode, SenderStats, SessionKey, StreamBreak, StreamRedundancy,
     SymbolOrganization, TableStatus, TableWarning, TransmissionSchedule, Verified,
 };
-pub use fontana_store::{Device, Filter};
+pub use fontana_store::{Device, Filter, OptionalCall};
 pub use fontana_wire as wire;
 pub use format::{
     FcastFormat, FluteFormat, FontanaFormat, FontanaReception, Format, ReceiveFormat,

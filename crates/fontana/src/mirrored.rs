@@ -18,6 +18,7 @@ use crate::system::default_workers;
 use fontana_store::Filter;
 use fontana_wire::{ContentEncoding, Hash, Manifest, ShelfIndex, ShelfNumber, manifest_hash};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 mod shelf;
 
@@ -29,6 +30,7 @@ pub struct MirroredContent {
     bytes: Vec<u8>,
     /// The objects on the disk.
     pub(crate) objects: Vec<ContentObject>,
+    left_out: Vec<Arc<Error>>,
 }
 
 /// What [`MirroredContent::write_shelf`] did.
@@ -50,10 +52,11 @@ impl MirroredContent {
 
     /// Reads and hashes `files`, which mirrors have under their names. Blocks have about
     /// `block_bytes` bytes, and more if a file has more than 255 of them. `version` tells receivers
-    /// that know the publisher's key which content is newer.
+    /// that know the publisher's key which content is newer. What cannot be read is
+    /// [left out](Self::left_out).
     ///
     /// # Errors
-    /// [`Error`] if a file cannot be read, or its name is invalid.
+    /// [`Error`] if nothing can be read, or two files have one name.
     pub fn describe(files: &[PathBuf], block_bytes: u64, version: u64) -> Result<Self, Error> {
         if files.is_empty() {
             return Err(SetupError::NothingToSend.into());
@@ -79,7 +82,13 @@ impl MirroredContent {
 
     fn new(content: Content) -> Self {
         let (bytes, objects) = (content.manifest.emit(), content.objects);
-        Self { bytes, manifest: content.manifest, objects }
+        Self { bytes, manifest: content.manifest, objects, left_out: content.left_out }
+    }
+
+    /// The errors of files and directories that are not in the content, because they cannot be
+    /// read.
+    pub fn left_out(&self) -> &[Arc<Error>] {
+        &self.left_out
     }
 
     /// The content of a manifest in a directory into which a receiver has received all of it. The
@@ -148,6 +157,7 @@ fn options(filter: &Filter, block_symbols: u32) -> ContentOptions<'_> {
         content_encoding: ContentEncoding::Null,
         plain: false,
         signed: false,
+        verifies: false,
         workers: default_workers(),
     }
 }

@@ -173,6 +173,8 @@ pub enum PublishEvent {
     Sending(SendEvent),
     /// A version is no longer sent.
     Ended(SendReport),
+    /// A file or directory cannot be sent, and is left out. Emitted once for each reason.
+    LeftOut(Arc<Error>),
     /// The directory cannot be sent in its current state. The previous version is still sent.
     /// Emitted once for each reason.
     Failed(Arc<Error>),
@@ -188,8 +190,8 @@ impl PublishEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PublishReport {
-    /// `Complete` after [`PublisherBuilder::duration`], `Interrupted` if it was stopped before, or
-    /// `SourceChanged` if a file of the last version changed.
+    /// `Complete` after [`PublisherBuilder::duration`], `Interrupted` if it was stopped before,
+    /// `SourceChanged` if a file of the last version changed, or the outcome of what it is without.
     pub outcome: Outcome,
     /// Number of versions that were sent.
     pub versions: u64,
@@ -281,6 +283,7 @@ impl Inbox {
                     emit(PublishEvent::Failed(Arc::new(error)));
                 }
                 Note::Failed(error) => return Err(error),
+                Note::LeftOut(error) => emit(PublishEvent::LeftOut(Arc::new(error))),
                 Note::Restless { name, since } => emit(PublishEvent::Restless { name, since }),
             }
         }

@@ -21,6 +21,21 @@ use std::sync::atomic::Ordering;
 /// (0.2 ms and more). A correction of as many files syncs them in the same way.
 pub(crate) const MANY_FILES: usize = 64;
 
+/// Files that could not be committed, each with its error.
+pub type FailedFiles = Vec<(FileIndex, StagingError)>;
+
+/// Notes an error of a file. True if there is none.
+fn keeps(failed: &mut FailedFiles, index: FileIndex, result: Result<(), StagingError>) -> bool {
+    let is_kept = result.is_ok();
+    failed.extend(result.err().map(|error| (index, error)));
+    is_kept
+}
+
+/// The first error.
+fn first_of(failed: FailedFiles) -> Result<(), StagingError> {
+    failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+}
+
 impl Staging {
     /// Gives verified files their final names, in the order that the [crate] describes, and returns
     /// when they would survive a power failure. A file that is committed already is skipped. The
@@ -49,13 +64,34 @@ impl Staging {
             }
         }
         self.target().check_all_free(names)?;
-        batch.values().try_for_each(|file| self.close_for_symbols(file))?;
+        first_of(self.settle_each(files)?)
+    }
+
+    /// Like [`settle`](Self::settle), but a file that cannot be settled does not concern others.
+    /// Returns these files, with their errors.
+    ///
+    /// # Errors
+    /// [`StagingError::System`] if all of them could not be synced together;
+    /// [`StagingError::Geometry`] if there is no such file.
+    pub fn settle_each(&self, files: &[FileIndex]) -> Result<FailedFiles, StagingError> {
+        let mut batch = self.batch(files)?;
+        let (mut failed, mut open) = (FailedFiles::new(), None);
+        let mut check = |file: &StagedFile| match &file.target {
+            Some(name) => {
+                let name = (name, self.may_replace(file)?);
+                self.target().check_next_free(name, &mut open)
+            }
+            None => Ok(()),
+        };
+        batch.retain(|&index, file| keeps(&mut failed, index, check(file)));
+        batch.retain(|&index, file| keeps(&mut failed, index, self.close_for_symbols(file)));
         let together = batch.len() > MANY_FILES;
         if together {
             self.sync_together(batch.values())?;
         }
         let is_synced = together && self.disk().reports_lost_writes();
-        batch.values().try_for_each(|file| self.settle_one(file, is_synced))
+        batch.retain(|&index, file| keeps(&mut failed, index, self.settle_one(file, is_synced)));
+        Ok(failed)
     }
 
     /// The second half of a commit: gives settled files their names, creating missing directories,
@@ -66,11 +102,21 @@ impl Staging {
     /// before it in the list may have got their names. [`StagingError::NotADirectory`] if a
     /// directory was replaced by something else.
     pub fn publish(&self, files: &[FileIndex]) -> Result<(), StagingError> {
+        first_of(self.publish_each(files)?)
+    }
+
+    /// Like [`publish`](Self::publish), but a file that cannot get its name does not concern
+    /// others. Returns these files, with their errors.
+    ///
+    /// # Errors
+    /// [`StagingError::System`] if names could not be synced; [`StagingError::Geometry`] if a file
+    /// does not exist.
+    pub fn publish_each(&self, files: &[FileIndex]) -> Result<FailedFiles, StagingError> {
         let batch = self.batch(files)?;
         let mut changed = Changed::new();
         // Files of one directory are consecutive: it is opened once.
         let mut open: Option<(Option<TargetName>, OwnedFd)> = None;
-        let published = batch.values().try_for_each(|file| {
+        let mut publish = |file: &StagedFile| {
             let Some(target) = &file.target else { return Ok(()) };
             let parent = target.parent();
             let directory = match open.take() {
@@ -81,9 +127,13 @@ impl Staging {
             changed.insert(parent.clone());
             open = Some((parent, directory));
             Ok(())
-        });
-        // Also if one of them failed: those before it have their names.
-        published.and(self.sync_changed(&changed))
+        };
+        let mut failed = FailedFiles::new();
+        for (&index, file) in &batch {
+            keeps(&mut failed, index, publish(file));
+        }
+        self.sync_changed(&changed)?;
+        Ok(failed)
     }
 
     fn batch(

@@ -101,58 +101,60 @@ impl Staging {
 
     /// Creates the directories that are still missing, and gives all created directories their
     /// modes and times. Call it after everything in them was committed. Returns when they, and all
-    /// names that earlier receivers gave, would survive a power failure.
+    /// names that earlier receivers gave, would survive a power failure. A directory that cannot be
+    /// created or synced does not concern others.
     ///
     /// # Errors
-    /// [`StagingError::NotADirectory`], [`StagingError::System`].
-    pub fn commit_directories(&self) -> Result<(), StagingError> {
+    /// [`StagingError::System`] if what earlier receivers did cannot be synced.
+    pub fn commit_directories(&self) -> Result<Vec<StagingError>, StagingError> {
         let wanted =
             |(name, directory): (&TargetName, &Directory)| directory.wanted.then(|| name.clone());
         let names: Vec<_> = self.directories().lock().iter().filter_map(wanted).collect();
-        let mut changed = Changed::new();
-        let made = names.iter().try_for_each(|name| {
-            self.enter_parent(name, &mut changed)?;
-            self.enter(Some(name), &mut changed).map(drop)
-        });
-        made.and(self.sync_changed(&changed))?;
-        self.finish_directories()?;
+        let (mut changed, mut errors) = (Changed::new(), Vec::new());
+        for name in &names {
+            let made = self.enter_parent(name, &mut changed);
+            let made = made.and_then(|_| self.enter(Some(name), &mut changed));
+            errors.extend(made.err());
+        }
+        self.sync_changed(&changed)?;
+        errors.extend(self.finish_directories()?);
         if self.is_resumed() {
             // An earlier receiver may have ended between a name and its sync.
             let synced = self.disk().sync_file_system(self.directory().as_fd());
             synced.map_err(failed(&self.path(), "sync"))?;
         }
-        Ok(())
+        Ok(errors)
     }
 
     /// Gives the directories that were created here their modes and times, also if the reception is
-    /// incomplete. Creates none. Returns when the changes are on the disk.
+    /// incomplete. Creates none. Returns when the changes are on the disk. A directory that cannot
+    /// be changed does not concern others.
     ///
     /// # Errors
-    /// [`StagingError::System`].
-    pub fn finish_directories(&self) -> Result<(), StagingError> {
+    /// [`StagingError::System`] if none can be changed.
+    pub fn finish_directories(&self) -> Result<Vec<StagingError>, StagingError> {
         let names: Vec<_> = self.directories().lock().keys().cloned().collect();
         if names.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let permitted = self.permitted()?;
         // In the order of names a directory comes before its contents.
-        for name in names.iter().rev() {
-            let attributes = match self.directories().lock().get(name) {
-                Some(&Directory { attributes, made: true, .. }) => attributes.unwrap_or(BARE),
-                // A directory that existed before may get only attributes that the sender gives.
-                Some(&Directory { attributes: Some(said), .. }) if self.overwrites_everything() => {
-                    said
-                }
-                _ => continue,
-            };
-            let path = self.target().path_of(name);
-            let Some(directory) = self.target().directory(Some(name))? else { continue };
-            let (disk, directory) = (self.disk(), directory.as_fd());
-            set_metadata(disk, directory, permitted, &attributes)
-                .map_err(failed(&path, "finish"))?;
-            disk.sync_directory(directory).map_err(failed(&path, "sync"))?;
-        }
-        Ok(())
+        let finished = names.iter().rev().map(|name| self.finish_directory(name, permitted));
+        Ok(finished.filter_map(Result::err).collect())
+    }
+
+    fn finish_directory(&self, name: &TargetName, permitted: Mode) -> Result<(), StagingError> {
+        let attributes = match self.directories().lock().get(name) {
+            Some(&Directory { attributes, made: true, .. }) => attributes.unwrap_or(BARE),
+            // A directory that existed before may get only attributes that the sender gives.
+            Some(&Directory { attributes: Some(said), .. }) if self.overwrites_everything() => said,
+            _ => return Ok(()),
+        };
+        let path = self.target().path_of(name);
+        let Some(directory) = self.target().directory(Some(name))? else { return Ok(()) };
+        let (disk, directory) = (self.disk(), directory.as_fd());
+        set_metadata(disk, directory, permitted, &attributes).map_err(failed(&path, "finish"))?;
+        disk.sync_directory(directory).map_err(failed(&path, "sync"))
     }
 
     /// Permission bits that the umask allows. The kernel applies the umask here; to read it, it

@@ -16,8 +16,11 @@ use rustix::io::{Errno, Result};
 use std::fmt;
 
 mod host;
+mod tolerant;
 
 pub use host::HostDisk;
+pub use tolerant::OptionalCall;
+pub(crate) use tolerant::TolerantDisk;
 
 /// The calls to the file system that a reception makes. Threads share it. A call that a signal
 /// interrupts is repeated: none returns [`Errno::INTR`].

@@ -115,37 +115,42 @@ impl ExistingFile {
 
 impl Staging {
     /// Gives existing files their modes and times, and waits until all of them are on the disk.
-    /// Their contents do not change. A file that no longer exists is skipped.
+    /// Their contents do not change. A file that no longer exists is skipped. One that cannot be
+    /// synced does not concern others.
     ///
     /// # Errors
-    /// [`StagingError::System`], also if a file that has to be changed belongs to another user.
-    pub fn correct(&self, files: &[Correction]) -> Result<(), StagingError> {
+    /// [`StagingError::System`] if all of them could not be synced together.
+    pub fn correct(&self, files: &[Correction]) -> Result<Vec<StagingError>, StagingError> {
         if files.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let permitted = self.permitted()?;
         // A sync of each file would wait for the disk each time, also if it has nothing to write.
         let together = files.len() > MANY_FILES && self.disk().reports_lost_writes();
-        for Correction { name, length, attributes } in files {
-            if let Some(ExistingFile { disk, file, path }) =
-                self.target().existing(name, *length)?
-            {
-                let file = file.as_fd();
-                let stat = disk.stat(file).map_err(failed(&path, "examine"))?;
-                if !has_metadata(&stat, permitted, attributes) {
-                    set_metadata(&*disk, file, permitted, attributes)
-                        .map_err(failed(&path, "finish"))?;
-                }
-                if !together {
-                    disk.sync(file).map_err(failed(&path, "sync"))?;
-                }
-            }
-        }
+        let corrected = files.iter().map(|file| self.correct_one(file, permitted, !together));
+        let errors = corrected.filter_map(Result::err).collect();
         if together {
             let synced = self.disk().sync_file_system(self.directory().as_fd());
             synced.map_err(failed(&self.path(), "sync"))?;
         }
-        Ok(())
+        Ok(errors)
+    }
+
+    fn correct_one(
+        &self,
+        Correction { name, length, attributes }: &Correction,
+        permitted: Mode,
+        syncs: bool,
+    ) -> Result<(), StagingError> {
+        let Some(ExistingFile { disk, file, path }) = self.target().existing(name, *length)? else {
+            return Ok(());
+        };
+        let file = file.as_fd();
+        let stat = disk.stat(file).map_err(failed(&path, "examine"))?;
+        if !has_metadata(&stat, permitted, attributes) {
+            set_metadata(&*disk, file, permitted, attributes).map_err(failed(&path, "finish"))?;
+        }
+        if syncs { disk.sync(file).map_err(failed(&path, "sync")) } else { Ok(()) }
     }
 }
 

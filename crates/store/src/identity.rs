@@ -44,7 +44,8 @@ pub struct Identity {
     pub size: u64,
     /// Time of the last change of the contents.
     pub modified: Timestamp,
-    /// Time of the last change of contents or metadata, which no program can set back.
+    /// Time of the last change of contents or metadata, which no program can set back. It is no
+    /// content: it changes with permissions, links and names, too.
     pub changed: Timestamp,
 }
 
@@ -59,19 +60,15 @@ impl Identity {
         }
     }
 
-    /// Whether the contents in this state may be a prefix of those in state `now`.
-    pub(crate) fn may_have_grown_to(&self, now: &Self) -> bool {
-        self.inode == now.inode && self.size <= now.size
-    }
-
-    /// The difference of `now` from `self`.
+    /// The difference of `now` from `self` that is one of contents, by all that is known without
+    /// reading them.
     pub(crate) fn change(&self, now: &Self) -> Option<Change> {
         if self.inode != now.inode {
             Some(Change::Replaced)
         } else if self.size != now.size {
             Some(Change::Size { before: self.size, now: now.size })
         } else {
-            (self != now).then_some(Change::Modified)
+            (self.modified != now.modified).then_some(Change::Modified)
         }
     }
 }

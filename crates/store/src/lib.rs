@@ -120,9 +120,9 @@
 //! | `target`, `existing`, `selection` | [`TargetDirectory`], [`ExistingFile`], [`Selection`]: where files are received |
 //! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
-//! | `commit`, `directories`, `memo` | final names, directories, and small files that outlive receptions |
+//! | `commit`, `directories`, `memo`, `ours` | final names, directories, small files that outlive receptions, and the names of these |
 //! | `device`, `growing` | [`Device`], [`GrowingFile`]: content that is written in place, or of unknown length |
-//! | `disk`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`BootId`] |
+//! | `disk`, `writable`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`OptionalCall`]: those that the content does not need; [`BootId`] |
 //! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
 
 mod attributes;
@@ -148,6 +148,7 @@ mod lock;
 mod memo;
 mod object_source;
 mod open_files;
+mod ours;
 mod passes;
 mod placement;
 mod reconcile;
@@ -163,11 +164,13 @@ mod staging;
 mod sys;
 mod target;
 mod timestamp;
+mod writable;
 
 pub use attributes::FileAttributes;
 pub use boot::BootId;
+pub use commit::FailedFiles;
 pub use device::Device;
-pub use disk::{Disk, HostDisk};
+pub use disk::{Disk, HostDisk, OptionalCall};
 pub use encode::{EncodeError, ObjectEncoder};
 pub use existing::{Correction, ExistingFile};
 pub use extents::{Extent, Extents};
@@ -179,9 +182,10 @@ pub use ids::FileIndex;
 pub use journal::{Kept, KeptBlock, Note};
 pub use leftover::Leftover;
 pub use object_source::ObjectSource;
+pub use ours::is_ours;
 pub use recover::{RecoveryMemory, RecoverySteps};
 pub use rustix::io::Errno;
-pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
+pub use scan::{Filter, Found, LeftOut, ScanError, Tree, TreeEntry};
 pub use selection::Selection;
 pub use solved::{ScratchFile, SolvedStore};
 pub use source::{Deviations, SourceError, SourceFile, SourceFiles};

@@ -6,7 +6,7 @@
 use crate::enter::is_of_another;
 use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::target::STAGING_PREFIX;
+use crate::ours::STAGING_PREFIX;
 use crate::target::TargetDirectory;
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Mode, OFlags};

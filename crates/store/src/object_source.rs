@@ -10,6 +10,9 @@ use crate::source::{Deviations, SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::sync::Arc;
 
+/// Bytes that are read at a time to find the files that cannot be read.
+const CHUNK: usize = 64 << 10;
+
 /// An object on the sender's disk.
 #[derive(Debug)]
 pub struct ObjectSource {
@@ -214,6 +217,51 @@ impl ObjectSource {
     ) -> Result<(), SourceError> {
         let range = self.placement.block_range(sbn)?;
         for_each_chunk(range, |offset, out| self.read_at(offset, out), show)
+    }
+
+    /// The files of a block that cannot be read, or have changed, each with its error. Reads all of
+    /// them. Files for which `may_change` is true may have been written to.
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such block.
+    pub fn failures_of_block(
+        &self,
+        sbn: Sbn,
+        may_change: impl Fn(FileIndex) -> bool,
+    ) -> Result<Vec<(FileIndex, SourceError)>, SourceError> {
+        let range = self.placement.block_range(sbn)?;
+        let length = (range.end - range.start) as usize;
+        let mut chunk = vec![0; CHUNK];
+        let mut failures: Vec<(FileIndex, SourceError)> = Vec::new();
+        for piece in self.placement.extents().pieces(range.start, length) {
+            let file = piece.file;
+            if failures.last().is_some_and(|(last, _)| *last == file) {
+                continue;
+            }
+            for start in (0..piece.within.len()).step_by(CHUNK) {
+                let count = CHUNK.min(piece.within.len() - start);
+                let part = chunk.get_mut(..count).unwrap_or_default();
+                let read = self.files.read_checked_at(file, piece.offset + start as u64, part);
+                let read = read.and_then(|now| match now {
+                    Some(now) if !may_change(file) => self.files.check_contents(file, &now),
+                    _ => Ok(()),
+                });
+                if let Err(error) = read {
+                    failures.push((file, error));
+                    break;
+                }
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Checks that no contents have changed, by all that is known without reading them: a file may
+    /// have got another name, link or mode.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`] of the first file whose contents have.
+    pub fn check_contents(&self, deviations: &Deviations) -> Result<(), SourceError> {
+        deviations.states().try_for_each(|(file, now)| self.files.check_contents(*file, now))
     }
 
     /// Checks that the files of a block have not changed.

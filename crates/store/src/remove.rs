@@ -5,6 +5,7 @@
 
 use crate::failure::{StagingError, failed};
 use crate::target::{TargetDirectory, TargetName};
+use crate::writable::with_write_access;
 use rustix::fd::AsFd;
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -31,7 +32,8 @@ impl TargetDirectory {
         ) {
             return Ok(());
         }
-        match self.disk().unlink(directory.as_fd(), name.last()) {
+        let unlink = || self.disk().unlink(directory.as_fd(), name.last());
+        match with_write_access(self.disk(), directory.as_fd(), unlink) {
             // A directory has taken its place.
             Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
             Err(errno) => Err(failed(&path, "delete")(errno)),
@@ -44,7 +46,8 @@ impl TargetDirectory {
     /// As [`remove_file`](Self::remove_file).
     pub fn remove_empty_directory(&self, name: &TargetName) -> Result<bool, StagingError> {
         let Some(parent) = self.directory(name.parent().as_ref())? else { return Ok(true) };
-        match self.disk().remove_directory(parent.as_fd(), name.last()) {
+        let remove = || self.disk().remove_directory(parent.as_fd(), name.last());
+        match with_write_access(self.disk(), parent.as_fd(), remove) {
             Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
             Err(errno) => Err(failed(&self.path_of(name), "delete")(errno)),

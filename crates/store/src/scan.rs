@@ -1,6 +1,7 @@
 //! Scanning of what is sent: files, and directories with their contents.
 
 use crate::ids::FileIndex;
+use crate::ours::is_ours;
 use crate::source::{SourceError, SourceFile, SourceFiles};
 use crate::timestamp::Timestamp;
 use fontana_proto::Category;
@@ -9,8 +10,11 @@ use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A selection of the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,8 +47,9 @@ pub struct Filter {
 ///
 /// Receivers see the last component of a path. A directory includes everything in it: regular
 /// files, directories (empty ones too) and symbolic links, which are not followed. Names are raw
-/// bytes; hidden files are included. What cannot be sent (devices, pipes, sockets) is an error, not
-/// skipped, so that no file is missing at a receiver without an error at the sender.
+/// bytes; hidden files are included. What cannot be sent (devices, pipes, sockets, files that this
+/// user may not read) is left out, and listed with its error. [Names of our own](is_ours) are
+/// skipped.
 ///
 /// Patterns are those of `.gitignore`, by the crate `ignore`. They are relative to each directory
 /// that was named. A path that was named itself is always sent.
@@ -56,6 +61,20 @@ pub struct Tree {
     pub files: SourceFiles,
     /// All entries; the regular files are ascending by index.
     pub entries: Vec<TreeEntry>,
+    /// What cannot be sent, in the order in which it was found.
+    pub left_out: Vec<LeftOut>,
+    /// [Names of our own](is_ours) that were found and skipped.
+    pub skipped: u64,
+}
+
+/// What is left out of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The name that receivers would see. What is below a directory that cannot be read is left out
+    /// with it.
+    pub name: Vec<u8>,
+    /// Why it cannot be sent.
+    pub error: SourceError,
 }
 
 /// An entry of a tree.
@@ -125,7 +144,8 @@ impl Tree {
     /// symbolic link is followed, because the user named it.
     ///
     /// # Errors
-    /// [`ScanError`]: for the first thing that cannot be sent.
+    /// [`ScanError`]: a pattern or a path is invalid, or nothing can be sent. Then it is the error
+    /// of what was left out first.
     pub fn scan(paths: &[PathBuf], filter: &Filter) -> Result<Self, ScanError> {
         Scanner { tree: Self::default(), known: None }.scan(paths, filter)
     }
@@ -134,7 +154,8 @@ impl Tree {
     /// vanishes during the scan is not in the result.
     ///
     /// # Errors
-    /// As [`scan`](Self::scan).
+    /// As [`scan`](Self::scan), and that one of the paths cannot be examined: what is below it may
+    /// come back.
     pub fn scan_again(&self, paths: &[PathBuf], filter: &Filter) -> Result<Self, ScanError> {
         let known = self.files.as_slice().iter();
         let known = known.map(|file| (file.path().as_os_str().as_bytes(), file)).collect();
@@ -168,51 +189,87 @@ struct Scanner<'k> {
 impl Scanner<'_> {
     fn scan(mut self, paths: &[PathBuf], filter: &Filter) -> Result<Tree, ScanError> {
         for path in paths {
-            let name = name_of(path)?;
-            self.tree.roots.push(name.clone());
-            let stat = rustix::fs::stat(path).map_err(failed(path, "open"))?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                self.walk(path, &name, filter)?;
-            } else {
-                let found = Found::File(self.tree.files.add(path)?);
-                self.tree.entries.push(TreeEntry { path: path.clone(), name, found });
+            let name = match name_of(path) {
+                Ok(name) => name,
+                Err(ScanError::Source(error)) if self.known.is_none() => {
+                    let name = path.as_os_str().as_bytes().to_vec();
+                    self.tree.left_out.push(LeftOut { name, error });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match self.look_at_root(path, &name, filter) {
+                Ok(()) => self.tree.roots.push(name),
+                Err(ScanError::Source(error)) if self.known.is_none() => {
+                    self.tree.left_out.push(LeftOut { name, error });
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(self.tree)
+        match self.tree.left_out.first() {
+            Some(LeftOut { error, .. }) if self.tree.entries.is_empty() => {
+                Err(error.clone().into())
+            }
+            _ => Ok(self.tree),
+        }
+    }
+
+    fn look_at_root(&mut self, path: &Path, name: &[u8], filter: &Filter) -> Result<(), ScanError> {
+        let stat = rustix::fs::stat(path).map_err(failed(path, "open"))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            return self.walk(path, name, filter);
+        }
+        let found = Found::File(self.tree.files.add(path)?);
+        self.tree.entries.push(TreeEntry { path: path.to_owned(), name: name.to_owned(), found });
+        Ok(())
     }
 
     fn walk(&mut self, root: &Path, name: &[u8], filter: &Filter) -> Result<(), ScanError> {
         let first = self.tree.entries.len();
+        let skipped = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&skipped);
         // With a slash at its end a link is followed, though links below it are not.
         let walker = WalkBuilder::new(root.join(""))
             .standard_filters(false)
             .follow_links(false)
             .overrides(patterns(root, filter)?)
             .sort_by_file_name(std::ffi::OsStr::cmp)
+            .filter_entry(move |entry| {
+                let is_skipped = entry.depth() > 0 && is_ours(entry.file_name().as_bytes());
+                count.fetch_add(u64::from(is_skipped), Ordering::Relaxed);
+                !is_skipped
+            })
             .build();
         for entry in walker {
-            let found = entry
-                .map_err(|error| unreadable(root, &error))
-                .and_then(|entry| Ok((self.look(&entry)?, entry)));
-            let (found, entry) = match found {
-                Ok(found) => found,
-                Err(SourceError::System { errno: Errno::NOENT, .. }) if self.known.is_some() => {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let (path, error) = unreadable(root, &error);
+                    self.leave_out(below(root, name, &path), error);
                     continue;
                 }
-                Err(error) => return Err(error.into()),
             };
-            let below = entry.path().strip_prefix(root).unwrap_or(Path::new(""));
-            let mut name = name.to_owned();
-            if !below.as_os_str().is_empty() {
-                name.push(b'/');
-                name.extend(below.as_os_str().as_bytes());
+            let name = below(root, name, entry.path());
+            match self.look(&entry) {
+                Ok(found) => {
+                    self.tree.entries.push(TreeEntry { path: entry.into_path(), name, found });
+                }
+                Err(error) => self.leave_out(name, error),
             }
-            self.tree.entries.push(TreeEntry { path: entry.into_path(), name, found });
         }
+        self.tree.skipped += skipped.load(Ordering::Relaxed);
         if !filter.include.is_empty() {
             self.tree.leave_out_empty_directories(first);
         }
         Ok(())
+    }
+
+    /// What has vanished since an earlier scan is not left out: it is not there.
+    fn leave_out(&mut self, name: Vec<u8>, error: SourceError) {
+        let has_vanished = matches!(error, SourceError::System { errno: Errno::NOENT, .. });
+        if !has_vanished || self.known.is_none() {
+            self.tree.left_out.push(LeftOut { name, error });
+        }
     }
 
     fn look(&mut self, entry: &DirEntry) -> Result<Found, SourceError> {
@@ -288,10 +345,28 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), ScanError> {
     Ok(())
 }
 
-fn unreadable(root: &Path, error: &ignore::Error) -> SourceError {
+/// The name at receivers of a path below a root that has the name `name`.
+fn below(root: &Path, name: &[u8], path: &Path) -> Vec<u8> {
+    let below = path.strip_prefix(root).unwrap_or(Path::new(""));
+    let mut name = name.to_owned();
+    if !below.as_os_str().is_empty() {
+        name.push(b'/');
+        name.extend(below.as_os_str().as_bytes());
+    }
+    name
+}
+
+/// What a walk could not read, and why.
+fn unreadable(root: &Path, error: &ignore::Error) -> (PathBuf, SourceError) {
     let path = path_of(error).unwrap_or(root);
-    let errno = error.io_error().and_then(Errno::from_io_error).unwrap_or(Errno::IO);
-    failed(path, "read the directory")(errno)
+    let errno = error.io_error().and_then(errno_of).unwrap_or(Errno::IO);
+    (path.to_owned(), failed(path, "read the directory")(errno))
+}
+
+/// The system's error. The walk wraps it, and the wrapper has no number.
+fn errno_of(error: &std::io::Error) -> Option<Errno> {
+    let inner = || error.source()?.downcast_ref::<std::io::Error>().and_then(errno_of);
+    Errno::from_io_error(error).or_else(inner)
 }
 
 fn path_of(error: &ignore::Error) -> Option<&Path> {
@@ -306,4 +381,17 @@ fn path_of(error: &ignore::Error) -> Option<&Path> {
 
 fn failed(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> SourceError {
     move |errno| SourceError::System { path: path.to_owned(), doing, errno }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_walk_keeps_the_systems_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = WalkBuilder::new(directory.path().join("missing")).build().next();
+        let (_, error) = unreadable(directory.path(), &error.unwrap().unwrap_err());
+        assert!(matches!(error, SourceError::System { errno: Errno::NOENT, .. }), "{error}");
+    }
 }

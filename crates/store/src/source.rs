@@ -15,6 +15,8 @@ use rustix::io::Errno;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 mod device;
 
@@ -38,6 +40,19 @@ pub enum SourceError {
         path: PathBuf,
         /// Its type, with an article.
         kind: &'static str,
+    },
+    /// A file that has other bytes than its size says, as those of `/proc` and `/sys`.
+    #[error(
+        "{path:?} has {} than the {size} bytes that its file system says",
+        if *is_longer { "more" } else { "fewer" }
+    )]
+    WrongSize {
+        /// The file.
+        path: PathBuf,
+        /// Its size, as the file system says.
+        size: u64,
+        /// Whether it has more bytes, or fewer.
+        is_longer: bool,
     },
     /// A device that another program may write to while it is sent.
     #[error("{path:?} is {}", in_use(mounted_at.as_deref()))]
@@ -65,7 +80,9 @@ impl SourceError {
     pub fn category(&self) -> Category {
         match self {
             Self::System { errno, .. } => category_of(*errno),
-            Self::NotRegular { .. } | Self::InUse { .. } => Category::Refused,
+            Self::NotRegular { .. } | Self::WrongSize { .. } | Self::InUse { .. } => {
+                Category::Refused
+            }
             Self::Changed { .. } => Category::SourceChanged,
             Self::Geometry(_) => Category::Geometry,
         }
@@ -138,6 +155,7 @@ impl SourceFile {
         let stat = rustix::fs::statat(CWD, &path, look).map_err(failed(&path, "open"))?;
         check_regular(&path, &stat)?;
         let (file, stat) = open_regular(&path, open)?;
+        let stat = check_size(&path, &file, stat)?;
         let (identity, mode) = (Identity::new(&stat), stat.st_mode & 0o7777);
         let is_sparse = (stat.st_blocks as u64).saturating_mul(512) < identity.size;
         let data = if is_sparse { data_ranges(&file, identity.size) } else { whole(identity.size) };
@@ -222,12 +240,13 @@ impl SourceFile {
     /// The state of the file, if it is another one that `growth` allows.
     fn compare(&self, stat: &Stat, growth: Growth) -> Result<Option<Identity>, SourceError> {
         let now = Identity::new(stat);
-        match self.identity.change(&now) {
-            None => Ok(None),
-            Some(_) if growth == Growth::Allowed && self.identity.may_have_grown_to(&now) => {
-                Ok(Some(now))
+        match (growth, self.identity.change(&now)) {
+            // Its hash decides.
+            (Growth::Allowed, _) if now.size >= self.identity.size => {
+                Ok((now != self.identity).then_some(now))
             }
-            Some(what) => Err(self.changed(what)),
+            (_, None) => Ok(None),
+            (_, Some(what)) => Err(self.changed(what)),
         }
     }
 
@@ -248,6 +267,30 @@ fn open_regular(path: &Path, more: OFlags) -> Result<(OwnedFd, Stat), SourceErro
     let stat = rustix::fs::fstat(&file).map_err(failed(path, "examine"))?;
     check_regular(path, &stat)?;
     Ok((file, stat))
+}
+
+/// Looks for bytes where the size says that there are none, and the other way round. Returns the
+/// state of the file, which may have grown meanwhile.
+fn check_size(path: &Path, file: &OwnedFd, mut stat: Stat) -> Result<Stat, SourceError> {
+    let has_byte = |offset| {
+        let read = HostDisk.read_full(file.as_fd(), &mut [0], offset);
+        read.map(|count| count > 0).map_err(failed(path, "read"))
+    };
+    loop {
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        // A file without blocks has only holes, or is so short that it needs none.
+        let last = size.checked_sub(1).filter(|_| stat.st_blocks == 0);
+        let is_shorter = last.map_or(Ok(false), |last| has_byte(last).map(|is_there| !is_there))?;
+        let is_longer = !is_shorter && has_byte(size)?;
+        if !is_shorter && !is_longer {
+            return Ok(stat);
+        }
+        let now = rustix::fs::fstat(file).map_err(failed(path, "examine"))?;
+        if now.st_size == stat.st_size {
+            return Err(SourceError::WrongSize { path: path.to_owned(), size, is_longer });
+        }
+        stat = now;
+    }
 }
 
 /// Shortest hole that counts as one. File systems make holes of their block size, and a program
@@ -304,6 +347,22 @@ fn failed(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> SourceError
     move |errno| SourceError::System { path: path.to_owned(), doing, errno }
 }
 
+/// Pauses before a read is tried again: a server is started again, a disk is slow to answer, a file
+/// is renamed and gets its name back.
+const PAUSES: [Duration; 3] =
+    [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(100)];
+
+/// Whether a read that fails so may succeed a moment later.
+fn may_pass(error: &SourceError) -> bool {
+    match error {
+        SourceError::System { errno, .. } => {
+            matches!(*errno, Errno::IO | Errno::STALE | Errno::TIMEDOUT | Errno::AGAIN)
+        }
+        SourceError::Changed { what, .. } => *what == Change::Missing,
+        _ => false,
+    }
+}
+
 /// Whether files may be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
@@ -317,6 +376,8 @@ pub struct SourceFiles {
     files: Vec<SourceFile>,
     open: OpenFiles<FileIndex>,
     growth: Growth,
+    /// Reads were tried again in vain: others do not wait until one succeeds.
+    is_hopeless: AtomicBool,
 }
 
 /// The files of a block that are not in the state in which they were added, at least one, and their
@@ -336,7 +397,12 @@ impl Deviations {
 
     /// The files.
     pub fn files(&self) -> impl Iterator<Item = FileIndex> {
-        std::iter::once(&self.first).chain(&self.others).map(|(file, _)| *file)
+        self.states().map(|(file, _)| *file)
+    }
+
+    /// The files and their states.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &(FileIndex, Identity)> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 }
 
@@ -349,7 +415,12 @@ impl Default for SourceFiles {
 impl SourceFiles {
     /// An empty list with at most `open_files` open descriptors (at least one).
     pub fn new(open_files: usize) -> Self {
-        Self { files: Vec::new(), open: OpenFiles::new(open_files), growth: Growth::Refused }
+        Self {
+            files: Vec::new(),
+            open: OpenFiles::new(open_files),
+            growth: Growth::Refused,
+            is_hopeless: AtomicBool::new(false),
+        }
     }
 
     /// Opens a file ([`SourceFile::open`]) and adds it at the end of the list.
@@ -374,8 +445,8 @@ impl SourceFiles {
         self.push(file)
     }
 
-    /// The list, of files that may be written to as long as they do not become shorter. The caller
-    /// compares what is read of such files with hashes: see
+    /// The list, of files that may be written to, or replaced, as long as they do not become
+    /// shorter. The caller compares what is read of such files with hashes: see
     /// [`ObjectSource::deviations`](crate::ObjectSource::deviations).
     pub fn allowing_growth(mut self) -> Self {
         self.growth = Growth::Allowed;
@@ -445,6 +516,45 @@ impl SourceFiles {
         offset: u64,
         out: &mut [u8],
     ) -> Result<Option<Arc<OwnedFd>>, SourceError> {
+        self.patiently(file, || self.read_once(file, offset, out))
+    }
+
+    /// Tries again what may succeed a moment later, with the file opened again.
+    fn patiently<T>(
+        &self,
+        file: FileIndex,
+        mut attempt: impl FnMut() -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
+        let mut result = attempt();
+        for pause in PAUSES {
+            match &result {
+                Err(error) if may_pass(error) => {}
+                _ => break,
+            }
+            if !self.is_hopeless.load(Ordering::Relaxed) {
+                std::thread::sleep(pause);
+            } else if !pause.is_zero() {
+                break;
+            }
+            self.open.close(file);
+            result = attempt();
+            let is_in_vain = matches!(&result, Err(error) if may_pass(error));
+            if !is_in_vain {
+                self.is_hopeless.store(false, Ordering::Relaxed);
+            }
+        }
+        if matches!(&result, Err(error) if may_pass(error)) {
+            self.is_hopeless.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn read_once(
+        &self,
+        file: FileIndex,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<Option<Arc<OwnedFd>>, SourceError> {
         let source = self.file(file)?;
         let end = offset.checked_add(out.len() as u64).ok_or(GeometryError::Overflow)?;
         if end > source.size() {
@@ -493,7 +603,7 @@ impl SourceFiles {
         match self.open.get(file) {
             Some(open) => self.examine(source, &open),
             // Thousands of small files are not all open.
-            None => source.examine_path(self.growth),
+            None => self.patiently(file, || source.examine_path(self.growth)),
         }
     }
 
@@ -506,11 +616,52 @@ impl SourceFiles {
         source.compare(&stat, self.growth)
     }
 
+    /// Checks that a file in the state `now` has the contents that it had, by all that is known
+    /// without reading them.
+    pub(crate) fn check_contents(
+        &self,
+        file: FileIndex,
+        now: &Identity,
+    ) -> Result<(), SourceError> {
+        let source = self.file(file)?;
+        source.identity.change(now).map_or(Ok(()), |what| Err(source.changed(what)))
+    }
+
     /// The error that a file is in the state `now`.
     pub(crate) fn changed(&self, file: FileIndex, now: &Identity) -> SourceError {
         match self.file(file) {
             Ok(source) => source.changed(source.identity.change(now).unwrap_or(Change::Modified)),
             Err(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_read_that_fails_for_a_moment_is_tried_again() {
+        let files = SourceFiles::default();
+        let (calls, file) = (Cell::new(0), FileIndex(0));
+        let failing = |times: u32, errno: Errno| {
+            calls.set(0);
+            files.patiently(file, || {
+                calls.set(calls.get() + 1);
+                match calls.get() > times {
+                    true => Ok(calls.get()),
+                    false => Err(failed(Path::new("f"), "read")(errno)),
+                }
+            })
+        };
+        assert_eq!(failing(2, Errno::IO), Ok(3));
+        assert_eq!(failing(3, Errno::STALE), Ok(4));
+        assert!(failing(9, Errno::ACCESS).is_err() && calls.get() == 1, "it does not pass");
+        assert!(failing(9, Errno::IO).is_err() && calls.get() == 4);
+        // Of a disk that does not come back, each file is not waited for.
+        assert!(failing(9, Errno::IO).is_err() && calls.get() == 2);
+        assert_eq!(failing(1, Errno::IO), Ok(2));
+        assert_eq!(failing(3, Errno::IO), Ok(4), "it has come back");
     }
 }

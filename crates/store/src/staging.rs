@@ -19,8 +19,9 @@ use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
 use crate::lock::ReadLock;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
+use crate::ours::STAGING_PREFIX;
 use crate::target::NameError;
-use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
+use crate::target::{TargetDirectory, TargetName};
 use layout::{DESCRIPTION, MAX_TAG, OWNER, is_tag};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
@@ -341,6 +342,14 @@ impl Staging {
             // It contains other files, or another receiver has just entered.
             Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => Ok(()),
             Err(errno) => Err(failed(&self.path(), "remove")(errno)),
+        }
+    }
+
+    /// Like [`remove`](Self::remove), after everything was committed: the content does not need it.
+    /// A failure is one of those that [`TargetDirectory::take_tolerated`] returns.
+    pub fn remove_when_done(&self) {
+        if let Err(StagingError::System { errno, .. }) = self.remove() {
+            self.target.tolerate_removal(errno);
         }
     }
 

@@ -7,14 +7,14 @@
 pub(crate) mod name;
 mod walk;
 
-pub(crate) use name::STAGING_PREFIX;
 pub use name::{NameError, TargetName};
 
-use crate::disk::{Disk, HostDisk};
+use crate::disk::{Disk, HostDisk, OptionalCall, TolerantDisk};
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::identity::Identity;
 use crate::sys;
+use crate::writable::with_write_access;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -27,7 +27,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct TargetDirectory {
     path: PathBuf,
-    disk: Arc<dyn Disk>,
+    disk: Arc<TolerantDisk>,
+    /// The same.
+    shared_disk: Arc<dyn Disk>,
     directory: OwnedFd,
 }
 
@@ -56,7 +58,20 @@ impl TargetDirectory {
             result => result,
         };
         let directory = directory.map_err(failed(&path, "open the directory"))?;
-        Ok(Self { path, disk, directory })
+        let disk = Arc::new(TolerantDisk::new(disk));
+        let shared_disk = Arc::clone(&disk) as Arc<dyn Disk>;
+        Ok(Self { path, disk, shared_disk, directory })
+    }
+
+    /// The first failure of each kind of call without which the reception goes on. Each is returned
+    /// once.
+    pub fn take_tolerated(&self) -> Vec<(OptionalCall, Errno)> {
+        self.disk.take_tolerated()
+    }
+
+    /// Notes that what a reception does not need any more cannot be removed.
+    pub(crate) fn tolerate_removal(&self, errno: Errno) {
+        let _ = self.disk.tolerate(OptionalCall::RemoveStaging, Err(errno));
     }
 
     pub(crate) fn disk(&self) -> &dyn Disk {
@@ -64,7 +79,7 @@ impl TargetDirectory {
     }
 
     pub(crate) fn shared_disk(&self) -> &Arc<dyn Disk> {
-        &self.disk
+        &self.shared_disk
     }
 
     /// The path as it was given.
@@ -136,26 +151,32 @@ impl TargetDirectory {
         &self,
         names: impl IntoIterator<Item = (&'n TargetName, bool)>,
     ) -> Result<(), StagingError> {
-        let mut open: Option<(Option<TargetName>, Option<OwnedFd>)> = None;
-        for (name, overwrite) in names {
-            let parent = name.parent();
-            let directory = match open.take() {
-                Some((of, directory)) if of == parent => directory,
-                _ => self.directory(parent.as_ref())?,
-            };
-            let found = self.look_in(directory.as_ref(), name)?;
-            let path = || self.path_of(name);
-            match found.map(|stat| file_type(&stat)) {
-                None => {}
-                Some(FileType::Directory) => {
-                    return Err(StagingError::IsDirectory { path: path() });
-                }
-                Some(_) if overwrite => {}
-                Some(_) => return Err(StagingError::Exists { path: path() }),
+        let mut open = None;
+        names.into_iter().try_for_each(|name| self.check_next_free(name, &mut open))
+    }
+
+    /// Like [`check_free`](Self::check_free). `open`: the directory of the name before, and of this
+    /// one.
+    pub(crate) fn check_next_free(
+        &self,
+        (name, overwrite): (&TargetName, bool),
+        open: &mut Option<(Option<TargetName>, Option<OwnedFd>)>,
+    ) -> Result<(), StagingError> {
+        let parent = name.parent();
+        let directory = match open.take() {
+            Some((of, directory)) if of == parent => directory,
+            _ => self.directory(parent.as_ref())?,
+        };
+        let found = self.look_in(directory.as_ref(), name)?;
+        *open = Some((parent, directory));
+        match found.map(|stat| file_type(&stat)) {
+            None => Ok(()),
+            Some(FileType::Directory) => {
+                Err(StagingError::IsDirectory { path: self.path_of(name) })
             }
-            open = Some((parent, directory));
+            Some(_) if overwrite => Ok(()),
+            Some(_) => Err(StagingError::Exists { path: self.path_of(name) }),
         }
-        Ok(())
     }
 
     /// Rejects a name of a directory if something else has it. An existing directory is accepted.
@@ -238,7 +259,8 @@ impl TargetDirectory {
     pub(crate) fn make_directory(&self, name: &TargetName) -> Result<OwnedFd, StagingError> {
         let missing = || failed(&self.path_of(name), "create the directory")(Errno::NOENT);
         let parent = self.directory(name.parent().as_ref())?.ok_or_else(missing)?;
-        match self.disk.make_directory(parent.as_fd(), name.last(), Mode::RWXU) {
+        let make = || self.disk.make_directory(parent.as_fd(), name.last(), Mode::RWXU);
+        match with_write_access(self.disk(), parent.as_fd(), make) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(failed(&self.path_of(name), "create the directory")(errno)),
         }
@@ -256,11 +278,10 @@ impl TargetDirectory {
         overwrite: bool,
     ) -> Result<(), StagingError> {
         let (old, new) = (old.as_bytes(), name.last());
-        let result = if overwrite {
-            self.disk.rename(from, old, directory, new)
-        } else {
-            self.disk.rename_to_free(from, old, directory, new)
-        };
+        let result = with_write_access(self.disk(), directory, || match overwrite {
+            true => self.disk.rename(from, old, directory, new),
+            false => self.disk.rename_to_free(from, old, directory, new),
+        });
         result.map_err(|errno| match errno {
             Errno::EXIST if !overwrite => StagingError::Exists { path: self.path_of(name) },
             Errno::ISDIR => StagingError::IsDirectory { path: self.path_of(name) },

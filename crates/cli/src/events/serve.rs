@@ -1,6 +1,7 @@
 //! The events of `fontana serve`, and of `fontana recv --then-serve`.
 
-use fontana::{ServeProgress, ServeReport};
+use fontana::{Outcome, ServeProgress, ServeReport};
+use fontana_console::exit;
 use fontana_console::json::verdict;
 use serde::Serialize;
 
@@ -60,8 +61,8 @@ impl ServeEvent {
         Self::Served { counts: progress.into() }
     }
 
-    pub(crate) fn summary(report: &ServeReport, code: u8) -> Self {
-        let verdict = verdict(report.outcome).into();
+    pub(crate) fn summary(report: &ServeReport, outcome: Outcome) -> Self {
+        let (verdict, code) = (verdict(outcome).into(), exit::code(outcome));
         Self::Stopped { verdict, code, counts: (&report.progress).into() }
     }
 }

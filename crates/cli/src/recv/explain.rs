@@ -5,11 +5,12 @@ use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
 use fontana::wire::{InvalidEntry, Printable};
 use fontana::{
-    DropReason, Ended, Error, LittleRoom, Outcome, ReceiveReport, RejectedSession, Rejection,
-    SuspectBlock, TableStatus, TableWarning, Verified,
+    DropReason, Ended, Error, LittleRoom, OptionalCall, Outcome, ReceiveReport, RejectedSession,
+    Rejection, SuspectBlock, TableStatus, TableWarning, Verified,
 };
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count, Percent, Time};
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -105,6 +106,36 @@ pub(super) fn little_room(LittleRoom { free, wanted }: LittleRoom) -> (String, &
         "free some space, or begin before the sender does: then as much is needed as is lost; if \
          the disk is full, the receiver ends with exit code 5, and the same command resumes",
     )
+}
+
+/// The message and the hint of what the system refuses, and the content does not need.
+pub(super) fn tolerated(
+    call: OptionalCall,
+    path: &Path,
+    error: &io::Error,
+) -> (String, &'static str) {
+    let (what, hint) = match call {
+        OptionalCall::SetMode => (
+            "permissions cannot be set",
+            "files and directories have those that they were created with",
+        ),
+        OptionalCall::SetTimes => {
+            ("times cannot be set", "files and directories have the time of their reception")
+        }
+        OptionalCall::Reserve => {
+            ("space cannot be reserved", "that the disk is full is noticed during the reception")
+        }
+        OptionalCall::Sync => (
+            "nothing can be synced",
+            "a crash of this host or a power failure may lose what was received, also its names",
+        ),
+        OptionalCall::RemoveStaging => (
+            "what the reception does not need any more cannot be removed",
+            "see what is left: fontana resume DIR",
+        ),
+        _ => ("something is refused that the content does not need", ""),
+    };
+    (format!("in {path:?} {what}: {error}"), hint)
 }
 
 /// What of a session only newer versions of the program know.

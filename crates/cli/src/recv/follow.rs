@@ -144,9 +144,7 @@ impl Watch<'_> {
     }
 
     fn given_up(&mut self, summary: &ReceiveReport) {
-        for error in &summary.failures {
-            self.show_failure(&Failure::from(&**error));
-        }
+        self.show_failures(summary);
         self.clear();
         let superseded = summary.ended == Ended::Superseded;
         let version = summary.manifest.map(|manifest| manifest.version);

@@ -187,6 +187,15 @@ impl Watch<'_> {
         }
     }
 
+    fn warn_of_disk(&self, event: &ReceiveEvent) {
+        let (message, hint) = match event {
+            ReceiveEvent::LittleRoom(room) => explain::little_room(*room),
+            ReceiveEvent::Tolerated { call, path, error } => explain::tolerated(*call, path, error),
+            _ => return,
+        };
+        self.console.warning(&message, hint);
+    }
+
     fn show_update(&self, toi: Toi, name: &str) {
         let (object, name) = (events::object(toi), Printable(name).to_string());
         self.console.note(format_args!("{name} is replaced by a newer version"));
@@ -225,9 +234,8 @@ impl Watch<'_> {
                     Count(source_symbols, "symbol"),
                 ));
             }
-            ReceiveEvent::LittleRoom(room) => {
-                let (message, hint) = explain::little_room(*room);
-                console.warning(&message, hint);
+            ReceiveEvent::LittleRoom(_) | ReceiveEvent::Tolerated { .. } => {
+                self.warn_of_disk(event)
             }
             ReceiveEvent::CarouselFound { session } => {
                 let (source, tsi) = (session.source.to_string(), session.tsi.0);

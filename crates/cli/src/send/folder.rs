@@ -26,7 +26,7 @@ pub(super) fn run(
     stop_on_signals(stop)?;
     console.write_aside()?;
     let (mut watch, mut announced) = (None::<Watch<'_>>, false);
-    let mut unwritten = None;
+    let (mut unwritten, mut left_out) = (None, 0);
     let publisher = publisher.start()?;
     for event in publisher.events() {
         match event {
@@ -85,6 +85,10 @@ pub(super) fn run(
                     watch.bar.clear();
                     watch.conclude(&sent);
                 }
+            }
+            PublishEvent::LeftOut(error) => {
+                left_out += 1;
+                console.failure_among(left_out, &Failure::from(&*error));
             }
             PublishEvent::Failed(error) => console.failure(&Failure::from(&*error)),
             _ => {}

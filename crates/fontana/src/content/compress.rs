@@ -1,5 +1,6 @@
 //! Files that are compressed before they are sent.
 
+use super::lost::Lost;
 use super::tree::Scanned;
 use crate::error::Error;
 use fontana_store::{FileIndex, SourceError, SourceFiles};
@@ -33,31 +34,32 @@ pub(super) struct Original {
 }
 
 impl Scanned {
-    /// Replaces each file by a compressed one, if that is shorter. The indices of files stay.
-    pub(super) fn compress(&mut self, encoding: ContentEncoding) -> Result<CompressedFiles, Error> {
+    /// Replaces each file by a compressed one, if that is shorter. The indices of files stay. Files
+    /// that cannot be read are lost, and empty.
+    pub(super) fn compress(
+        &mut self,
+        encoding: ContentEncoding,
+        lost: &mut Lost,
+    ) -> Result<CompressedFiles, Error> {
         let mut compressed = CompressedFiles::default();
         let (mut sources, mut in_memory) = (SourceFiles::default(), 0);
         for index in (0..self.sources.as_slice().len() as u32).map(FileIndex) {
             let source = self.sources.file(index).map_err(SourceError::from)?;
             let (path, length) = (source.path().to_owned(), source.size());
             let failed = || Error::system("compress a file");
-            let mut original = Hashing {
-                input: BufReader::new(File::open(&path).map_err(failed())?),
-                md5: Md5::new(),
-            };
             let mut spooled = tempfile::tempfile().map_err(failed())?;
-            let mut writer = BufWriter::new(&spooled);
-            let read = encode(encoding, &mut original, &mut writer).map_err(failed())?;
-            writer.flush().map_err(failed())?;
-            drop(writer);
-            let short = spooled.metadata().map_err(failed())?.len();
-            if short >= length || read != length {
-                sources.add(path)?;
-                self.sources.check_unchanged(index)?;
+            let (short, md5) = match self.compress_one(index, encoding, &spooled) {
+                Ok(compressed) => compressed,
+                Err(error) => {
+                    lost.add(index, error);
+                    sources.add_bytes(&path.to_string_lossy(), Vec::new());
+                    continue;
+                }
+            };
+            if short >= length {
+                sources.add_known(source.clone());
                 continue;
             }
-            self.sources.check_unchanged(index)?;
-            let md5 = original.md5.finalize().into();
             compressed.originals.insert(index, Original { length, md5 });
             if short <= MAX_IN_MEMORY && in_memory + short <= MAX_ALL_IN_MEMORY {
                 let mut bytes = Vec::new();
@@ -71,6 +73,28 @@ impl Scanned {
         }
         self.sources = sources;
         Ok(compressed)
+    }
+
+    /// Compresses a file into another one. Returns the length of that, and the digest of the first.
+    fn compress_one(
+        &self,
+        index: FileIndex,
+        encoding: ContentEncoding,
+        into: &File,
+    ) -> Result<(u64, [u8; 16]), Error> {
+        let source = self.sources.file(index).map_err(SourceError::from)?;
+        let failed = || Error::system("compress a file");
+        let input = File::open(source.path()).map_err(failed())?;
+        let mut original = Hashing { input: BufReader::new(input), md5: Md5::new() };
+        let mut writer = BufWriter::new(into);
+        let read = encode(encoding, &mut original, &mut writer).map_err(failed())?;
+        writer.flush().map_err(failed())?;
+        drop(writer);
+        self.sources.check_unchanged(index)?;
+        let short = into.metadata().map_err(failed())?.len();
+        // What was not read to its end is not sent compressed.
+        let short = if read == source.size() { short } else { u64::MAX };
+        Ok((short, original.md5.finalize().into()))
     }
 }
 

@@ -3,6 +3,7 @@
 //! has about the length of a source block, which costs nothing: a receiver has the slice when it
 //! has the block, and can write it at once.
 
+use super::hashing::hash_blocks;
 use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, unsuitable};
 use crate::error::{Error, SetupError};
 use crate::geometry;
@@ -48,7 +49,8 @@ impl Content {
         slice_bytes: Option<u64>,
         first_toi: u32,
     ) -> Result<Self, Error> {
-        let tree::Scanned { roots, mut sources, files, .. } = tree::scan(options)?;
+        let tree::Scanned { roots, mut sources, files, left_out, skipped, .. } =
+            tree::scan(options)?;
         let slice_bytes = slice_bytes.unwrap_or_else(|| default_slice(options));
         let parts = parts(&sources, &files, slice_bytes, first_toi)?;
         let examined = in_parallel(parts.len(), options.workers, |number| {
@@ -70,7 +72,8 @@ impl Content {
             objects.push(object(options, &sources, toi, [header, part.extent])?);
         }
         let manifest = describe(options, label(&roots), &sources, &files, &objects)?;
-        Ok(Self::new(manifest, objects))
+        let left_out = left_out.into_iter().map(Arc::new).collect();
+        Ok(Self { left_out, skipped, ..Self::new(manifest, objects) })
     }
 }
 
@@ -199,7 +202,8 @@ fn describe(
         }
         entries.push(Entry::File(file));
     }
-    let hashes = super::hash_blocks(objects.iter().map(|o| &*o.source), options.workers)?;
+    let sources_of = objects.iter().map(|o| &*o.source);
+    let hashes = hash_blocks(sources_of, options.workers, |_| false)?.complete()?;
     let described = objects
         .iter()
         .zip(hashes)

@@ -1,8 +1,9 @@
 //! Content that a manifest already describes. A restarted sender, or a mirror, sends symbols of the
 //! same objects. The manifest determines the content, and the files must match it.
 
+use super::hashing::hash_blocks;
 use super::table::objects_of;
-use super::{Content, ContentObject, ContentOptions, hash_blocks, tree};
+use super::{Content, ContentObject, ContentOptions, tree};
 use crate::error::{Error, SetupError};
 use fontana_proto::ControlError;
 use fontana_store::{
@@ -29,13 +30,20 @@ impl Content {
         manifest: &Manifest,
         rehash: bool,
     ) -> Result<Self, Error> {
-        let tree::Scanned { sources, files, others, .. } = tree::scan(options)?;
+        let tree::Scanned { sources, files, others, mut left_out, skipped, .. } =
+            tree::scan(options)?;
+        let sources = if options.verifies { sources.allowing_growth() } else { sources };
         let others = others.into_iter().map(|entry| (entry.path().clone(), Named::Other(entry)));
         let names = files.into_iter().map(|(path, index)| (path, Named::File(index)));
-        let found = match_entries(manifest, &sources, names.chain(others).collect(), rehash)?;
+        let mut names = names.chain(others).collect();
+        let found = match_entries(manifest, &sources, &mut names, rehash)?;
+        // What the manifest lacks has come later.
+        left_out.extend(names.keys().map(|name| differs(name, "there is no such name in it")));
         let objects = objects(manifest.objects(), &Arc::new(sources), &found)?;
         check_hashes(manifest, &objects, &found, options.workers)?;
-        Ok(Self::new(manifest.clone(), objects))
+        let left_out = left_out.into_iter().map(Arc::new).collect();
+        let content = Self { left_out, skipped, ..Self::new(manifest.clone(), objects) };
+        Ok(if options.verifies { content.verified() } else { content })
     }
 }
 
@@ -110,11 +118,11 @@ struct Found<'a> {
     doubtful: bool,
 }
 
-/// Finds everything that the manifest names among the files to send, and refuses anything else.
+/// Finds everything that the manifest names among the files to send, and takes it from `names`.
 fn match_entries<'a>(
     manifest: &'a Manifest,
     sources: &SourceFiles,
-    mut names: BTreeMap<RelativePath, Named>,
+    names: &mut BTreeMap<RelativePath, Named>,
     rehash: bool,
 ) -> Result<Vec<Found<'a>>, Error> {
     let mut found = Vec::new();
@@ -134,10 +142,7 @@ fn match_entries<'a>(
             (_, Some(_)) => return Err(differs(name, "it is something else than it was")),
         }
     }
-    match names.into_keys().next() {
-        Some(name) => Err(differs(&name, "there is no such name in it")),
-        None => Ok(found),
-    }
+    Ok(found)
 }
 
 fn match_file<'a>(
@@ -237,7 +242,7 @@ fn check_hashes(
     }
     let in_doubt = |object: &&ContentObject| doubtful.contains_key(&(object.toi.0 as u32));
     let objects = objects.iter().filter(in_doubt).map(|object| &*object.source);
-    let hashes = hash_blocks(objects, workers)?;
+    let hashes = hash_blocks(objects, workers, |_| false)?.complete()?;
     // Both are in the order of TOIs.
     for ((toi, files), actual) in doubtful.into_iter().zip(hashes) {
         if manifest.object(toi).is_some_and(|object| object.block_hashes == actual) {

@@ -5,6 +5,7 @@
 //! therefore cost more than one of the same size. Small files are *bundled*: concatenated in the
 //! order of the tree, in objects that contain many of them. No object contains holes.
 
+use super::lost::Lost;
 use super::{ContentObject, ContentOptions, bundles};
 use crate::error::{Error, SetupError};
 use crate::geometry;
@@ -12,7 +13,7 @@ use fontana_proto::ControlError;
 use fontana_store::{
     Extent, Extents, FileIndex, GeometryError, ObjectSource, SourceError, SourceFile, SourceFiles,
 };
-use fontana_wire::{Segment, Toi};
+use fontana_wire::Segment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,40 +21,31 @@ use std::sync::Arc;
 /// use a file that is an object.
 const LEAST_BUNDLED: usize = 16;
 
-/// Cuts the files into objects.
-pub(super) fn objects(
+/// The extents that share objects: those of a file, or of many small ones.
+pub(super) fn runs(
     options: &ContentOptions<'_>,
-    sources: &Arc<SourceFiles>,
-) -> Result<Vec<ContentObject>, Error> {
+    sources: &SourceFiles,
+    lost: &Lost,
+) -> Vec<Vec<Extent>> {
     // The bytes of a block: longer files have long blocks without bundling.
     let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for (index, file) in (0..).map(FileIndex).zip(sources.as_slice()) {
         let extents = data_of(options, index, file);
         let length = bundles::length(&extents);
-        if length > 0 {
+        if length > 0 && !lost.has(index) {
             let run = if length < block && !options.plain { &mut small } else { &mut large };
             run.push(extents);
         }
     }
-    let runs = if small.len() < LEAST_BUNDLED {
+    if small.len() < LEAST_BUNDLED {
         // In the order of the files.
         let mut all = [large, small].concat();
         all.sort();
-        all
-    } else {
-        let bundles = bundles::split(small).into_iter().map(|bundle| bundle.files.concat());
-        large.into_iter().chain(bundles).collect()
-    };
-    let mut objects = Vec::new();
-    for run in runs {
-        for source in fragments(options, sources, &run)? {
-            // TOIs of content count from 1 (0 is the file delivery table).
-            let toi = Toi::from(objects.len() as u32 + 1);
-            objects.push(ContentObject { toi, source: Arc::new(source) });
-        }
+        return all;
     }
-    Ok(objects)
+    let bundles = bundles::split(small).into_iter().map(|bundle| bundle.files.concat());
+    large.into_iter().chain(bundles).collect()
 }
 
 /// The extents of a file that are sent. Plain FLUTE sends holes as zeros.

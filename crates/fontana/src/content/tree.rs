@@ -17,6 +17,10 @@ pub(super) struct Scanned {
     pub(super) files: Vec<(RelativePath, FileIndex)>,
     /// Directories and symbolic links; none for plain FLUTE and FCAST, which cannot describe them.
     pub(super) others: Vec<Entry>,
+    /// Why others cannot be sent.
+    pub(super) left_out: Vec<Error>,
+    /// Names of our own that were skipped.
+    pub(super) skipped: u64,
 }
 
 /// Scans the given paths. Reads no file.
@@ -26,7 +30,8 @@ pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
 
 /// Names and describes what a scan has found.
 pub(super) fn describe(options: &ContentOptions<'_>, tree: Tree) -> Result<Scanned, Error> {
-    let Tree { mut roots, files: sources, mut entries } = tree;
+    let Tree { mut roots, files: sources, mut entries, left_out, skipped } = tree;
+    let mut left_out: Vec<Error> = left_out.into_iter().map(|item| item.error.into()).collect();
     if let Some(name) = options.name {
         rename(name, &mut roots, &mut entries)?;
     }
@@ -42,10 +47,14 @@ pub(super) fn describe(options: &ContentOptions<'_>, tree: Tree) -> Result<Scann
     let (mut files, mut others) = (Vec::new(), Vec::new());
     let mut names = BTreeMap::new();
     for entry in entries {
-        let path = RelativePath::new(&entry.name).map_err(|error| SetupError::Name {
-            name: fontana_wire::Printable(&entry.name).to_string(),
-            error,
-        })?;
+        let path = match RelativePath::new(&entry.name) {
+            Ok(path) => path,
+            Err(error) => {
+                let name = fontana_wire::Printable(&entry.name).to_string();
+                left_out.push(SetupError::Name { name, error }.into());
+                continue;
+            }
+        };
         if let Some(first) = names.insert(path.clone(), entry.path.clone()) {
             return Err(SetupError::SameName { first, second: entry.path }.into());
         }
@@ -65,7 +74,7 @@ pub(super) fn describe(options: &ContentOptions<'_>, tree: Tree) -> Result<Scann
             }
         }
     }
-    Ok(Scanned { roots, sources, files, others })
+    Ok(Scanned { roots, sources, files, others, left_out, skipped })
 }
 
 /// Renames the only file that was given.

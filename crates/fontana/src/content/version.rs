@@ -6,16 +6,17 @@
 //! bundled again; [`bundles`](super::bundles) limits the number of bundles.
 
 use super::bundles::{self, Bundle};
+use super::hashing::hash_blocks;
 use super::objects::{data_of, fragments, segments};
 use super::tree::{self, Scanned};
 use super::verifier::BlockVerifier;
-use super::{Content, ContentObject, ContentOptions, hash_blocks_checked, label, unsuitable};
+use super::{Content, ContentObject, ContentOptions, label, unsuitable};
 use crate::error::Error;
 use crate::geometry::Code;
 use fontana_fec::{Oti, Sbn};
 use fontana_proto::BlockId;
 use fontana_store::{
-    Change, Deviations, Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile,
+    Change, Extent, Extents, FileIndex, Identity, ObjectSource, SourceError, SourceFile,
     SourceFiles, Tree,
 };
 use fontana_wire::{
@@ -46,6 +47,14 @@ pub(crate) struct VersionFiles {
     pub(crate) held: Vec<RelativePath>,
     /// Names that exist as well, but are not in this version.
     pub(crate) unsettled: Vec<RelativePath>,
+}
+
+/// A file that cannot be read.
+pub(crate) struct LostFile {
+    pub(crate) name: RelativePath,
+    /// Its state.
+    pub(crate) identity: Identity,
+    pub(crate) error: SourceError,
 }
 
 /// Objects of versions with different geometries are different.
@@ -124,13 +133,16 @@ impl VersionBase {
 }
 
 impl Content {
-    /// The content of a version after `base`.
+    /// The content of a version after `base`. Files that cannot be read are added to `lost`, and
+    /// are an error.
     pub(crate) fn version(
         options: &ContentOptions<'_>,
         VersionFiles { tree, held, unsettled }: VersionFiles,
         base: Option<&VersionBase>,
+        lost: &mut Vec<LostFile>,
     ) -> Result<(Self, VersionBase), Error> {
-        let Scanned { roots, sources, files, others } = tree::describe(options, tree)?;
+        let Scanned { roots, sources, files, others, left_out, skipped } =
+            tree::describe(options, tree)?;
         let sources = Arc::new(sources.allowing_growth());
         let geometry = Geometry {
             code: options.code,
@@ -143,11 +155,16 @@ impl Content {
         let planned = plan(options, &sources, base, &unchanged)?;
         let held_files: BTreeSet<_> = held.iter().filter_map(|name| names.get(name)).collect();
         // What was read of a held file is verified at the end.
-        let check = |source: &ObjectSource, found: &Deviations| {
-            let is_held = found.files().all(|file| held_files.contains(&file));
-            if is_held { Ok(()) } else { Err(source.changed(found)) }
+        let may_change = |file: FileIndex| held_files.contains(&file);
+        let mut failures = BTreeMap::new();
+        let numbered = number(planned, base, options.workers, may_change, &mut failures);
+        let name_of = |(path, index): (&RelativePath, &FileIndex)| {
+            let (name, error) = (path.clone(), failures.remove(index)?);
+            let identity = sources.file(*index).ok()?.identity();
+            Some(LostFile { name, identity, error })
         };
-        let (objects, new) = number(planned, base, options.workers, check)?;
+        lost.extend(names.iter().filter_map(name_of));
+        let (objects, new) = numbered?;
         let shared = shared(&sources, &objects, base, &unchanged)?;
         for name in &held {
             base.map_or(Ok(()), |base| base.verify(name))?;
@@ -174,7 +191,8 @@ impl Content {
             .and_then(|manifest| manifest.with_unsettled(unsettled))
             .map_err(unsuitable)?;
         let verifiers = objects.iter().map(|o| (o.toi, Arc::clone(&o.verifier))).collect();
-        let content = Self { first, verifiers, ..Self::new(manifest, content) };
+        let left_out = left_out.into_iter().map(Arc::new).collect();
+        let content = Self { first, verifiers, left_out, skipped, ..Self::new(manifest, content) };
         Ok((content, VersionBase { geometry, names, sources, objects, shared }))
     }
 }
@@ -313,12 +331,14 @@ fn carried(before: &[VersionObject], unchanged: &Unchanged) -> Vec<Option<Vec<Ex
     before.iter().zip(stay).map(|(object, stays)| stays.then(|| extents(object))?).collect()
 }
 
-/// Hashes and numbers the new objects. Returns all objects, and the numbers of the new ones.
+/// Hashes and numbers the new objects. Returns all objects, and the numbers of the new ones. Files
+/// that cannot be read are added to `failures`, and are an error.
 fn number(
     planned: Vec<Planned>,
     base: Option<&VersionBase>,
     workers: usize,
-    check: impl Fn(&ObjectSource, &Deviations) -> Result<(), SourceError> + Sync,
+    may_change: impl Fn(FileIndex) -> bool + Sync,
+    failures: &mut BTreeMap<FileIndex, SourceError>,
 ) -> Result<(Vec<VersionObject>, BTreeSet<Toi>), Error> {
     let before = base.map_or(&[][..], |base| &base.objects);
     let old = |planned: &Planned| planned.carried.and_then(|index| before.get(index));
@@ -334,7 +354,9 @@ fn number(
             None => new.push(planned.source),
         }
     }
-    let hashes = hash_blocks_checked(new.iter().map(AsRef::as_ref), workers, check)?;
+    let hashed = hash_blocks(new.iter().map(AsRef::as_ref), workers, may_change)?;
+    failures.extend(hashed.failures.clone());
+    let hashes = hashed.complete()?;
     let described = new.iter().zip(&hashes).map(|(new, hashes)| (new.layout().oti(), &hashes[..]));
     let mut taken = objects.iter().map(|object| object.toi).collect();
     let tois = content_tois(&described.collect::<Vec<_>>(), &mut taken);

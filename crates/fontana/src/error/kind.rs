@@ -98,7 +98,7 @@ pub enum ErrorKind {
     SourceRefused,
     /// The disk with the files to be sent failed.
     SourceDisk,
-    /// The path to be sent is neither a file nor a directory nor a link.
+    /// The path to be sent is neither a file with a size nor a directory nor a link.
     SourceNotRegular,
     /// A file changed while it was being sent.
     SourceChanged,
@@ -440,7 +440,9 @@ fn source(error: &SourceError) -> ErrorKind {
             ErrorKind::SourceRefused
         }
         SourceError::System { .. } => ErrorKind::SourceDisk,
-        SourceError::NotRegular { .. } => ErrorKind::SourceNotRegular,
+        SourceError::NotRegular { .. } | SourceError::WrongSize { .. } => {
+            ErrorKind::SourceNotRegular
+        }
         SourceError::InUse { .. } => ErrorKind::DeviceInUse,
         SourceError::Changed { .. } => ErrorKind::SourceChanged,
         SourceError::Geometry(_) => ErrorKind::Geometry,

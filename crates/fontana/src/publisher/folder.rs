@@ -4,14 +4,17 @@ use super::changes::Changes;
 use super::handover::{Handover, STOP_LATENCY};
 use super::settle::{Moment, Next, Settling, State, States};
 use crate::cancellation::CancellationToken;
-use crate::content::{Content, VersionBase, VersionFiles};
-use crate::error::{Error, IoError};
+use crate::content::{Content, LostFile, VersionBase, VersionFiles};
+use crate::error::{Error, IoError, SetupError};
 use crate::format::Format;
 use crate::send::{PreparedSender, SendOptions};
 use crossbeam_channel::{Receiver, Sender};
-use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree, TreeEntry};
-use fontana_wire::{Printable, RelativePath};
-use std::collections::BTreeSet;
+use fontana_proto::Category;
+use fontana_store::{
+    FileIndex, Found, Identity, LeftOut, SourceError, SourceFile, SourceFiles, Tree, TreeEntry,
+};
+use fontana_wire::{Manifest, Printable, RelativePath};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,10 +27,15 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 /// Scans take at most one part of this many of the time.
 const SCAN_SHARE: u32 = 5;
 
+/// Time until a file is read again that could not be read.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
 /// What happens while a version is sent.
 pub(super) enum Note {
     /// The files cannot be sent in their present state.
     Failed(Error),
+    /// A file or directory is left out.
+    LeftOut(Error),
     /// A name has not been unchanged for long enough.
     Restless { name: String, since: Duration },
 }
@@ -53,8 +61,21 @@ pub(super) struct Folder {
     /// What the last version contained, also if it could not be prepared.
     sent: Option<States>,
     base: Option<VersionBase>,
+    /// That of the last version.
+    manifest: Option<Manifest>,
     last_error: String,
     restless: BTreeSet<Vec<u8>>,
+    /// Files that could not be read, by their names.
+    unreadable: BTreeMap<Vec<u8>, Unreadable>,
+    /// The messages about what is left out.
+    left_out: BTreeSet<String>,
+}
+
+/// A file that could not be read.
+struct Unreadable {
+    identity: Identity,
+    since: Instant,
+    error: SourceError,
 }
 
 impl Folder {
@@ -74,8 +95,11 @@ impl Folder {
             settle,
             sent: None,
             base: None,
+            manifest: None,
             last_error: String::new(),
             restless: BTreeSet::new(),
+            unreadable: BTreeMap::new(),
+            left_out: BTreeSet::new(),
         }
     }
 
@@ -99,6 +123,8 @@ impl Folder {
                 }
                 pause = LEAST_PAUSE.max((SCAN_SHARE - 1) * now.instant.elapsed());
             }
+            self.leave_out_unreadable(&mut tree, now.instant);
+            self.report_left_out(&tree, out);
             self.settling.observe(State::of(&tree), now, self.changes.watcher.is_some());
             self.report_restless(now.instant, out);
             let poll = now.instant + self.changes.every;
@@ -133,24 +159,37 @@ impl Folder {
         }
         let mut next = None;
         let before = self.base.as_ref();
+        let (mut lost, mut is_same) = (Vec::new(), false);
         let token = CancellationToken::new();
         let session = PreparedSender::prepare_content(options, token, |options, _| {
-            let (content, base) = Content::version(options, files, before)?;
+            let (content, base) = Content::version(options, files, before, &mut lost)?;
+            is_same = self.manifest.as_ref().is_some_and(|last| is_same_content(last, &content));
             next = Some(base);
-            Ok(content)
+            match is_same {
+                true => Err(SetupError::NothingToSend.into()),
+                false => Ok(content),
+            }
         });
         match session {
+            // Names, links or times that are not sent have changed, or bytes were written again.
+            Err(_) if is_same => {
+                (self.base, self.sent) = (next, Some(states));
+                self.settling.consider();
+                Ok(())
+            }
             Ok(session) => {
                 (self.version, self.base, self.sent) = (version, next, Some(states));
+                self.manifest = Some(session.description().manifest.clone());
                 self.last_error.clear();
                 self.settling.consider();
                 // Sending fails only after the session's end.
                 out.handover.replace(|| _ = out.ready.send(Box::new(session)));
                 Ok(())
             }
-            // A file that changed while it was read is in another state in the next scan.
+            // A file that changed while it was read is in another state in the next scan. One that
+            // could not be read is left out of it.
             Err(Error::Io(IoError::Source(error)))
-                if error.category() == fontana_proto::Category::SourceChanged =>
+                if error.category() == Category::SourceChanged || self.give_up(lost) =>
             {
                 std::thread::sleep(LEAST_PAUSE);
                 Ok(())
@@ -163,11 +202,83 @@ impl Folder {
         }
     }
 
+    /// Notes files that could not be read. False if there are none.
+    fn give_up(&mut self, lost: Vec<LostFile>) -> bool {
+        let has_changed =
+            |lost: &LostFile| matches!(lost.error.category(), Category::SourceChanged);
+        let is_renamed = self.send.name.is_some();
+        let mut has_any = false;
+        for LostFile { name, identity, error } in
+            lost.into_iter().filter(|lost| !is_renamed && !has_changed(lost))
+        {
+            has_any = true;
+            let unreadable = Unreadable { identity, since: Instant::now(), error };
+            self.unreadable.insert(name.as_bytes().to_vec(), unreadable);
+        }
+        has_any
+    }
+
+    /// Removes files that could not be read from a tree, for a while or until they change.
+    fn leave_out_unreadable(&mut self, tree: &mut Tree, now: Instant) {
+        self.unreadable.retain(|_, file| now < file.since + READ_AGAIN_AFTER);
+        if self.unreadable.is_empty() {
+            return;
+        }
+        let Tree { files, entries, left_out, .. } = tree;
+        let unreadable = &self.unreadable;
+        entries.retain(|entry| {
+            let Some(given_up) = unreadable.get(&entry.name) else { return true };
+            let Found::File(index) = entry.found else { return true };
+            let is_same = files.file(index).is_ok_and(|f| f.identity() == given_up.identity);
+            if is_same {
+                let error = given_up.error.clone();
+                left_out.push(LeftOut { name: entry.name.clone(), error });
+            }
+            !is_same
+        });
+    }
+
+    /// Reports what is left out, once.
+    fn report_left_out(&mut self, tree: &Tree, out: &Outbox) {
+        let messages = tree.left_out.iter().map(|item| item.error.to_string());
+        let before = std::mem::replace(&mut self.left_out, messages.collect());
+        for item in &tree.left_out {
+            if !before.contains(&item.error.to_string()) {
+                let _ = out.note.send(Note::LeftOut(item.error.clone().into()));
+            }
+        }
+    }
+
+    /// The names of the last version that are in, or below, what is left out: they exist.
+    fn hidden(&self, tree: &Tree) -> impl Iterator<Item = RelativePath> {
+        let mut left_out: Vec<_> = tree.left_out.iter().map(|item| &item.name).collect();
+        left_out.sort_unstable();
+        let present: BTreeSet<_> = match left_out.is_empty() {
+            true => BTreeSet::new(),
+            false => tree.entries.iter().map(|entry| &entry.name).collect(),
+        };
+        let is_hidden = |name: &&Vec<u8>| {
+            let above = (0..name.len()).filter(|&at| name.get(at) == Some(&b'/'));
+            let mut above = above.filter_map(|at| name.get(..at)).chain([&name[..]]);
+            !present.contains(*name)
+                && above.any(|name| left_out.binary_search_by(|n| n[..].cmp(name)).is_ok())
+        };
+        let names = self.sent.iter().flat_map(States::keys).filter(is_hidden);
+        names.filter_map(|name| self.path(name)).collect::<Vec<_>>().into_iter()
+    }
+
     /// What a version contains now: names that are settled, in their present state, and others in
     /// that of the last version, if it still exists.
     fn view(&self, tree: &Tree, now: Instant) -> VersionFiles {
-        let mut view = Tree { roots: tree.roots.clone(), ..Tree::default() };
-        let mut unsettled: Vec<_> = self.settling.vanished().filter_map(|n| self.path(n)).collect();
+        let mut view = Tree {
+            roots: tree.roots.clone(),
+            left_out: tree.left_out.clone(),
+            skipped: tree.skipped,
+            ..Tree::default()
+        };
+        let vanished = self.settling.vanished().filter_map(|name| self.path(name));
+        let unsettled: BTreeSet<_> = vanished.chain(self.hidden(tree)).collect();
+        let mut unsettled: Vec<_> = unsettled.into_iter().collect();
         let mut held = Vec::new();
         for entry in &tree.entries {
             let is_settled = self.settling.is_settled(&entry.name, now);
@@ -247,6 +358,14 @@ impl Folder {
             }
         }
     }
+}
+
+/// Whether receivers would get the same from both.
+fn is_same_content(last: &Manifest, content: &Content) -> bool {
+    let now = &content.manifest;
+    last.objects() == now.objects()
+        && last.entries() == now.entries()
+        && last.unsettled() == now.unsettled()
 }
 
 /// Adds a file to a view.

@@ -123,6 +123,7 @@ pub(super) fn run(
     let (senders, reports) = report_channels();
     let abandoned = CancellationToken::new();
     let staging = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
+    let disk = Arc::clone(&directory);
     let root = StagingRoot { directory, options: staging };
     let mut target = Target::new(TargetSetup {
         options: &options,
@@ -161,6 +162,7 @@ pub(super) fn run(
             loss: LocalLoss::default(),
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
+            directory: disk,
             reporting,
             sharing: sharing.map(|(stage, messages)| SharingThread::new(stage, messages)),
             stays_on_base: false,
@@ -173,6 +175,7 @@ pub(super) fn run(
         abandoned.cancel();
         // The channel of commands must stay open until now.
         drop(handle);
+        thread.report_tolerated();
         over.map(|over| thread.result(over))
     });
     let missing = target.end();
@@ -263,6 +266,7 @@ struct DecidingThread<'a, 'b> {
     /// Checks packets, if the group has a key.
     opening: Option<Opening>,
     losing: Option<Losing>,
+    directory: Arc<TargetDirectory>,
     /// Answers roll calls, if the user allows it.
     reporting: Option<ReportStage>,
     /// Shares with other receivers, if the user allows it.
@@ -603,6 +607,7 @@ impl DecidingThread<'_, '_> {
     }
 
     fn on_target(&mut self, report: TargetReport) {
+        self.report_tolerated();
         let done = match report {
             TargetReport::Compared { bytes, of } => {
                 return (self.emit)(ReceiveEvent::Compared { bytes, of });
@@ -647,10 +652,19 @@ impl DecidingThread<'_, '_> {
                 let error = self.note_failure(Scope::Object(toi), error);
                 ReceiveDone::Mismatched { toi, digest, error }
             }
+            TargetReport::ItemFailed { error } => return self.outcome.items.push(Arc::new(error)),
             TargetReport::Finished => ReceiveDone::Finished,
             TargetReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.core.endpoint.handle_done(self.now(), done);
+    }
+
+    /// Reports what the disk refused that the content does not need.
+    fn report_tolerated(&mut self) {
+        for (call, errno) in self.directory.take_tolerated() {
+            let (path, error) = (self.directory.path().to_owned(), errno.into());
+            (self.emit)(ReceiveEvent::Tolerated { call, path, error: Arc::new(error) });
+        }
     }
 
     fn begin_stream(&mut self, index: &StreamIndex, verified: Verified) {

@@ -42,6 +42,8 @@ pub(super) struct Results {
     pub(super) broken: Option<(u64, StreamBreak)>,
     /// One reason for each object: after the first, the others follow from it.
     pub(super) failures: BTreeMap<Scope, Arc<Error>>,
+    /// The errors of files that could not get their names, and of others that were not deleted.
+    pub(super) items: Vec<Arc<Error>>,
     pub(super) rejections: Vec<RejectedSession>,
     pub(super) table: TableStatus,
     /// [`ReceiveReport::suspect`].
@@ -66,7 +68,7 @@ impl Results {
     pub(super) fn outcome(&self, over: Over) -> Outcome {
         let broken = self.broken().map(|(missing, reason)| broken_off(0, missing, reason));
         let start = self.start(over, broken.is_some());
-        let failures = self.failures.values().map(|error| error.outcome());
+        let failures = self.failures.values().chain(&self.items).map(|error| error.outcome());
         failures.chain(broken.map(|error| error.outcome())).fold(start, Outcome::worst)
     }
 
@@ -102,13 +104,14 @@ impl Results {
             objects,
             bytes,
             failures,
+            items,
             rejections,
             table,
             suspect,
             shared,
             ..
         } = self;
-        let mut failures: Vec<_> = failures.into_values().collect();
+        let mut failures: Vec<_> = failures.into_values().chain(items).collect();
         let delivered = delivery.map_or(0, |delivery| delivery.bytes);
         failures.extend(
             broken.map(|(missing, reason)| Arc::new(broken_off(delivered, missing, reason))),

@@ -14,7 +14,7 @@ use fontana_wire::{CarouselInstance, ContentEncoding, RelativePath, Toi};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How the content of a session is cut and encoded.
 #[derive(Clone, Copy, Debug)]
@@ -103,9 +103,14 @@ impl Carousel {
             content_encoding: ContentEncoding::Null,
             plain: true,
             signed: false,
+            verifies: false,
             workers: self.options.workers,
         };
-        let content = Content::compound(&content_options, self.slice_bytes, state.next_toi)?;
+        let mut content = Content::compound(&content_options, self.slice_bytes, state.next_toi)?;
+        // All of it is added, or nothing.
+        if let Some(error) = content.left_out.pop().and_then(Arc::into_inner) {
+            return Err(error);
+        }
         if let Some(name) = names(&content).find(|name| state.names.contains(name)) {
             let first = PathBuf::from(name.to_string());
             return Err(SetupError::SameName { first, second: path }.into());

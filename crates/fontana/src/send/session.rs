@@ -22,6 +22,7 @@ use crate::format::{FcastFormat, FluteFormat, FontanaFormat, Format};
 use crate::geometry::FTI_BYTES;
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
+use crate::outcome::Outcome;
 use crate::report::SendReport;
 use crossbeam_channel::Receiver;
 use fontana_proto as proto;
@@ -56,6 +57,10 @@ pub struct SessionDescription {
     pub manifest_hash: Option<Hash>,
     /// Source symbols of the whole content; one pass sends this many.
     pub source_symbols: u64,
+    /// The errors of files and directories that are not in the content.
+    pub left_out: Vec<Arc<Error>>,
+    /// Files and directories of this library, as those of receivers, that are not in the content.
+    pub skipped: u64,
 }
 
 impl SessionDescription {
@@ -175,13 +180,14 @@ impl PreparedSender {
             solving_window: layout.solving_window,
             _spooled: content.spooled,
         };
-        let description = SessionDescription {
+        let description = Arc::new(SessionDescription {
             ticket,
             manifest: content.manifest,
             manifest_hash,
             source_symbols: transmission.source_symbols,
-        };
-        let description = Arc::new(description);
+            left_out: content.left_out,
+            skipped: content.skipped,
+        });
         let to = options.addressing.to;
         Ok(Self { description, token, carousel, transmission, source: local, to })
     }
@@ -216,7 +222,10 @@ impl PreparedSender {
         if number.is_none() {
             emit(SendEvent::NumberInUse { tsi });
         }
-        driver::run(self.transmission, token, emit)
+        let mut report = driver::run(self.transmission, token, emit)?;
+        let left_out = self.description.left_out.iter().map(|error| error.outcome());
+        report.outcome = left_out.fold(report.outcome, Outcome::worst);
+        Ok(report)
     }
 }
 
@@ -293,6 +302,8 @@ fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_
         },
         plain: options.format.fontana().is_none(),
         signed: options.signer().is_some(),
+        // Plain FLUTE and FCAST have no hashes of blocks.
+        verifies: options.format.fontana().is_some(),
         workers: options.workers,
     }
 }

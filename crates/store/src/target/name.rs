@@ -1,11 +1,10 @@
 //! Names of received files and directories. They come from a sender, and are untrusted until
 //! checked.
 
+use crate::ours::is_ours;
+
 /// Longest component on Linux's file systems (`NAME_MAX`), in bytes.
 const MAX_COMPONENT: usize = 255;
-
-/// Prefix of staging directories. No other name in the target directory may begin with it.
-pub(crate) const STAGING_PREFIX: &[u8] = b".fontana-";
 
 /// Why a name is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +62,7 @@ impl TargetName {
     /// [`NameError`]: an invalid name is not repaired, because the result would be another name.
     pub fn new<C: AsRef<[u8]>>(components: &[C]) -> Result<Self, NameError> {
         let first = components.first().ok_or(NameError::Empty)?.as_ref();
-        if first.starts_with(STAGING_PREFIX) {
+        if is_ours(first) {
             return Err(NameError::Reserved(shown(first)));
         }
         components.iter().try_for_each(|component| check(component.as_ref()))?;
@@ -156,9 +155,11 @@ mod tests {
             let too_long = NameError::TooLong { actual: 256, limit: 255 };
             assert_eq!(check(&[b'x'; 256]), Err(too_long));
         }
-        assert!(matches!(check(&[b".fontana-1"]), Err(NameError::Reserved(_))));
-        assert!(matches!(check(&[b".fontana-1", b"0"]), Err(NameError::Reserved(_))));
-        assert_eq!(check(&[b"a", b".fontana-1"]), Ok(()), "only the target has staging in it");
+        let ours = b".fontana-pipe-0123456789abcdef";
+        assert!(matches!(check(&[ours]), Err(NameError::Reserved(_))));
+        assert!(matches!(check(&[ours, b"0"]), Err(NameError::Reserved(_))));
+        assert_eq!(check(&[b"a", ours]), Ok(()), "only the target has staging in it");
+        assert_eq!(check(&[b".fontana-notes"]), Ok(()));
     }
 
     #[test]

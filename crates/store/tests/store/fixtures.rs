@@ -125,3 +125,8 @@ impl Drop for Mount {
         let _ = rustix::mount::unmount(&self.path, UnmountFlags::DETACH);
     }
 }
+
+pub(crate) fn make_pipe(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}

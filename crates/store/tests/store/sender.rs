@@ -1,7 +1,7 @@
 //! Source files: which are accepted, which changes are detected, and the symbols computed from
 //! them.
 
-use crate::fixtures::{Random, descriptors_below, no_code, raptorq, whole_file};
+use crate::fixtures::{Random, descriptors_below, make_pipe, no_code, raptorq, whole_file};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{Esi, FecScheme, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::Category;
@@ -16,11 +16,6 @@ use std::sync::Arc;
 
 fn category(path: &Path) -> Category {
     SourceFile::open(path).unwrap_err().category()
-}
-
-fn make_pipe(path: &Path) {
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
 /// Changes a file until the clock of its timestamps has advanced.
@@ -103,6 +98,36 @@ fn a_file_rewritten_in_its_length_is_changed() {
     let changed = SourceError::Changed { path: path.clone(), what: Change::Modified };
     assert_eq!(object.check_unchanged(Sbn(0)), Err(changed.clone()));
     assert_eq!(object.for_each_chunk_of_block(Sbn(0), |_| {}), Err(changed));
+}
+
+#[test]
+fn links_modes_and_names_are_no_change() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, vec![1; 1000]).unwrap();
+    let other = |name: &str| dir.path().join(name);
+    let [link, away] = ["link", "away"].map(other);
+    let changes: [&dyn Fn(); 3] = [
+        &|| {
+            let _ = fs::remove_file(&link);
+            fs::hard_link(&path, &link).unwrap();
+        },
+        &|| {
+            let mode = fs::metadata(&path).unwrap().mode() ^ 0o040;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        },
+        &|| {
+            fs::rename(&path, &away).unwrap();
+            fs::rename(&away, &path).unwrap();
+        },
+    ];
+    for change in changes {
+        let object = object(&path, 1000);
+        until_changed(&path, change);
+        assert_eq!(object.check_unchanged(Sbn(0)), Ok(()));
+        assert_eq!(object.for_each_chunk_of_block(Sbn(0), |_| {}), Ok(()));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Trees: scanning them, and creating them without leaving the target directory.
 
-use crate::fixtures::{Random, name, names_in, no_code, staging, staging_with};
+use crate::fixtures::{Random, make_pipe, name, names_in, no_code, staging, staging_with};
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::Category;
 use fontana_store::{
@@ -126,18 +126,63 @@ fn patterns_choose_and_exclusion_wins() {
 }
 
 #[test]
-fn entries_that_cannot_be_sent_are_refused_by_name() {
+fn what_cannot_be_sent_is_left_out_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let photos = plant(dir.path());
+    let all = names(&scan(std::slice::from_ref(&photos), &[], &[]).unwrap());
     let _socket = std::os::unix::net::UnixListener::bind(photos.join("socket")).unwrap();
-    let error = scan(std::slice::from_ref(&photos), &[], &[]).unwrap_err();
+    make_pipe(&photos.join("2026/pipe"));
+    let tree = scan(std::slice::from_ref(&photos), &[], &[]).unwrap();
+    assert_eq!(names(&tree), all, "the others");
+    let left_out: Vec<_> = tree.left_out.iter().map(|item| &item.name[..]).collect();
+    assert_eq!(left_out, [&b"photos/2026/pipe"[..], b"photos/socket"]);
+    let error = &tree.left_out[1].error;
     assert!(error.to_string().contains("photos/socket\" is a socket"), "{error}");
-    assert_eq!(error.category(), Some(Category::Refused));
-    assert!(scan(std::slice::from_ref(&photos), &[], &["socket"]).is_ok());
-    let missing = scan(&[dir.path().join("missing")], &[], &[]).unwrap_err();
-    assert!(matches!(missing, ScanError::Source(SourceError::System { .. })), "{missing}");
+    assert_eq!(error.category(), Category::Refused);
+    let chosen = scan(std::slice::from_ref(&photos), &[], &["socket", "pipe"]).unwrap();
+    assert_eq!(chosen.left_out, []);
+    // A path that was named, beside others and alone.
+    let missing = dir.path().join("missing");
+    let tree = scan(&[missing.clone(), photos.join("b.tmp")], &[], &[]).unwrap();
+    assert_eq!((names(&tree), tree.left_out.len()), (vec!["b.tmp".to_owned()], 1));
+    let error = scan(&[missing], &[], &[]).unwrap_err();
+    assert!(matches!(error, ScanError::Source(SourceError::System { .. })), "{error}");
     let root = scan(&["/".into()], &[], &[]).unwrap_err();
     assert!(matches!(root, ScanError::Nameless { .. }), "{root}");
+}
+
+#[test]
+fn names_of_our_own_are_skipped_and_counted_unless_they_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = plant(dir.path());
+    let all = names(&scan(std::slice::from_ref(&photos), &[], &[]).unwrap());
+    let hash = "0123456789abcdef".repeat(4);
+    let staging = photos.join(format!("2026/.fontana-{hash}"));
+    fs::create_dir(&staging).unwrap();
+    fs::write(staging.join("0"), "staged").unwrap();
+    fs::write(photos.join(format!(".fontana-mark-{hash}")), "mark").unwrap();
+    let tree = scan(std::slice::from_ref(&photos), &[], &[]).unwrap();
+    assert_eq!((names(&tree), tree.skipped), (all.clone(), 2));
+    assert_eq!(names(&scan(&[staging], &[], &[]).unwrap()).len(), 2);
+    fs::write(photos.join(".fontana-notes"), "a user's").unwrap();
+    let tree = scan(std::slice::from_ref(&photos), &[], &[]).unwrap();
+    assert_eq!((tree.entries.len(), tree.skipped), (all.len() + 1, 2));
+}
+
+#[test]
+fn a_file_with_other_bytes_than_its_size_says_is_left_out() {
+    for (path, is_longer) in [("/proc/cpuinfo", true), ("/sys/kernel/mm/ksm/run", false)] {
+        if !Path::new(path).exists() {
+            eprintln!("SKIPPED: there is no {path}");
+            continue;
+        }
+        match scan(&[path.into()], &[], &[]).unwrap_err() {
+            ScanError::Source(SourceError::WrongSize { is_longer: actual, .. }) => {
+                assert_eq!(actual, is_longer, "{path}");
+            }
+            error => panic!("{path}: {error}"),
+        }
+    }
 }
 
 #[test]
@@ -281,7 +326,8 @@ fn a_directory_swapped_for_a_link_while_receiving_leads_nothing_outside() {
     symlink(outside.path(), dir.path().join("d")).unwrap();
     let refused = StagingError::NotADirectory { path: dir.path().join("d") };
     assert_eq!(staging.commit(&[file]), Err(refused.clone()));
-    assert_eq!(staging.commit_directories(), Err(refused));
+    let both = vec![refused.clone(), refused];
+    assert_eq!(staging.commit_directories(), Ok(both), "`d` and `d/e`");
     assert!(names_in(outside.path()).is_empty(), "nothing outside");
     // After the link is removed, the reception continues.
     fs::remove_file(dir.path().join("d")).unwrap();

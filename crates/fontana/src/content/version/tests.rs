@@ -50,12 +50,13 @@ impl Folder {
             content_encoding: fontana_wire::ContentEncoding::Null,
             plain: false,
             signed: true,
+            verifies: true,
             workers: 1,
         };
         let tree = Tree::scan(&files, &self.filter).unwrap();
         let files = VersionFiles { tree, held: Vec::new(), unsettled: Vec::new() };
         let base = self.base.as_ref();
-        let (content, base) = Content::version(&options, files, base).unwrap();
+        let (content, base) = Content::version(&options, files, base, &mut Vec::new()).unwrap();
         self.base = Some(base);
         content
     }

@@ -114,6 +114,8 @@ pub(super) struct ReceiverRun<'w> {
     /// A sync has failed: there are no others.
     syncer_has_ended: bool,
     failed: Option<Category>,
+    /// A file did not get its name.
+    item_failed: Option<Category>,
     /// How the run has ended, or what must not be.
     end: Option<Result<End, String>>,
     /// Blocks of which all symbols were dropped in this run. There is at most one wrong symbol of
@@ -180,6 +182,7 @@ impl<'w> ReceiverRun<'w> {
             sync: None,
             syncer_has_ended: false,
             failed: None,
+            item_failed: None,
             end: None,
             restarted: BTreeSet::new(),
             random,
@@ -368,7 +371,9 @@ impl<'w> ReceiverRun<'w> {
     fn on_event(&mut self, event: &ReceiverEvent) {
         match event {
             ReceiverEvent::BlockCorrupt { block, .. } => self.on_corrupt(*block),
-            ReceiverEvent::Complete => self.end = Some(Ok(End::Complete)),
+            ReceiverEvent::Complete => {
+                self.end = Some(Ok(self.item_failed.map_or(End::Complete, End::Failed)));
+            }
             ReceiverEvent::GivenUp { .. } => {
                 let what = || "given up, and nothing has failed".to_owned();
                 self.end = Some(self.failed.map(End::Failed).ok_or_else(what));
@@ -431,6 +436,10 @@ impl<'w> ReceiverRun<'w> {
                 ReceiveDone::Opened { scope, saved: opened.saved }
             }
             TargetReport::Committed { toi } => ReceiveDone::Committed(Committed::Content { toi }),
+            TargetReport::ItemFailed { error } => {
+                self.item_failed.get_or_insert(Error::of_job(&Arc::new(error)).category());
+                return None;
+            }
             TargetReport::Finished => ReceiveDone::Finished,
             TargetReport::Failed { scope, error } => self.failed(scope, error),
             _ => return None,

@@ -26,7 +26,9 @@ pub(in crate::receive) enum TargetReport {
     Hashed { bytes: u64, of: u64 },
     /// A file or link got its name.
     Named(NamedFile),
-    /// Everything is on the disk.
+    /// A file, link or directory could not get its name, or be deleted. The others go on.
+    ItemFailed { error: Error },
+    /// Everything is on the disk, but for items that failed.
     Finished,
     /// A job failed.
     Failed { scope: Scope, error: Error },

@@ -73,8 +73,9 @@ impl SessionStaging {
     /// Completes the directories that files brought with them, and removes the staging directory.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         if let Some(staging) = self.staging.take() {
-            staging.commit_directories()?;
-            staging.remove()?;
+            let failed = staging.commit_directories()?;
+            staging.remove_when_done();
+            return failed.into_iter().next().map_or(Ok(()), |error| Err(error.into()));
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::receive::target::named::Unnamed;
 use crate::receive::target::report::TargetReport;
 use crate::shared::Sender;
 use fontana_store::{
-    Correction, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
+    Correction, FailedFiles, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
 };
 use fontana_wire::{Manifest, PublicKey, Toi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,8 @@ struct OpenTree {
     /// Existing files that get their modes and times at the end.
     corrections: Vec<Correction>,
     manifest: Arc<Manifest>,
+    /// A file did not get its name: the next run may give it one.
+    lacks_names: bool,
     /// Files that are still to be reported.
     unnamed: Unnamed,
 }
@@ -221,7 +223,9 @@ impl TreeTarget {
         staging.reconcile(objects.iter().map(|(&toi, o)| (toi, &o.object.staged)), &mut left)?;
         staging.check_room()?;
         // Files that an earlier run verified, and whose names it did not give them all.
-        staging.publish(&plan.verified)?;
+        let unpublished = staging.publish_each(&plan.verified)?;
+        let errors = unpublished.iter().map(|(_, error)| error.clone());
+        report_failed(errors.collect(), &self.reports);
         for (&toi, TreeObject { object, source, .. }) in &objects {
             if *source == BlockSource::ExistingFiles {
                 let directory = &self.root.directory;
@@ -253,6 +257,7 @@ impl TreeTarget {
             without_objects: plan.without_objects,
             corrections: plan.corrections,
             manifest: Arc::clone(tree.manifest),
+            lacks_names: !unpublished.is_empty(),
             unnamed,
         };
         Ok((open, opened))
@@ -261,27 +266,41 @@ impl TreeTarget {
     /// Commits the files of an object's group if this was the last object of it to be verified.
     pub(super) fn commit(&mut self, toi: Toi) -> Result<(), Error> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        let named = open.commit(toi)?;
+        let mut failed = Vec::new();
+        let committed = open.commit(toi, &mut failed);
+        open.lacks_names |= !failed.is_empty();
+        report_failed(failed, &self.reports);
+        let named = committed?;
         open.unnamed.report(&named, &self.root.directory, &self.abandoned, &self.reports)
     }
 
     /// Commits what has no object (empty files, links, directories) and removes the staging
-    /// directory.
+    /// directory, unless a file lacks its name.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let staging = Arc::clone(&open.staging);
-        staging.commit(&open.without_objects)?;
         let OpenTree { unnamed, without_objects, .. } = &mut open;
+        let failed = commit_each(&staging, without_objects, || Ok(()))?;
+        let unnamed_files = files_of(&failed);
+        without_objects.retain(|file| !unnamed_files.contains(file));
         let directory = &self.root.directory;
         unnamed.report(without_objects, directory, &self.abandoned, &self.reports)?;
-        staging.correct(&open.corrections)?;
-        staging.commit_directories()?;
+        let mut errors: Vec<_> = failed.into_iter().map(|(_, error)| error).collect();
+        errors.extend(staging.correct(&open.corrections)?);
+        errors.extend(staging.commit_directories()?);
+        if open.lacks_names || !errors.is_empty() {
+            report_failed(errors, &self.reports);
+            // The next run goes on with what is there.
+            return Ok(staging.sync()?);
+        }
         // After everything that the mark vouches for, and before success is reported.
         if let Some(mark) = &mut self.mark {
             mark.raise(&self.root.directory, open.manifest.version())?;
-            mark.delete_absent(&self.root.directory, &open.manifest)?;
+            let kept = mark.delete_absent(&self.root.directory, &open.manifest)?;
+            report_failed(kept, &self.reports);
         }
-        Ok(staging.remove()?)
+        staging.remove_when_done();
+        Ok(())
     }
 
     /// Syncs what a later run resumes: the host may be about to be switched off. If that fails, a
@@ -292,8 +311,13 @@ impl TreeTarget {
 }
 
 impl OpenTree {
-    /// Commits an object that is verified. Returns the files that got their names.
-    fn commit(&mut self, toi: Toi) -> Result<Vec<FileIndex>, Error> {
+    /// Commits an object that is verified. Returns the files that got their names. The errors of
+    /// others are in `failed`.
+    fn commit(
+        &mut self,
+        toi: Toi,
+        failed: &mut Vec<StagingError>,
+    ) -> Result<Vec<FileIndex>, Error> {
         let mut named = Vec::new();
         let toi = toi.0 as u32;
         let Some(TreeObject { object, group, .. }) = self.objects.remove(&toi) else {
@@ -309,16 +333,52 @@ impl OpenTree {
                 object.staged.remove_spool()?;
                 return Ok(named);
             }
-            self.staging.settle(&group.files)?;
-            // After a crash between two names, a later run gives the others theirs.
-            let notes: Vec<_> = group.objects.iter().map(|&toi| Note::Committed { toi }).collect();
-            self.staging.note(&notes)?;
-            self.staging.sync_notes()?;
-            self.staging.publish(&group.files)?;
-            named.clone_from(&group.files);
+            let staging = &self.staging;
+            let mut errors = commit_each(staging, &group.files, || {
+                // After a crash between two names, a later run gives the others theirs.
+                let notes: Vec<_> =
+                    group.objects.iter().map(|&toi| Note::Committed { toi }).collect();
+                staging.note(&notes)?;
+                staging.sync_notes()
+            })?;
+            let unnamed = files_of(&errors);
+            named.extend(group.files.iter().filter(|file| !unnamed.contains(file)));
+            if named.is_empty()
+                && let Some((_, first)) = errors.pop()
+            {
+                failed.extend(errors.into_iter().map(|(_, error)| error));
+                return Err(first.into());
+            }
+            failed.extend(errors.into_iter().map(|(_, error)| error));
         }
         object.staged.remove_spool()?;
         Ok(named)
+    }
+}
+
+/// Commits files, and does not stop at one that fails. Calls `settled` when the others only lack
+/// their names.
+fn commit_each(
+    staging: &Staging,
+    files: &[FileIndex],
+    settled: impl FnOnce() -> Result<(), StagingError>,
+) -> Result<FailedFiles, StagingError> {
+    let mut failed = staging.settle_each(files)?;
+    settled()?;
+    let unsettled = files_of(&failed);
+    let rest: Vec<_> = files.iter().copied().filter(|file| !unsettled.contains(file)).collect();
+    failed.extend(staging.publish_each(&rest)?);
+    Ok(failed)
+}
+
+fn files_of(failed: &FailedFiles) -> BTreeSet<FileIndex> {
+    failed.iter().map(|(file, _)| *file).collect()
+}
+
+fn report_failed(errors: Vec<StagingError>, reports: &Sender<TargetReport>) {
+    for error in errors {
+        // The driver has dropped its end when the reception is over.
+        let _ = reports.send(TargetReport::ItemFailed { error: error.into() });
     }
 }
 

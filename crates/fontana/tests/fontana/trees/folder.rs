@@ -279,3 +279,71 @@ fn sizes_of_a_growing_folder(settle: u64) -> (Vec<u64>, Duration) {
     assert_eq!(publisher.join().unwrap().outcome, Outcome::Interrupted);
     (seen, pause)
 }
+
+#[test]
+fn versions_go_on_without_what_cannot_be_sent() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("folder");
+    fs::create_dir_all(root.join("sub")).unwrap();
+    fs::write(root.join("first"), "first").unwrap();
+    fs::write(root.join("sub/second"), "second").unwrap();
+    let addressing = addressing(71);
+    let publisher = publish(&root, &addressing, 100, None);
+    let mut left_out = Vec::new();
+    let mut versions = Vec::new();
+    for event in publisher.events() {
+        match event {
+            PublishEvent::LeftOut(error) => left_out.push(error.to_string()),
+            PublishEvent::Version(session) => versions.push(session),
+            _ => continue,
+        }
+        match (versions.len(), left_out.len()) {
+            (1, 0) => {
+                let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+                // A file that was sent gives its place to what cannot be.
+                fs::remove_dir_all(root.join("sub")).unwrap();
+                let _other = std::os::unix::net::UnixListener::bind(root.join("sub")).unwrap();
+                fs::write(root.join("third"), "third").unwrap();
+            }
+            (2.., 2..) => publisher.stop(),
+            _ => {}
+        }
+    }
+    let report = publisher.join().unwrap();
+    assert_eq!(report.outcome, Outcome::Refused, "{report:?}");
+    assert!(left_out.iter().all(|error| error.contains("is a socket")), "{left_out:?}");
+    let last = &versions.last().unwrap().manifest;
+    let names: Vec<_> = last.entries().iter().map(|entry| entry.path().to_string()).collect();
+    assert_eq!(names, ["folder", "folder/first", "folder/third"]);
+    // Receivers keep what they have of it.
+    let kept: Vec<_> = last.unsettled().iter().map(ToString::to_string).collect();
+    assert!(kept.contains(&"folder/sub/second".to_owned()), "{kept:?}");
+}
+
+#[test]
+fn a_link_to_a_file_makes_no_version_and_other_bytes_do() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("folder");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("file"), noise(100_000, 1)).unwrap();
+    let addressing = addressing(72);
+    let publisher = publish(&root, &addressing, 100, None);
+    let mut events = publisher.events();
+    let mut next = || {
+        let version = |event| match event {
+            PublishEvent::Version(session) => Some(session),
+            _ => None,
+        };
+        events.by_ref().find_map(version).unwrap()
+    };
+    let first = next();
+    fs::hard_link(root.join("file"), directory.path().join("link")).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    fs::write(root.join("file"), noise(100_000, 2)).unwrap();
+    let second = next();
+    assert_ne!(first.manifest.objects(), second.manifest.objects(), "there is none between them");
+    publisher.stop();
+    publisher.join().unwrap();
+}

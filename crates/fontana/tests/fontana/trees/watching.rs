@@ -295,6 +295,43 @@ fn what_versions_created_and_the_newest_lacks_is_deleted_on_request() {
 }
 
 #[test]
+fn what_cannot_be_deleted_is_an_error_of_its_own() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("tree"), directory.path().join("into"));
+    for name in ["a", "b"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+        fs::write(root.join(name).join("goes"), name).unwrap();
+    }
+    fs::write(root.join("stays"), "stays").unwrap();
+    let addressing = addressing(73);
+    let receive_next = |version| {
+        let sending = publish(&root, &addressing, version);
+        let mut format = FontanaReception::default();
+        format.publisher = Some(key().public_key());
+        (format.delete, format.versions) = (true, Versions::Newer);
+        let options = receive_options(&sending.ticket, &addressing, &into);
+        let report = receive(options.format(ReceiveFormat::Fontana(format)));
+        sending.end();
+        report
+    };
+    assert_eq!(receive_next(1).outcome, Outcome::Complete);
+    // Through a link nothing is deleted.
+    let outside = directory.path().join("outside");
+    fs::rename(into.join("tree/a"), &outside).unwrap();
+    symlink(&outside, into.join("tree/a")).unwrap();
+    for name in ["a", "b"] {
+        fs::remove_dir_all(root.join(name)).unwrap();
+    }
+    fs::write(root.join("new"), "new").unwrap();
+    let report = receive_next(2);
+    assert_eq!(report.outcome, Outcome::Refused, "{report:?}");
+    assert!(report.failures[0].to_string().contains("tree/a"), "{report:?}");
+    assert!(outside.join("goes").exists() && !into.join("tree/b").exists());
+    assert_eq!(fs::read(into.join("tree/new")).unwrap(), b"new");
+}
+
+#[test]
 fn a_version_that_is_superseded_is_left_for_the_newer_one() {
     let _turn = TURN.lock();
     let directory = tempfile::tempdir().unwrap();
