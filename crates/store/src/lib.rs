@@ -120,11 +120,12 @@
 //! | `target`, `existing`, `selection` | [`TargetDirectory`], [`ExistingFile`], [`Selection`]: where files are received |
 //! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
-//! | `commit`, `directories`, `memo`, `ours` | final names, directories, small files that outlive receptions, and the names of these |
+//! | `commit`, `across`, `directories`, `memo`, `ours` | final names, directories, small files that outlive receptions, and the names of these |
 //! | `device`, `growing` | [`Device`], [`GrowingFile`]: content that is written in place, or of unknown length |
 //! | `disk`, `writable`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`OptionalCall`]: those that the content does not need; [`BootId`] |
 //! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
 
+mod across;
 mod attributes;
 mod boot;
 mod buffered;

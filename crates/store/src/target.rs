@@ -9,6 +9,7 @@ mod walk;
 
 pub use name::{NameError, TargetName};
 
+use crate::across::{self, Staged};
 use crate::disk::{Disk, HostDisk, OptionalCall, TolerantDisk};
 use crate::failure::StagingError;
 use crate::failure::failed;
@@ -18,6 +19,7 @@ use crate::writable::with_write_access;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -277,16 +279,49 @@ impl TargetDirectory {
         name: &TargetName,
         overwrite: bool,
     ) -> Result<(), StagingError> {
-        let (old, new) = (old.as_bytes(), name.last());
-        let result = with_write_access(self.disk(), directory, || match overwrite {
-            true => self.disk.rename(from, old, directory, new),
-            false => self.disk.rename_to_free(from, old, directory, new),
-        });
+        let rename = |from: BorrowedFd<'_>, old: &[u8]| {
+            with_write_access(self.disk(), directory, || match overwrite {
+                true => self.disk.rename(from, old, directory, name.last()),
+                false => self.disk.rename_to_free(from, old, directory, name.last()),
+            })
+        };
+        let staged = Staged { directory: from, name: old.as_bytes() };
+        let result = match rename(from, old.as_bytes()) {
+            Err(Errno::XDEV) => self.rename_copy(staged, directory, rename),
+            result => result,
+        };
         result.map_err(|errno| match errno {
             Errno::EXIST if !overwrite => StagingError::Exists { path: self.path_of(name) },
             Errno::ISDIR => StagingError::IsDirectory { path: self.path_of(name) },
             errno => failed(&self.path_of(name), "create")(errno),
         })
+    }
+
+    /// Renames a copy of a file, as its directory is on another file system.
+    fn rename_copy(
+        &self,
+        staged: Staged<'_>,
+        directory: BorrowedFd<'_>,
+        rename: impl Fn(BorrowedFd<'_>, &[u8]) -> rustix::io::Result<()>,
+    ) -> rustix::io::Result<()> {
+        let copy = RefCell::new(Vec::new());
+        with_write_access(self.disk(), directory, || {
+            copy.replace(across::copy(self.disk(), staged, directory)?);
+            Ok(())
+        })?;
+        let copy = copy.into_inner();
+        if let Err(errno) = rename(directory, &copy) {
+            let _ = self.disk.unlink(directory, &copy);
+            return Err(errno);
+        }
+        // The name leads to the copy: what is staged is not needed.
+        match self.disk.unlink(staged.directory, staged.name) {
+            Err(errno) if errno != Errno::NOENT => {
+                self.tolerate_removal(errno);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits until the names in the target, or in a directory in it, are on the disk.

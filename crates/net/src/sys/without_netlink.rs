@@ -10,6 +10,8 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use socket2::{Domain, Socket, Type};
+
 use super::{RawAddress, ip_of};
 
 /// Most IPv4 addresses that are read; the kernel is asked for all at once.
@@ -20,7 +22,8 @@ const MAX_LIST: u64 = 1 << 20;
 
 /// All interface addresses, and one record without an address for each interface.
 pub(crate) fn interface_addresses() -> io::Result<Vec<RawAddress>> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // It needs no address to ask the kernel: a process may not be allowed to bind one.
+    let socket = UdpSocket::from(Socket::new(Domain::IPV4, Type::DGRAM, None)?);
     // The files of this thread's network namespace.
     let mut found: Vec<RawAddress> = names(&list("dev")?)
         .filter_map(|name| {

@@ -121,3 +121,44 @@ fn a_staging_directory_of_another_user_is_not_used() {
     let error = staging_with(&disk.path, RESERVE).unwrap_err();
     assert_eq!(error, StagingError::NotOurs { path });
 }
+
+#[test]
+fn files_below_a_mount_point_are_copied_to_its_file_system() {
+    let Some(other) = Mount::tmpfs("size=8m") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("mounted")).unwrap();
+    let at = dir.path().join("mounted");
+    rustix::mount::mount_bind(&other.path, &at).unwrap();
+    let staging = staging_with(dir.path(), RESERVE).unwrap();
+    let attributes = FileAttributes { mode: 0o640, ..FileAttributes::default() };
+    let name = |file: &str| fontana_store::TargetName::new(&["mounted", file]).unwrap();
+    let bytes = [vec![7; 1 << 20], vec![0; 2 << 20], vec![9; 5]].concat();
+    let file = staging.add_file(name("file"), bytes.len() as u64, attributes).unwrap();
+    staging.write_file(file, 0, &bytes).unwrap();
+    let link = staging.add_link(name("link"), b"file".to_vec()).unwrap();
+    let large = staging.add_file(name("large"), 9 << 20, attributes).unwrap();
+    staging.write_file(large, 0, &vec![1; 9 << 20]).unwrap();
+    let files = [file, link, large];
+    let failed = staging.settle_each(&files).unwrap();
+    assert_eq!(failed, []);
+    let failed = staging.publish_each(&files).unwrap();
+    let received = fs::read(at.join("file")).unwrap() == bytes;
+    let mode = fs::metadata(at.join("file")).unwrap().permissions().mode();
+    let leads_to = fs::read_link(at.join("link")).unwrap();
+    let names = names_in(&at);
+    rustix::mount::unmount(&at, rustix::mount::UnmountFlags::DETACH).unwrap();
+    assert!(received, "other bytes");
+    assert_eq!((mode & 0o777, leads_to.to_str()), (0o640, Some("file")));
+    // What does not fit there fails alone, and leaves nothing.
+    assert_eq!(failed.len(), 1);
+    assert_eq!((failed[0].0, failed[0].1.category()), (large, Category::DiskFull));
+    assert_eq!(names, ["file", "link"]);
+    assert_eq!(
+        fs::read_dir(staging.path())
+            .unwrap()
+            .filter(|entry| { entry.as_ref().unwrap().file_name() == "0" })
+            .count(),
+        0,
+        "the staged file is gone"
+    );
+}
