@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(send.content_version, fontana::FontanaFormat::default().version);
         assert_eq!(Profile::from(send.profile), Profile::default());
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
-        assert_eq!(send.repair, RepairArgument::Permille(permille));
+        assert_eq!((send.repair, permille), (None, 100), "the help says 10 %");
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };

@@ -382,6 +382,9 @@ impl Outline {
         } else {
             let end = match (arguments.push, arguments.duration) {
                 (Some(_), _) => "once",
+                _ if arguments.reports.until_complete => {
+                    "until the expected receivers are complete"
+                }
                 (None, Some(_)) => "for a while",
                 (None, None) if arguments.reports.repairs_on_demand() => {
                     "until receivers lack nothing"

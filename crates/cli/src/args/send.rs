@@ -65,9 +65,9 @@ pub(crate) struct SendArguments {
     /// A stream is sent once. Receivers survive a loss of P / (100 + P), 9 % by default. They lose
     /// the stream if more of one fragment is lost. auto: as many as receivers with `fontana recv
     /// --report` request, and in advance as many as they have requested of earlier fragments;
-    /// includes --reports. While no receiver reports: 10 %. See docs/repair.md.
-    #[arg(long, value_name = "PERCENT|auto", default_value = "10", value_parser = parse_repair)]
-    pub(crate) repair: RepairArgument,
+    /// includes --reports. While no receiver reports: 10 %. See docs/repair.md. [default: 10]
+    #[arg(long, value_name = "PERCENT|auto", value_parser = parse_repair)]
+    pub(crate) repair: Option<RepairArgument>,
     /// Send only those files of a directory that match GLOB; may be repeated
     ///
     /// The syntax is that of .gitignore, relative to each directory that is sent: '*.jpg',
@@ -362,7 +362,7 @@ pub(crate) struct SendArguments {
     #[arg(long, alias = "no-source")]
     pub(crate) mirror: bool,
     /// Say what would be sent, and send nothing; with --json every file, directory and link
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ticket_file")]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,

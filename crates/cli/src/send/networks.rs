@@ -45,7 +45,10 @@ pub(super) fn check(arguments: &SendArguments, plan: &Plan) -> Result<(), Failur
         return Ok(());
     };
     let message = format!("{what} on several interfaces");
-    let hint = "run a sender for each of them, with the same --manifest";
+    let hint = match arguments.watch {
+        true => "run a sender for each of them, with the same --sign and another --tsi",
+        false => "run a sender for each of them, with the same --manifest",
+    };
     Err(Failure::new(Outcome::Usage, message, hint))
 }
 

@@ -38,7 +38,8 @@ const AUTHENTICATE: &str = "give all a group key: --group-key\nor a key to each 
 /// The options of `--reports`, `--feedback`, `--repair-on-demand` and `--repair auto`; `None`
 /// without them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
-    let follows = arguments.repair == RepairArgument::Auto && standard_input::is_stream(arguments);
+    let follows =
+        arguments.repair == Some(RepairArgument::Auto) && standard_input::is_stream(arguments);
     let asks = arguments.reports.repairs_on_demand() || follows;
     let address = match arguments.reports.reports {
         None if !asks => return Ok(None),

@@ -1,6 +1,6 @@
 //! `fontana send -`: standard input, sent while it is read, or read to its end first.
 
-use crate::args::{RepairArgument, SendArguments};
+use crate::args::SendArguments;
 use fontana::{Outcome, StdinCopy};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
@@ -23,10 +23,11 @@ pub(super) enum Input {
 /// The content that the arguments name.
 pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     let usage = |message, hint| Err(Failure::new(Outcome::Usage, message, hint));
-    if arguments.repair == RepairArgument::Auto && !is_stream(arguments) {
+    if arguments.repair.is_some() && !is_stream(arguments) {
         return usage(
-            "--repair auto with files",
-            "repair what receivers request of files: --repair-on-demand",
+            "--repair with files: it says how many repair symbols a stream has",
+            "send files once with as many: --push PERCENT; or repair what receivers request: \
+             --repair-on-demand",
         );
     }
     if !arguments.files.iter().any(is_standard_input) {

@@ -54,8 +54,12 @@ pub(super) fn run(
         .block_symbols(arguments.block_symbols)
         .symbol_size(arguments.symbol_size)
         .redundancy(match arguments.repair {
-            RepairArgument::Permille(permille) => StreamRedundancy::Fixed { permille },
-            RepairArgument::Auto => {
+            None => {
+                let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
+                StreamRedundancy::Fixed { permille }
+            }
+            Some(RepairArgument::Permille(permille)) => StreamRedundancy::Fixed { permille },
+            Some(RepairArgument::Auto) => {
                 let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
                 StreamRedundancy::Reported { permille }
             }

@@ -274,3 +274,25 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn the_first_line_says_what_ends_the_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let [file, key] = ["file", "key"].map(|name| directory.path().join(name));
+    std::fs::write(&file, noise(1000, 1)).unwrap();
+    run(&arguments("keygen", &[&key])).expect(0);
+    let expected = format!(
+        "--sign {} --reports --expect 1 --until-complete --deadline 1 \
+         --trust-unauthenticated-reports",
+        key.display()
+    );
+    for (options, code, end) in [
+        ("--push 0", 0, "once; receive"),
+        ("--duration 100ms", 0, "for a while; receive"),
+        (&*expected, 9, "until the expected receivers are complete; receive"),
+    ] {
+        let words = format!("send -i lo --to {} {options}", place());
+        let sent = run(&arguments(&words, &[&file])).expect(code).stderr;
+        assert!(sent.contains(end), "{options}: {sent}");
+    }
+}

@@ -26,6 +26,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "send --fcast --flute f",
         "send --fcast --manifest m f",
         "send --slice 64K f",
+        "send --dry-run --ticket-file t f",
         "recv --fcast --flute",
         "recv --fcast --only x",
         "recv fontana://nowhere",

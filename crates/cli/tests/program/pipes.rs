@@ -125,6 +125,8 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send - --wait 3receivers", 2, "with --reports for receivers: --wait 3"),
         ("send f --wait 3", 2, "--wait with files"),
         ("send f --repair auto", 2, "--repair-on-demand"),
+        ("send f --repair 20", 2, "--push PERCENT"),
+        ("send - --spool --repair 20", 2, "--push PERCENT"),
         ("send - --spool --repair auto", 2, "--repair-on-demand"),
         ("send - --repair much", 2, "or: auto"),
         ("send - --repair auto", 2, "take the repair symbols from receivers"),

@@ -1,4 +1,5 @@
-//! The hashes of blocks. A file that cannot be read is lost alone: the others are hashed without it.
+//! The hashes of blocks. A file that cannot be read is lost alone: the others are hashed without
+//! it.
 
 use super::lost::Lost;
 use super::objects::fragments;
