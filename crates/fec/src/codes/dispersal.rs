@@ -14,10 +14,10 @@
 //! | source | Rabin 1989 |
 //! | tests, with elimination as the slow reference | `crates/fec/tests/fec/reed_solomon/dispersal.rs` |
 
+use crate::codes::shared::basis::Basis;
 use crate::codes::shared::linear::{Generator, Linear, Recovery};
 use crate::codes::shared::splitmix::SplitMix64;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
-use crate::field::gf256::{inverse, mul};
 use crate::ids::Esi;
 use crate::limits::BlockLengthError;
 use crate::plan::Plan;
@@ -76,7 +76,11 @@ impl Dispersal {
 
     /// An empty decoder. [`Novelty::Fresh`] means that the vector is independent of earlier ones.
     pub fn decoder(&self) -> DispersalDecoder {
-        DispersalDecoder { code: *self, basis: Vec::new(), available: BTreeMap::new() }
+        DispersalDecoder {
+            code: *self,
+            basis: Basis::new(self.source_symbols as usize),
+            available: BTreeMap::new(),
+        }
     }
 }
 
@@ -92,23 +96,10 @@ impl Generator for Dispersal {
 /// suffice.
 pub struct DispersalDecoder {
     code: Dispersal,
-    /// Independent vectors, reduced: each has a one in its leading column, and the others a zero
-    /// there.
-    basis: Vec<Reduced>,
+    /// The vectors of the available packets.
+    basis: Basis,
     /// The available packets, and the number of each in the order of arrival.
     available: BTreeMap<u32, usize>,
-}
-
-struct Reduced {
-    leading: usize,
-    vector: Vec<u8>,
-    /// The factors with which the available packets, in the order of arrival, sum up to it.
-    origin: Vec<u8>,
-}
-
-/// `to + factor * from`.
-fn add_product(to: &mut [u8], factor: u8, from: &[u8]) {
-    to.iter_mut().zip(from).for_each(|(to, &from)| *to ^= mul(factor, from));
 }
 
 impl IdDecoder for DispersalDecoder {
@@ -121,25 +112,10 @@ impl IdDecoder for DispersalDecoder {
         if self.basis.len() == m || self.available.contains_key(&esi.0) {
             return Ok(Novelty::Duplicate);
         }
-        let (mut vector, mut origin) = (self.code.vector(esi), vec![0; m]);
         let number = self.basis.len();
-        origin[number] = 1;
-        for row in &self.basis {
-            let factor = vector[row.leading];
-            add_product(&mut vector, factor, &row.vector);
-            add_product(&mut origin, factor, &row.origin);
-        }
-        let Some(leading) = vector.iter().position(|&factor| factor != 0) else {
+        if !self.basis.push(self.code.vector(esi)) {
             return Ok(Novelty::Duplicate);
-        };
-        let scale = inverse(vector[leading]);
-        vector.iter_mut().chain(&mut origin).for_each(|factor| *factor = mul(*factor, scale));
-        for row in &mut self.basis {
-            let factor = row.vector[leading];
-            add_product(&mut row.vector, factor, &vector);
-            add_product(&mut row.origin, factor, &origin);
         }
-        self.basis.push(Reduced { leading, vector, origin });
         self.available.insert(esi.0, number);
         Ok(Novelty::Fresh)
     }
@@ -150,15 +126,11 @@ impl IdDecoder for DispersalDecoder {
 
     /// Ignores the budget: `push` has done the work.
     fn solve(&mut self, _budget: Work) -> Progress {
-        match self.symbols_wanted() {
-            0 => {}
-            wanted => return Progress::Wanting(wanted),
-        }
-        // The basis consists of unit vectors now: row `leading` of the inverse is its origin.
+        let Some(inverse) = self.basis.inverse() else {
+            return Progress::Wanting(self.symbols_wanted());
+        };
         let m = self.code.source_symbols;
         let lost: Vec<u32> = (0..m).filter(|esi| !self.available.contains_key(esi)).collect();
-        let mut rows: Vec<&Reduced> = self.basis.iter().collect();
-        rows.sort_by_key(|row| row.leading);
         // The inputs' rows: source symbols in their own, the others in those of lost symbols.
         let mut numbers: Vec<usize> = vec![0; m as usize];
         let mut free = lost.iter();
@@ -171,7 +143,7 @@ impl IdDecoder for DispersalDecoder {
         let recovery = numbers
             .iter()
             .flat_map(|&number| lost.iter().map(move |&row| (row, number)))
-            .map(|(row, number)| rows[row as usize].origin[number])
+            .map(|(row, number)| inverse[row as usize][number])
             .collect();
         let inputs = self.available.keys().copied().map(Esi).collect();
         let plan = Linear::plan(self.code, m, inputs, lost, Recovery::Factors(recovery));

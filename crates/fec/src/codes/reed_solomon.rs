@@ -37,22 +37,21 @@
 //! | tests | `crates/fec/tests/fec/reed_solomon`: vectors, all erasures of short blocks, both ends of every limit |
 
 mod decoder;
-mod repair;
+mod interpolation;
 
-use crate::bytes::kernel::{CauchyInputs, CauchyOutputs, CauchyPoint};
+pub(crate) use interpolation::Points;
+
 use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
-use crate::codes::shared::linear::{Linear, Recovery};
 use crate::codes::shared::linear16::Linear16;
 use crate::decode::IdDecoder;
-use crate::field::gf256::{LOG_PRODUCTS_WORK, ORDER, alpha_power, log, log_products};
-use crate::ids::{EncodingId, Esi};
+use crate::ids::EncodingId;
 use crate::limits::{
     Interleaving, MAX_TRANSFER_LENGTH, ObjectLimits, OtiError, Partition, check_block_length_limit,
 };
 use crate::parameters::{CodeError, Format, SchemeParameters};
 use crate::plan::{Key, Plan, PlanCache};
 use decoder::ReedSolomonDecoder;
-use repair::RepairFactors;
+use interpolation::inputs;
 use std::sync::Arc;
 
 /// Reed-Solomon: any `k` encoding symbols of a block recover it. Their number is limited.
@@ -213,15 +212,6 @@ pub enum ReedSolomonCode {
 /// limit.
 const MAX_ENCODING_SYMBOLS: u32 = 255;
 
-/// Product of the numbers of inputs and outputs from which sums over all points are faster than a
-/// matrix: see `docs/benchmarks.md`.
-const SUMS_FROM: usize = 3_000;
-
-/// True if sums over all points compute `outputs` symbols from `inputs` faster than a matrix does.
-fn prefers_sums(inputs: usize, outputs: usize) -> bool {
-    inputs * outputs >= SUMS_FROM
-}
-
 impl ReedSolomonCode {
     /// Most encoding symbols of a block, source symbols included.
     pub const fn max_encoding_symbols(self) -> u16 {
@@ -260,226 +250,25 @@ impl ReedSolomonCode {
         }
     }
 
+    /// The points of the code; those of a code over GF(2^16) are the ESIs, too.
+    const fn points(self) -> Points {
+        match self {
+            Self::Rfc5510 | Self::SmallBlock => Points::Powers,
+            Self::Cauchy | Self::Cauchy16 => Points::Cauchy,
+        }
+    }
+
     /// The plan that replaces source symbols `lost`, ascending, by as many repair symbols,
     /// ascending.
     fn plan(self, source_symbols: u32, lost: Vec<u32>, repair: &[u32]) -> Plan {
-        let received = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
-        let inputs = received.chain(repair.iter().copied()).map(Esi).collect();
         match self {
             Self::Cauchy16 => {
                 let n = self.max_encoding_symbols().into();
+                let inputs = inputs(source_symbols, &lost, repair);
                 Linear16::plan(source_symbols, n, inputs, lost, repair)
             }
             Self::Rfc5510 | Self::SmallBlock | Self::Cauchy => {
-                let recovery = match prefers_sums(source_symbols as usize, lost.len()) {
-                    false => self.recovery_by_factors(source_symbols, &lost, repair),
-                    true => self.recovery_by_sums(source_symbols, &lost, repair),
-                };
-                let generator = RepairFactors::new(self);
-                Linear::plan(generator, source_symbols, inputs, lost, recovery)
-            }
-        }
-    }
-
-    /// The point of an encoding symbol of a code over GF(256).
-    const fn point(self, esi: u32) -> u8 {
-        match self {
-            Self::Rfc5510 | Self::SmallBlock => rfc5510_point(esi),
-            Self::Cauchy | Self::Cauchy16 => esi as u8,
-        }
-    }
-
-    /// The logarithm of `g_p` times the product of `z_p - z_s` over the source symbols `s` but `p`.
-    fn source_weight(self, source_symbols: u32, esi: u32) -> u32 {
-        match self {
-            Self::Rfc5510 | Self::SmallBlock => {
-                u32::from(RFC5510_WEIGHTS[source_symbols as usize][esi as usize])
-            }
-            Self::Cauchy | Self::Cauchy16 => 0,
-        }
-    }
-
-    /// Computes the source symbols `lost` with a matrix.
-    fn recovery_by_factors(self, source_symbols: u32, lost: &[u32], repair: &[u32]) -> Recovery {
-        Recovery::Factors(self.interpolation(source_symbols, lost, repair, lost))
-    }
-
-    /// Computes the source symbols `lost` at all points at once.
-    fn recovery_by_sums(self, source_symbols: u32, lost: &[u32], repair: &[u32]) -> Recovery {
-        let log_weight = self.log_weights(source_symbols, lost, repair);
-        let inputs = self.inputs(source_symbols, lost, repair, &log_weight);
-        let target = |&esi: &u32| CauchyPoint {
-            point: self.point(esi),
-            factor: alpha_power(log_weight(esi) as usize),
-        };
-        Recovery::Sums(inputs, CauchyOutputs::new(lost.iter().map(target)))
-    }
-
-    /// The available symbols, divided by their weights.
-    fn inputs(
-        self,
-        source_symbols: u32,
-        lost: &[u32],
-        repair: &[u32],
-        log_weight: impl Fn(u32) -> u32,
-    ) -> CauchyInputs {
-        CauchyInputs::new(available(source_symbols, lost, repair).into_iter().map(|esi| {
-            let factor = alpha_power((ORDER - log_weight(esi)) as usize);
-            CauchyPoint { point: self.point(esi), factor }
-        }))
-    }
-
-    /// The matrix that computes the encoding symbols `targets` from the available ones, column by
-    /// column. Column `j` has the factors of source symbol `j`, or, if that is `lost[i]`, of repair
-    /// symbol `repair[i]`. No target is available, and all ESIs are below [`MAX_ENCODING_SYMBOLS`].
-    /// For the codes over GF(256); the one over GF(2^16) stores no such matrix.
-    fn interpolation(
-        self,
-        source_symbols: u32,
-        lost: &[u32],
-        repair: &[u32],
-        targets: &[u32],
-    ) -> Vec<u8> {
-        let log_weight = self.log_weights(source_symbols, lost, repair);
-        let targets: Vec<(u8, u32)> =
-            targets.iter().map(|&esi| (self.point(esi), log_weight(esi))).collect();
-        let available = available(source_symbols, lost, repair);
-        let mut matrix = Vec::with_capacity(available.len() * targets.len());
-        for esi in available {
-            let (point, weight) = (self.point(esi), ORDER - log_weight(esi));
-            matrix.extend(targets.iter().map(|&(target, target_weight)| {
-                let difference = ORDER - log(target ^ point);
-                alpha_power(((target_weight + weight) % ORDER + difference) as usize)
-            }));
-        }
-        matrix
-    }
-
-    /// The logarithms of the weights `w`, if `lost` are replaced by as many `repair` symbols.
-    fn log_weights(
-        self,
-        source_symbols: u32,
-        lost: &[u32],
-        repair: &[u32],
-    ) -> impl Fn(u32) -> u32 + use<> {
-        debug_assert_eq!(lost.len(), repair.len());
-        let points = |esis: &[u32]| -> Vec<u8> { esis.iter().map(|&p| self.point(p)).collect() };
-        let (lost_points, repair_points) = (points(lost), points(repair));
-        let directly = (source_symbols as usize + lost.len()) * 2 * lost.len();
-        let all =
-            (directly > LOG_PRODUCTS_WORK).then(|| log_products(&repair_points, &lost_points));
-        move |esi| {
-            let point = self.point(esi);
-            // A symbol is not a factor of its own product: the logarithm of 0 counts as 0.
-            let sum = |points: &[u8]| points.iter().map(|&z| log(point ^ z)).sum::<u32>();
-            let product = match &all {
-                Some(all) => all[usize::from(point)].into(),
-                None => {
-                    let quotient = ORDER * lost_points.len() as u32 - sum(&lost_points);
-                    sum(&repair_points) + quotient
-                }
-            };
-            (self.source_weight(source_symbols, esi) + product) % ORDER
-        }
-    }
-}
-
-/// The available symbols in the order of their rows: the source symbols, with `lost[i]` replaced by
-/// `repair[i]`.
-fn available(source_symbols: u32, lost: &[u32], repair: &[u32]) -> Vec<u32> {
-    let mut available: Vec<u32> = (0..source_symbols).collect();
-    for (&lost, &repair) in lost.iter().zip(repair) {
-        available[lost as usize] = repair;
-    }
-    available
-}
-
-/// 0, then the powers of `alpha`: the order of Rizzo's codec.
-const fn rfc5510_point(esi: u32) -> u8 {
-    if esi == 0 { 0 } else { alpha_power(esi as usize - 1) }
-}
-
-/// For each number of source symbols and each encoding symbol, the logarithm of the product of its
-/// distances to the (other) source symbols.
-static RFC5510_WEIGHTS: [[u8; 256]; 256] = {
-    let mut weights = [[0; 256]; 256];
-    let mut k = 0;
-    while k < 255 {
-        let mut esi = 0;
-        while esi <= 255 {
-            let distance = rfc5510_point(esi) ^ rfc5510_point(k);
-            let weight = weights[k as usize][esi as usize] as u32 + log(distance);
-            weights[k as usize + 1][esi as usize] = (weight % ORDER) as u8;
-            esi += 1;
-        }
-        k += 1;
-    }
-    weights
-};
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::field::gf256::{inverse, mul};
-
-    #[test]
-    fn the_cauchy_code_is_that_of_a_cauchy_matrix() {
-        for (k, n) in [(1, 2), (4, 6), (32, 64), (200, 255), (254, 255)] {
-            let repair: Vec<u32> = (k..n).collect();
-            let matrix = ReedSolomonCode::Cauchy.interpolation(k, &[], &[], &repair);
-            let entries = (0..k).flat_map(|y| (k..n).map(move |x| inverse((x ^ y) as u8)));
-            assert!(matrix.into_iter().eq(entries), "{k} of {n}");
-        }
-    }
-
-    /// The generator of RFC 5510 by elimination: `V(k,k)^-1 V(k,n)`, on the points of deployed
-    /// codecs.
-    #[test]
-    fn the_code_of_rfc_5510_is_that_of_a_vandermonde_matrix() {
-        let power = |z: u8, i: u32| (0..i).fold(1, |product, _| mul(product, z));
-        for (k, n) in [(1, 4), (4, 8), (10, 16), (32, 64), (127, 255)] {
-            // Column by column `V(k,k) column = V(k, esi)` must hold.
-            let repair: Vec<u32> = (k..n).collect();
-            let matrix = ReedSolomonCode::Rfc5510.interpolation(k, &[], &[], &repair);
-            for (row, &esi) in repair.iter().enumerate() {
-                for i in 0..k {
-                    let sum = (0..k).fold(0, |sum, j| {
-                        let factor = matrix[j as usize * repair.len() + row];
-                        sum ^ mul(factor, power(rfc5510_point(j), i))
-                    });
-                    assert_eq!(sum, power(rfc5510_point(esi), i), "{k} of {n}, {esi}, power {i}");
-                }
-            }
-        }
-    }
-
-    /// The lost source symbols and the repair symbols, if `k` of all encoding symbols are received
-    /// that lie evenly among them.
-    fn erasures(k: u32, shift: u32) -> (Vec<u32>, Vec<u32>) {
-        let mut received: Vec<u32> = (0..255).map(|i| (i * 101 + shift * 7) % 255).collect();
-        received.truncate(k as usize);
-        received.sort_unstable();
-        let lost = (0..k).filter(|esi| !received.contains(esi)).collect();
-        received.retain(|&esi| esi >= k);
-        (lost, received)
-    }
-
-    #[test]
-    fn sums_have_the_factors_of_the_matrix_for_every_block_length() {
-        for code in [ReedSolomonCode::Rfc5510, ReedSolomonCode::Cauchy] {
-            for k in 1..=254 {
-                for shift in 0..4 {
-                    let (lost, repair) = erasures(k, shift);
-                    let Recovery::Sums(inputs, outputs) = code.recovery_by_sums(k, &lost, &repair)
-                    else {
-                        panic!("sums")
-                    };
-                    let Recovery::Factors(factors) = code.recovery_by_factors(k, &lost, &repair)
-                    else {
-                        panic!("factors")
-                    };
-                    assert_eq!(inputs.factors(&outputs), factors, "{code:?}, {k}, {lost:?}");
-                }
+                self.points().plan(source_symbols, MAX_ENCODING_SYMBOLS, lost, repair)
             }
         }
     }
