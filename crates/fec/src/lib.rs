@@ -34,6 +34,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`codes`] | a page for each code: [Raptor](codes::raptor), [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
+//! | [`object`] | objects in memory as RaptorQ packets, and back |
 //! | [`simple`] | encoding and decoding of one block in memory |
 //! | `locate` | [`Locator`]: which of a block's available symbols are wrong |
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
@@ -49,6 +50,7 @@ mod ids;
 mod layout;
 mod limits;
 mod locate;
+pub mod object;
 mod oti;
 mod parameters;
 mod plan;

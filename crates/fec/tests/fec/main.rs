@@ -3,6 +3,7 @@
 
 mod block;
 mod layout;
+mod object;
 mod raptor;
 mod raptorq;
 mod reed_solomon;
