@@ -35,6 +35,7 @@
 //! |---|---|
 //! | [`codes`] | a page for each code: [Raptor](codes::raptor), [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
 //! | [`object`] | objects in memory as RaptorQ packets, and back |
+//! | [`presets`] | codes with the same shards as those of other programs |
 //! | [`simple`] | encoding and decoding of one block in memory |
 //! | `locate` | [`Locator`]: which of a block's available symbols are wrong |
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
@@ -54,6 +55,7 @@ pub mod object;
 mod oti;
 mod parameters;
 mod plan;
+pub mod presets;
 mod scheme;
 pub mod simple;
 #[doc(hidden)]

@@ -4,6 +4,7 @@
 mod block;
 mod layout;
 mod object;
+mod presets;
 mod raptor;
 mod raptorq;
 mod reed_solomon;
