@@ -10,8 +10,8 @@ mod serve;
 pub(crate) use receive::{MirrorArgument, NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{
-    CongestionScheme, ExpectArgument, Fec, FeedbackScheme, RepairArgument, SendArguments,
-    WaitArgument,
+    CongestionScheme, ExpectArgument, Fec, FeedbackScheme, FluteVersionArgument, RepairArgument,
+    SendArguments, WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
 

@@ -33,6 +33,7 @@ mod confine;
 mod folder;
 pub(crate) mod listing;
 mod networks;
+mod plain;
 mod reports;
 mod shortfall;
 mod standard_input;
@@ -63,7 +64,7 @@ pub(crate) fn run(
     let content = Named { files, name };
     let sender = content.sender(&plan, arguments).cancellation_token(stop);
     if arguments.watch {
-        if plan.format.signer.is_none() {
+        if plan.format.signer.is_none() && arguments.flute.is_none() {
             return Err(Error::from(SetupError::NoSigner).into());
         }
         let reports = plan.format.reports.as_ref();
@@ -147,7 +148,7 @@ struct Plan {
 impl Plan {
     fn of(arguments: &SendArguments) -> Result<Self, Failure> {
         let addressing = channels::addressing(arguments)?;
-        if arguments.mirror && arguments.fec == Fec::None {
+        if arguments.mirror && arguments.fec() == Fec::None {
             let message = "--mirror with --fec none: there would be nothing to send";
             return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
         }
@@ -240,7 +241,7 @@ impl Plan {
             SessionFormat::Fontana => Format::Fontana(self.format.clone()),
             SessionFormat::Flute => {
                 let mut flute = FluteFormat::default();
-                flute.version = arguments.flute_version.into();
+                flute.version = arguments.flute.map_or(flute.version, Into::into);
                 if arguments.gzip {
                     flute.content_encoding = ContentEncoding::Gzip;
                 }
@@ -263,12 +264,12 @@ fn memory(arguments: &SendArguments) -> usize {
 fn code(arguments: &SendArguments) -> Result<Code, Failure> {
     /// Any value works, but mirrors must have the same one.
     const SEED: u64 = 0;
-    if let (Some(factor), false) = (arguments.stretch, arguments.fec == Fec::Tornado) {
+    if let (Some(factor), false) = (arguments.stretch, arguments.fec() == Fec::Tornado) {
         let message = format!("--stretch {factor} with another code than Tornado");
         let hint = "say --fec tornado too: raptorq and lt have no end, rs and none no choice\nor leave it out";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
-    Ok(match arguments.fec {
+    Ok(match arguments.fec() {
         Fec::Raptorq => Code::RaptorQ,
         Fec::Raptor => Code::Raptor,
         Fec::Rs => Code::ReedSolomon,
@@ -367,6 +368,7 @@ impl Outline {
             self.interface,
             ExactRate(self.rate_bits_per_second),
         );
+        plain::tell(session, arguments, console);
         if arguments.dry_run {
             console.result(format_args!("would send {what}"));
             listing::show(manifest, console, SendEvent::Entry);
@@ -398,6 +400,7 @@ impl Outline {
         }
         let mode = match arguments.format() {
             SessionFormat::Fontana => "",
+            SessionFormat::Flute if arguments.watch => "--flute --watch ",
             SessionFormat::Flute => "--flute ",
             SessionFormat::Fcast => "--fcast ",
         };

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 mod bundles;
 mod compress;
 mod fcast;
+mod growing;
 mod hashing;
 mod known;
 mod lost;
@@ -32,6 +33,9 @@ mod verifier;
 mod version;
 
 pub(crate) use fcast::MAX_OBJECTS;
+pub(crate) use growing::GrowingBase;
+use growing::GrowingTable;
+pub use tree::Undescribed;
 pub(crate) use verifier::BlockVerifier;
 pub(crate) use version::{LostFile, VersionBase, VersionFiles};
 
@@ -73,6 +77,7 @@ pub(crate) struct Content {
     plain: Option<Plain>,
     /// Unnamed files that hold compressed ones, to be open as long as the session lasts.
     pub(crate) spooled: Vec<File>,
+    pub(crate) undescribed: Undescribed,
 }
 
 struct Plain {
@@ -82,6 +87,8 @@ struct Plain {
     /// The encoding of files that became shorter, and their lengths before.
     encoding: ContentEncoding,
     lengths: BTreeMap<RelativePath, u64>,
+    /// Present if later tables follow.
+    growing: Option<GrowingTable>,
 }
 
 /// An object of the content.
@@ -100,6 +107,7 @@ impl Content {
             verifiers: BTreeMap::new(),
             left_out: Vec::new(),
             skipped: 0,
+            undescribed: Undescribed::default(),
             plain: None,
             spooled: Vec::new(),
         }
@@ -132,7 +140,7 @@ impl Content {
             ContentEncoding::Null => CompressedFiles::default(),
             encoding => scanned.compress(encoding, &mut lost)?,
         };
-        let label = label(&scanned.roots);
+        let (label, undescribed) = (label(&scanned.roots), scanned.undescribed);
         let sources = match options.verifies {
             true => scanned.sources.allowing_growth(),
             false => scanned.sources,
@@ -189,6 +197,7 @@ impl Content {
             spooled: compressed.spooled,
             left_out: left_out.into_iter().map(Arc::new).collect(),
             skipped: scanned.skipped,
+            undescribed,
             ..Self::new(manifest, objects)
         };
         Ok(if options.verifies { content.verified() } else { content })
@@ -233,7 +242,7 @@ fn plain(
         };
         md5.insert(path.clone(), digest);
     }
-    Plain { empty, md5, encoding: options.content_encoding, lengths }
+    Plain { empty, md5, encoding: options.content_encoding, lengths, growing: None }
 }
 
 /// A label for people: the only name, or the first name and the number of the others.

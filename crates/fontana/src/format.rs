@@ -108,8 +108,8 @@ impl FontanaFormat {
 pub struct FluteFormat {
     /// Version that packets and the file delivery table name. Receivers of Fontana accept both.
     pub version: FluteVersion,
-    /// Compression of the files and of a table of more than one symbol. A file that does not become
-    /// shorter is sent as it is. Compressed files of more than a few hundred kilobytes are in
+    /// Compression of the files and, in version 2, of a table of more than one symbol. A file that
+    /// does not become shorter is sent as it is. Compressed files of more than a few hundred kilobytes are in
     /// unnamed files in the directory for temporary files (`TMPDIR`, or `/tmp`) during the session.
     pub content_encoding: ContentEncoding,
 }

@@ -101,6 +101,7 @@ mod web;
 pub use addressing::{Addressing, DEFAULT_GROUP};
 pub use cancellation::CancellationToken;
 pub use certificate::{Certificate, CertificateError};
+pub use content::Undescribed;
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
 pub use event::{
     AcceptedManifest, LittleRoom, NamedFile, ObjectReport, ReceiveEvent, ReceiveProgress,

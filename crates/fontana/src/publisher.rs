@@ -27,17 +27,19 @@
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, IoError, SetupError};
 use crate::event::{SendEvent, SendProgress};
+use crate::format::Format;
 use crate::outcome::Outcome;
 use crate::report::SendReport;
 use crate::send::{PreparedSender, SendOptions, SessionDescription};
 use crate::sender::SenderBuilder;
 use crate::session::{Events, Running};
+use crate::system::random_u64;
 use changes::{Changes, POLL_EVERY};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use folder::{Folder, Note};
 use fontana_net::thread::{catch, spawn_scoped};
 use fontana_store::Tree;
-use fontana_wire::{SecretKey, Tsi};
+use fontana_wire::Tsi;
 use handover::{Handover, STOP_LATENCY};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,9 +95,15 @@ impl PublisherBuilder {
     /// thread.
     pub fn start(self) -> Result<Publisher, Error> {
         let (mut send, token) = self.sender.into_parts();
-        let signer = send.format.fontana().and_then(|format| format.signer.as_ref());
-        let key = signer.map(SecretKey::public_key).ok_or(SetupError::NoSigner)?;
-        send.tsi = Some(send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key)));
+        let number = match &send.format {
+            // All states have one number.
+            Format::Flute(_) => Tsi(u64::from(random_u64()? as u32).max(1)),
+            format => {
+                let signer = format.fontana().and_then(|format| format.signer.as_ref());
+                Tsi::of_publisher(&signer.ok_or(SetupError::NoSigner)?.public_key())
+            }
+        };
+        send.tsi = Some(send.tsi.unwrap_or(number));
         let first = Tree::scan(&send.files, &send.filter)?;
         let end = self.duration.and_then(|limit| Instant::now().checked_add(limit));
         let Self { settle, poll, at_least_permille, .. } = self;
@@ -116,8 +124,11 @@ pub struct Publisher {
 
 impl Publisher {
     /// The options for sending the files of `sender` in versions. Its format must be
-    /// [`Format::Fontana`](crate::Format::Fontana) with a signer. The publisher sets the version.
-    /// The session number follows from the key if it is not given.
+    /// [`Format::Fontana`](crate::Format::Fontana) with a signer, or
+    /// [`Format::Flute`](crate::Format::Flute): then a changed file is another object in the next
+    /// table, no table says that it is complete, and files are not compressed. The publisher sets
+    /// the version. The session number, if it is not given, follows from the key, and is random for
+    /// plain FLUTE.
     pub fn builder(sender: SenderBuilder) -> PublisherBuilder {
         PublisherBuilder {
             sender,

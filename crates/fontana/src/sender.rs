@@ -94,7 +94,8 @@ impl SenderBuilder {
     }
 
     /// Sets the transport session identifier. If `None`, it follows from the manifest
-    /// ([`Tsi::of_manifest`]); for plain FLUTE and FCAST it is random.
+    /// ([`Tsi::of_manifest`]); for plain FLUTE and FCAST it is random. Only plain FLUTE takes 0,
+    /// which RFC 5775 excludes, and which some programs send and expect.
     pub fn tsi(mut self, tsi: Option<Tsi>) -> Self {
         self.options.tsi = tsi;
         self

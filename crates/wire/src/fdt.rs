@@ -85,6 +85,20 @@ pub struct FdtFile {
     pub oti: Option<Oti>,
 }
 
+impl FdtFile {
+    /// Content type of an object of a Fontana session that is a part of a file, or a file without
+    /// its holes: other programs cannot use it.
+    pub const FRAGMENT_TYPE: &'static str = "application/vnd.fontana.fragment";
+    /// Content type of an object of many files.
+    pub const BUNDLE_TYPE: &'static str = "application/vnd.fontana.bundle";
+
+    /// Whether only a receiver that knows the session's manifest can use the object.
+    pub fn is_of_fontana(&self) -> bool {
+        let of = self.content_type.as_deref();
+        of.is_some_and(|of| matches!(of, Self::FRAGMENT_TYPE | Self::BUNDLE_TYPE))
+    }
+}
+
 /// Value of Content-MD5.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FdtMd5 {

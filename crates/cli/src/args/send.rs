@@ -155,8 +155,9 @@ pub(crate) struct SendArguments {
     /// Use this session number
     ///
     /// By default it follows from the content, so that a ticket stays valid when the sender is
-    /// restarted. With --flute and --fcast it is random.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=0xFFFF_FFFF))]
+    /// restarted. With --flute and --fcast it is random. 0 is for --flute alone: some programs
+    /// expect it, and others refuse it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=0xFFFF_FFFF))]
     pub(crate) tsi: Option<u64>,
     /// Send everything once and PERCENT repair symbols, then end
     ///
@@ -195,21 +196,20 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed,
           conflicts_with = "sequential")]
     pub(crate) profile: ProfileArgument,
-    /// Send plain FLUTE (RFC 6726, or RFC 3926 with --flute-version 1), for other programs
+    /// Send plain FLUTE, for other programs: version 1 (RFC 3926, 3GPP, DVB), or 2 (RFC 6726)
     ///
-    /// One object per file and no extensions of Fontana: no hashes, no signature, no packet
-    /// numbers.
-    #[arg(long, conflicts_with_all = ["sign", "content_version"])]
-    pub(crate) flute: bool,
-    /// With --flute: send this version, 1 (RFC 3926, 3GPP, DVB) or 2 (RFC 6726)
-    ///
+    /// One object per file with its MD5, and no extensions of Fontana: no hashes, no signature, no
+    /// packet numbers. Version 1 and no code (--fec) are the default, which most programs read.
     /// Programs of one version reject sessions of the other. `fontana recv --flute` accepts both.
-    #[arg(long, value_name = "VERSION", value_enum, default_value = "2", requires = "flute")]
-    pub(crate) flute_version: FluteVersionArgument,
-    /// With --flute: compress files and long tables with gzip
+    /// See docs/flute.md.
+    #[arg(long, value_name = "VERSION", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", conflicts_with_all = ["sign", "content_version"])]
+    pub(crate) flute: Option<FluteVersionArgument>,
+    /// With --flute: compress files with gzip, and with --flute=2 also long tables
     ///
     /// A file that does not become shorter is sent as it is. Compressed files of more than 256 KiB
-    /// are in unnamed files in the directory for temporary files (TMPDIR, or /tmp).
+    /// are in unnamed files in the directory for temporary files (TMPDIR, or /tmp). Not every
+    /// program decompresses them.
     #[arg(long, requires = "flute")]
     pub(crate) gzip: bool,
     /// Send FCAST (RFC 6968), for other programs: objects that describe themselves
@@ -230,9 +230,10 @@ pub(crate) struct SendArguments {
     /// a block, for receivers of 3GPP's services. rs (Reed-Solomon, RFC 5510) makes 255 for a block
     /// of 128 and repeats them. tornado makes two for each source symbol (--stretch) and repeats
     /// them. lt is a fountain code that decodes fast and takes some per cent more symbols.
-    /// lt-strict takes hardly more symbols, and more time. none repeats the source symbols.
-    #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
-    pub(crate) fec: Fec,
+    /// lt-strict takes hardly more symbols, and more time. none repeats the source symbols. The
+    /// default is raptorq, and none with --flute.
+    #[arg(long, value_name = "CODE", value_enum)]
+    pub(crate) fec: Option<Fec>,
     /// With --fec tornado: make N symbols for each source symbol before they are repeated, 2 to 10
     ///
     /// The default is 2, which is enough for one sender and a receiver that misses up to 40 %. With
@@ -303,8 +304,10 @@ pub(crate) struct SendArguments {
     /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and
     /// no manifest, and stays valid. The session's number follows from the key. The old version is
     /// sent until the new one is ready. Several such senders with one key need different --tsi. See
-    /// docs/watch.md.
-    #[arg(long, conflicts_with_all = ["flute", "manifest", "mirror", "dry_run", "content_version"])]
+    /// docs/watch.md. With --flute it needs no key: a file that has changed is another object in
+    /// the next table, and no table says that it is complete. Give --tsi, so that receivers follow
+    /// a restarted sender.
+    #[arg(long, conflicts_with_all = ["gzip", "manifest", "mirror", "dry_run", "content_version"])]
     pub(crate) watch: bool,
     /// With --watch: make a version when a changed file is unchanged for this long
     ///
@@ -519,7 +522,15 @@ fn parse_expect(text: &str) -> Result<ExpectArgument, String> {
 
 impl SendArguments {
     pub(crate) fn format(&self) -> SessionFormat {
-        session_format(self.flute, self.fcast)
+        session_format(self.flute.is_some(), self.fcast)
+    }
+
+    /// The code: without one, a session of FLUTE is for programs that know none.
+    pub(crate) fn fec(&self) -> Fec {
+        self.fec.unwrap_or(match self.flute {
+            Some(_) => Fec::None,
+            None => Fec::Raptorq,
+        })
     }
 }
 

@@ -37,6 +37,8 @@ fn a_command_line_that_makes_no_sense_is_2() {
     ] {
         run(&arguments(words, &[])).expect(2);
     }
+    let refused = run(&arguments("send -i lo --tsi 0", &[&path])).expect(2).stderr;
+    assert!(refused.contains("1 to 4294967295, and 0 in plain FLUTE"), "{refused}");
     for (words, message, way_out) in [
         ("--to 239.1.2.3:5,10.0.0.1:5", "only some of them are groups", "only hosts"),
         ("--to 239.1.2.3:5,239.1.2.4:6", "different ports", "one port"),

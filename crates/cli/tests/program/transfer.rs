@@ -99,10 +99,11 @@ fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[1, 300_000]);
     // With losses, a receiver needs the repair symbols of the code.
-    for (code, loss) in [("raptorq", "0"), ("raptor", "20")] {
-        let way = format!("--to {} --flute --fec {code}", place());
+    let ways = ["", "--tsi 0", "--fec raptorq", "--fec raptor"];
+    for (code, loss) in ways.into_iter().zip(["0", "0", "0", "20"]) {
+        let way = format!("--to {} --flute {code}", place());
         let sender = Sender::start(&way, &paths(&files));
-        let into = directory.path().join(code);
+        let into = directory.path().join(format!("into {code}"));
         let options = format!("--flute --simulate-loss {loss} --json --timeout 20 -o");
         let words = format!("recv {} {options}", sender.ticket);
         let received = run(&arguments(&words, &[&into])).expect(0);

@@ -106,4 +106,10 @@ fn plain_flute_gets_the_files_of_a_directory() {
     assert!(names.contains(&"photos/2026/07.jpg".to_owned()), "{names:?}");
     assert!(fs::read(into.join("photos/2026/07.jpg")).unwrap() == noise(900, 7));
     sender.finish();
+    for format in ["--flute", "--fcast"] {
+        let words = format!("send {format} -i lo --dry-run --json");
+        let said = run(&arguments(&words, &[&photos])).expect(0);
+        let warning = said.event("warning")["message"].clone();
+        assert_eq!(warning, "left out: 1 link and 1 empty directory");
+    }
 }

@@ -49,7 +49,7 @@ impl Content {
         slice_bytes: Option<u64>,
         first_toi: u32,
     ) -> Result<Self, Error> {
-        let tree::Scanned { roots, mut sources, files, left_out, skipped, .. } =
+        let tree::Scanned { roots, mut sources, files, left_out, skipped, undescribed, .. } =
             tree::scan(options)?;
         let slice_bytes = slice_bytes.unwrap_or_else(|| default_slice(options));
         let parts = parts(&sources, &files, slice_bytes, first_toi)?;
@@ -73,7 +73,7 @@ impl Content {
         }
         let manifest = describe(options, label(&roots), &sources, &files, &objects)?;
         let left_out = left_out.into_iter().map(Arc::new).collect();
-        Ok(Self { left_out, skipped, ..Self::new(manifest, objects) })
+        Ok(Self { left_out, skipped, undescribed, ..Self::new(manifest, objects) })
     }
 }
 

@@ -9,12 +9,6 @@ use fontana_wire::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Content type of an object that is a part of a file, or a file without its holes: other programs
-/// cannot use it.
-const FRAGMENT_TYPE: &str = "application/vnd.fontana.fragment";
-/// Content type of an object of many files.
-const BUNDLE_TYPE: &str = "application/vnd.fontana.bundle";
-
 /// First TOI of empty files in plain FLUTE sessions, above all others.
 const EMPTY_FILES: u32 = 0x8000_0000;
 
@@ -44,9 +38,11 @@ impl Content {
                     let number = parts.iter().position(|&toi| toi == object.toi).unwrap_or(0);
                     let name = emit_content_location(&file.path);
                     let location = format!("{name}.fragment{number}");
-                    described(toi, oti, location, Some(FRAGMENT_TYPE))
+                    described(toi, oti, location, Some(FdtFile::FRAGMENT_TYPE))
                 }
-                _ => described(toi, oti, format!("bundle{}", object.toi), Some(BUNDLE_TYPE)),
+                _ => {
+                    described(toi, oti, format!("bundle{}", object.toi), Some(FdtFile::BUNDLE_TYPE))
+                }
             });
         }
         for (toi, path, oti) in self.listed_empty_files() {
@@ -56,7 +52,7 @@ impl Content {
             });
         }
         let expires = NtpSeconds::from_unix_seconds(expires_since_epoch.as_secs());
-        Fdt { expires, complete: true, files }
+        Fdt { expires, complete: self.table_instance().is_none(), files }
     }
 
     /// The objects of empty files, if there are any; only plain FLUTE has them.
@@ -67,9 +63,14 @@ impl Content {
 
     fn listed_empty_files(&self) -> impl Iterator<Item = (Toi, &RelativePath, Oti)> {
         let empty = self.manifest.files().filter(|file| file.segments.is_empty());
-        let oti = self.plain.as_ref().map(|plain| plain.empty);
+        let plain = self.plain.as_ref();
         empty.enumerate().filter_map(move |(index, file)| {
-            Some((Toi(u128::from(EMPTY_FILES) + index as u128), &file.path, oti?))
+            let plain = plain?;
+            let toi = match &plain.growing {
+                Some(growing) => Toi::from(*growing.empty.get(&file.path)?),
+                None => Toi(u128::from(EMPTY_FILES) + index as u128),
+            };
+            Some((toi, &file.path, plain.empty))
         })
     }
 

@@ -6,7 +6,7 @@ use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree, TreeEntry};
 use fontana_wire::{
     DirectoryEntry, Entry, FileEntry, ManifestLimits, Metadata, RelativePath, SymlinkEntry,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of a scan.
 pub(super) struct Scanned {
@@ -21,6 +21,42 @@ pub(super) struct Scanned {
     pub(super) left_out: Vec<Error>,
     /// Names of our own that were skipped.
     pub(super) skipped: u64,
+    /// What the format cannot describe.
+    pub(super) undescribed: Undescribed,
+}
+
+/// What plain FLUTE and FCAST cannot describe, and do not send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undescribed {
+    /// Symbolic links.
+    pub links: u64,
+    /// Directories without a file in them or below.
+    pub empty_directories: u64,
+}
+
+impl Undescribed {
+    /// What is left out beside these files.
+    fn of(files: &[(RelativePath, FileIndex)], others: &[Entry]) -> Self {
+        let mut with_files = BTreeSet::new();
+        for (path, _) in files {
+            let components: Vec<_> = path.components().collect();
+            let above = (1..components.len()).filter_map(|length| components.get(..length));
+            with_files.extend(above.map(<[_]>::to_vec));
+        }
+        let mut undescribed = Self::default();
+        for entry in others {
+            match entry {
+                Entry::Symlink(_) => undescribed.links += 1,
+                Entry::Directory(directory) => {
+                    let is_empty =
+                        !with_files.contains(&directory.path.components().collect::<Vec<_>>());
+                    undescribed.empty_directories += u64::from(is_empty);
+                }
+                Entry::File(_) => {}
+            }
+        }
+        undescribed
+    }
 }
 
 /// Scans the given paths. Reads no file.
@@ -60,7 +96,6 @@ pub(super) fn describe(options: &ContentOptions<'_>, tree: Tree) -> Result<Scann
         }
         match entry.found {
             Found::File(index) => files.push((path, index)),
-            _ if options.plain => {}
             Found::Directory { mode, modified } => {
                 let metadata = Metadata {
                     mode: mode & Metadata::MAX_MODE,
@@ -74,7 +109,11 @@ pub(super) fn describe(options: &ContentOptions<'_>, tree: Tree) -> Result<Scann
             }
         }
     }
-    Ok(Scanned { roots, sources, files, others, left_out, skipped })
+    let undescribed = match options.plain {
+        true => Undescribed::of(&files, &std::mem::take(&mut others)),
+        false => Undescribed::default(),
+    };
+    Ok(Scanned { roots, sources, files, others, left_out, skipped, undescribed })
 }
 
 /// Renames the only file that was given.

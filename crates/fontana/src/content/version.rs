@@ -141,7 +141,7 @@ impl Content {
         base: Option<&VersionBase>,
         lost: &mut Vec<LostFile>,
     ) -> Result<(Self, VersionBase), Error> {
-        let Scanned { roots, sources, files, others, left_out, skipped } =
+        let Scanned { roots, sources, files, others, left_out, skipped, .. } =
             tree::describe(options, tree)?;
         let sources = Arc::new(sources.allowing_growth());
         let geometry = Geometry {

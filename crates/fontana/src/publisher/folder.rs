@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::handover::{Handover, STOP_LATENCY};
 use super::settle::{Moment, Next, Settling, State, States};
 use crate::cancellation::CancellationToken;
-use crate::content::{Content, LostFile, VersionBase, VersionFiles};
+use crate::content::{Content, GrowingBase, LostFile, VersionBase, VersionFiles};
 use crate::error::{Error, IoError, SetupError};
 use crate::format::Format;
 use crate::send::{PreparedSender, SendOptions};
@@ -61,6 +61,8 @@ pub(super) struct Folder {
     /// What the last version contained, also if it could not be prepared.
     sent: Option<States>,
     base: Option<VersionBase>,
+    /// The last state of a session of plain FLUTE.
+    growing: GrowingBase,
     /// That of the last version.
     manifest: Option<Manifest>,
     last_error: String,
@@ -95,6 +97,7 @@ impl Folder {
             settle,
             sent: None,
             base: None,
+            growing: GrowingBase::default(),
             manifest: None,
             last_error: String::new(),
             restless: BTreeSet::new(),
@@ -157,11 +160,16 @@ impl Folder {
         if let Format::Fontana(format) = &mut options.format {
             format.version = version;
         }
-        let mut next = None;
-        let before = self.base.as_ref();
+        let (mut next, mut next_growing) = (None, None);
+        let (before, growing) = (self.base.as_ref(), &self.growing);
         let (mut lost, mut is_same) = (Vec::new(), false);
         let token = CancellationToken::new();
-        let session = PreparedSender::prepare_content(options, token, |options, _| {
+        let session = PreparedSender::prepare_content(options, token, |options, format| {
+            if let Format::Flute(_) = format {
+                let (content, base) = Content::growing(options, files, growing, &mut lost)?;
+                next_growing = Some(base);
+                return Ok(content);
+            }
             let (content, base) = Content::version(options, files, before, &mut lost)?;
             is_same = self.manifest.as_ref().is_some_and(|last| is_same_content(last, &content));
             next = Some(base);
@@ -180,6 +188,7 @@ impl Folder {
             Ok(session) => {
                 (self.version, self.base, self.sent) = (version, next, Some(states));
                 self.manifest = Some(session.description().manifest.clone());
+                self.growing = next_growing.unwrap_or_default();
                 self.last_error.clear();
                 self.settling.consider();
                 // Sending fails only after the session's end.

@@ -47,7 +47,10 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
     Numbers {
         rate: options.rate,
         peak_window: options.peak_window,
-        tsi: options.tsi,
+        // Some programs know no other number.
+        tsi: options
+            .tsi
+            .filter(|tsi| *tsi != Tsi(0) || !matches!(options.format, Format::Flute(_))),
         memory: options.memory,
         symbol_size: options.symbol_size,
         block_symbols: options.block_symbols,
@@ -91,7 +94,7 @@ impl Numbers {
         if let Some(tsi) = self.tsi
             && !(1..=u64::from(u32::MAX)).contains(&tsi.0)
         {
-            return range("the TSI", tsi.0, "1 to 4294967295");
+            return range("the TSI", tsi.0, "1 to 4294967295, and 0 in plain FLUTE");
         }
         if self.memory < memory::MIN_MEMORY {
             return range("the memory in bytes", self.memory as u64, "at least 32M");

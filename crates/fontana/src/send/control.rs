@@ -12,8 +12,8 @@ use crate::geometry::{self, FTI_BYTES};
 use crate::system::{expires_after, milliseconds_since_1970};
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{
-    CongestionControl, ContentEncoding, ContentKind, FdtExtension, Hash, HeadRecords, InstanceId,
-    SessionHead, Toi,
+    CongestionControl, ContentEncoding, ContentKind, FdtExtension, FluteVersion, Hash, HeadRecords,
+    InstanceId, SessionHead, Toi,
 };
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -94,10 +94,12 @@ pub(super) fn control_objects(
         });
     }
     let xml = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
-    // Compression saves no packet where one is enough, and not all programs decompress a table.
-    let table_encoding = match usize::from(size - FDT_EXTENSION_BYTES) {
-        symbol if xml.len() <= symbol => ContentEncoding::Null,
-        _ => content_encoding,
+    // Compression saves no packet where one is enough, and programs that know only version 1 do not
+    // decompress a table.
+    let is_short = xml.len() <= usize::from(size - FDT_EXTENSION_BYTES);
+    let table_encoding = match version {
+        FluteVersion::V2 if !is_short => content_encoding,
+        _ => ContentEncoding::Null,
     };
     let mut table = Vec::new();
     fontana_wire::encode(table_encoding, &mut &xml[..], &mut table)
@@ -114,7 +116,9 @@ pub(super) fn control_objects(
     let extension = FdtExtension {
         version: version.number(),
         // Another run with the same TSI has another table (RFC 6726, section 3.4.1).
-        instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
+        instance_id: content
+            .table_instance()
+            .unwrap_or(now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID),
     };
     let rhythm = if is_plain { 1 } else { 4 };
     let table = ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?;

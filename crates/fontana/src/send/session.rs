@@ -15,7 +15,7 @@ use super::reports::{Demands, ReportThread};
 use super::runner::EncoderPool;
 use super::sealing::Sealing;
 use crate::cancellation::CancellationToken;
-use crate::content::{Content, ContentOptions};
+use crate::content::{Content, ContentOptions, Undescribed};
 use crate::error::{Error, SetupError};
 use crate::event::SendEvent;
 use crate::format::{FcastFormat, FluteFormat, FontanaFormat, Format};
@@ -61,6 +61,8 @@ pub struct SessionDescription {
     pub left_out: Vec<Arc<Error>>,
     /// Files and directories of this library, as those of receivers, that are not in the content.
     pub skipped: u64,
+    /// What the files beside it do not include, because the format cannot describe it.
+    pub undescribed: Undescribed,
 }
 
 impl SessionDescription {
@@ -180,14 +182,16 @@ impl PreparedSender {
             solving_window: layout.solving_window,
             _spooled: content.spooled,
         };
-        let description = Arc::new(SessionDescription {
+        let description = SessionDescription {
             ticket,
             manifest: content.manifest,
             manifest_hash,
             source_symbols: transmission.source_symbols,
             left_out: content.left_out,
             skipped: content.skipped,
-        });
+            undescribed: content.undescribed,
+        };
+        let description = Arc::new(description);
         let to = options.addressing.to;
         Ok(Self { description, token, carousel, transmission, source: local, to })
     }
