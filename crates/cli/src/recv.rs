@@ -10,15 +10,18 @@ use crate::progress::{Gate, ReceiveBar, received};
 use crate::send::listing;
 use crate::serve::{self, Serving};
 use audit::AuditLog;
+use changes::{Changes, Runs};
 use choose::Chooser;
 use confine::{Hook, Sandbox};
 use explain::Circumstances;
+use fontana::net::thread::spawn_scoped;
 use fontana::net::{BufferShortfall, FeedbackSocket};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, MirroredContent,
-    Outcome, Profile, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver,
-    ReceiverBuilder, Reporting, SessionKey, Sharing, SimulatedLoss, Versions,
+    Acceptance, Addressing, CancellationToken, DecodePolicy, Error, FluteReception,
+    FontanaReception, MirroredContent, Outcome, PreparedReceiver, Profile, Rate, ReceiveEvent,
+    ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder, Reporting,
+    SessionKey, Sharing, SimulatedLoss, Versions,
 };
 use fontana_console::console::Console;
 use fontana_console::exit;
@@ -26,6 +29,7 @@ use fontana_console::failure::Failure;
 use fontana_console::signal::stop_on_signals;
 use fontana_console::units::{Bytes, Count};
 use mirrors::Mirrors;
+use recognised::FluteSessions;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -36,6 +40,7 @@ use std::time::Duration;
 use unheard::Unheard;
 
 mod audit;
+mod changes;
 mod choose;
 mod clock;
 mod confine;
@@ -45,6 +50,7 @@ mod explain;
 mod follow;
 mod mirrors;
 mod published;
+mod recognised;
 mod sealed;
 mod show;
 mod unheard;
@@ -77,6 +83,7 @@ pub(crate) fn run(
     // Opened before the sandbox, which lets no socket listen.
     let serving = arguments.then_serve.map(|at| open_server(at, arguments)).transpose()?;
     let (hook, directory) = (sandbox.take_hook(), setup.directory.clone());
+    let builder = setup.receiver.clone().cancellation_token(stop);
     let mut prepared = destination::open(arguments, setup, console, stop)?;
     let confined = sandbox.confine(&directory, address.port())?;
     if mirrors::are_asked(arguments) {
@@ -114,20 +121,22 @@ pub(crate) fn run(
         hook_outcome: None,
         audit,
         manifest: None,
+        flute: FluteSessions::new(arguments, address),
+        changes: Changes::default(),
+        runs: arguments.watch.then(Arc::default),
     };
-    let receiver = prepared.start()?;
-    for event in receiver.events() {
-        if let Some(session) = watch.handle(&event) {
-            receiver.accept(session);
-        }
+    let mut report = watch.receive(prepared)?;
+    if let Some(session) = watch.flute.begin(console) {
+        watch.chooser = None;
+        report = watch.receive(recognised::receiver(builder, session, arguments).prepare()?)?;
     }
-    let report = receiver.join();
-    if let Some(bar) = &watch.bar {
-        bar.clear();
+    let offered = watch.offers_shown > 0 && !watch.flute.has_begun();
+    let mut circumstances = Circumstances::new(place, address, arguments, offered);
+    if watch.flute.has_begun() {
+        circumstances.format = SessionFormat::Flute;
     }
-    let circumstances = Circumstances::new(place, address, arguments, watch.offers_shown > 0);
-    let report = report?;
-    if arguments.list && !watch.lists {
+    let is_listed = !watch.lists || report.outcome == Outcome::Complete;
+    if arguments.list && is_listed {
         return Ok(Outcome::Complete);
     }
     let outcome = watch.conclude(&report, &circumstances);
@@ -342,10 +351,20 @@ fn format(
     }
     let format = match arguments.format() {
         SessionFormat::Fontana => ReceiveFormat::Fontana(fontana),
-        SessionFormat::Flute => ReceiveFormat::Flute,
+        SessionFormat::Flute => ReceiveFormat::Flute(flute(arguments)),
         SessionFormat::Fcast => ReceiveFormat::Fcast,
     };
     Ok((format, !takes_first))
+}
+
+/// The options of a reception of plain FLUTE.
+fn flute(arguments: &ReceiveArguments) -> FluteReception {
+    let mut flute = FluteReception::default();
+    flute.watch = arguments.watch;
+    flute.only = arguments.only.clone();
+    flute.skip_existing = arguments.skip_existing;
+    flute.list = arguments.list;
+    flute
 }
 
 /// How this receiver reports.
@@ -397,18 +416,71 @@ struct Watch<'a> {
     audit: Option<AuditLog>,
     /// The manifest that was accepted.
     manifest: Option<Arc<Manifest>>,
+    flute: FluteSessions,
+    changes: Changes,
+    /// The runs of the program while a session of plain FLUTE is watched.
+    runs: Option<Arc<Runs>>,
 }
 
 impl Watch<'_> {
+    /// Receives until it is over.
+    fn receive(&mut self, prepared: PreparedReceiver) -> Result<ReceiveReport, Failure> {
+        let Some(mut hook) = self.hook.take_if(|_| self.runs.is_some()) else {
+            return self.receive_events(prepared);
+        };
+        let runs = self.runs.clone().unwrap_or_default();
+        let report = std::thread::scope(|scope| {
+            let thread =
+                spawn_scoped(scope, "exec", || runs.work(&mut hook)).map_err(Error::from)?;
+            let report = self.receive_events(prepared);
+            runs.end();
+            // Its failures are shown, and a panic has ended the program.
+            let _ = thread.join();
+            report
+        });
+        self.show_runs();
+        self.hook_outcome = Some(runs.outcome());
+        report
+    }
+
+    /// Shows how the program has failed.
+    fn show_runs(&self) {
+        let runs = self.runs.iter();
+        runs.flat_map(|runs| runs.failures()).for_each(|failure| self.console.failure(&failure));
+    }
+
+    fn receive_events(&mut self, prepared: PreparedReceiver) -> Result<ReceiveReport, Failure> {
+        let receiver = prepared.start()?;
+        for event in receiver.events() {
+            if let Some(session) = self.handle(&event) {
+                receiver.accept(session);
+            }
+            if self.flute.ends_reception() {
+                receiver.stop();
+            }
+        }
+        let report = receiver.join();
+        if let Some(bar) = &self.bar {
+            bar.clear();
+        }
+        Ok(report?)
+    }
+
     /// Handles an event. Returns the session that a person has chosen, if one was.
     fn handle(&mut self, event: &ReceiveEvent) -> Option<SessionKey> {
         self.show(event);
+        if let Some(runs) = &self.runs {
+            if let Some(report) = self.changes.note(event) {
+                runs.request(report);
+            }
+            self.show_runs();
+        }
         if let &ReceiveEvent::Sharing { manifest, verified, bytes, .. } = event {
             let report = Report::new(manifest, verified, bytes, &self.described);
             self.hook_outcome = Some(self.run_hook_with(&report));
         }
         match self.chooser.as_mut()?.poll(self.console) {
-            ControlFlow::Continue(chosen) => chosen,
+            ControlFlow::Continue(chosen) => chosen.filter(|&session| !self.flute.take(session)),
             ControlFlow::Break(()) => {
                 self.stop.cancel();
                 None
@@ -430,7 +502,10 @@ impl Watch<'_> {
         // A consumer that closes its input has read enough: that is no error.
         let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed_by_consumer);
         self.show_failures(summary);
-        if summary.outcome == Outcome::Complete {
+        let of_fontana = self.flute.failure();
+        if let Some(failure) = &of_fontana {
+            self.show_failure(failure);
+        } else if summary.outcome == Outcome::Complete {
             self.console.say(self.success(&summary.progress, summary.bytes));
         } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
             self.show_failure(&circumstances.explain(summary));
@@ -448,7 +523,9 @@ impl Watch<'_> {
             let others = Count(shared.members.into(), "other receiver");
             self.console.note(format_args!("{used} came from {others}; {sent} sent to them"));
         }
-        let outcome = summary.outcome.worst(self.run_hook(summary)).worst(self.end_audit());
+        // The receiver was stopped.
+        let received = of_fontana.map_or(summary.outcome, |failure| failure.outcome);
+        let outcome = received.worst(self.run_hook(summary)).worst(self.end_audit());
         let mut line = Line::summary(summary);
         line.set_verdict(outcome);
         self.console.result_event(&line);

@@ -232,6 +232,15 @@ pub enum ReceiveEvent {
         /// The reason.
         error: Arc<Error>,
     },
+    /// A session of plain FLUTE was heard for three seconds, without a sign of Fontana, by a
+    /// receiver that is not to receive a certain session. Emitted once for a session. It can be
+    /// received by another receiver ([`ReceiveFormat::Flute`](crate::ReceiveFormat)).
+    FluteFound {
+        /// The session.
+        session: SessionKey,
+        /// Files of its last table.
+        files: u64,
+    },
     /// An FCAST session was found. All of its objects are received.
     CarouselFound {
         /// The session.
@@ -306,6 +315,17 @@ pub enum ReceiveEvent {
     /// A file or link got its name, with
     /// [`ReceiverBuilder::report_files`](crate::ReceiverBuilder::report_files).
     FileNamed(NamedFile),
+    /// A file of a plain FLUTE session exists, and is not received
+    /// ([`FluteReception::skip_existing`](crate::FluteReception::skip_existing)).
+    FileKept {
+        /// The object of the file.
+        toi: Toi,
+        /// Its name as sent: any bytes.
+        name: String,
+        /// Its length and MD5 are what the table says. Otherwise the table gives no MD5, and only
+        /// the name is the same.
+        compared: bool,
+    },
     /// A file of a plain FLUTE session has replaced an older version of it, which this reception
     /// had written.
     FileUpdated {

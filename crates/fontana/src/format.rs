@@ -109,8 +109,9 @@ pub struct FluteFormat {
     /// Version that packets and the file delivery table name. Receivers of Fontana accept both.
     pub version: FluteVersion,
     /// Compression of the files and, in version 2, of a table of more than one symbol. A file that
-    /// does not become shorter is sent as it is. Compressed files of more than a few hundred kilobytes are in
-    /// unnamed files in the directory for temporary files (`TMPDIR`, or `/tmp`) during the session.
+    /// does not become shorter is sent as it is. Compressed files of more than a few hundred
+    /// kilobytes are in unnamed files in the directory for temporary files (`TMPDIR`, or `/tmp`)
+    /// during the session.
     pub content_encoding: ContentEncoding,
 }
 
@@ -133,7 +134,7 @@ pub enum ReceiveFormat {
     /// Fontana's format, and streams.
     Fontana(FontanaReception),
     /// Plain FLUTE (RFC 6726). Files are not authenticated.
-    Flute,
+    Flute(FluteReception),
     /// FCAST (RFC 6968). Files are not authenticated.
     Fcast,
 }
@@ -142,6 +143,24 @@ impl Default for ReceiveFormat {
     fn default() -> Self {
         Self::Fontana(FontanaReception::default())
     }
+}
+
+/// The options of a reception of plain FLUTE.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FluteReception {
+    /// Receive what later tables announce until the reception is stopped. Otherwise it ends when a
+    /// table says that it is complete, or the sender closes the session.
+    pub watch: bool,
+    /// Receive only what matches one of these patterns, in the syntax of `.gitignore`. Empty:
+    /// everything.
+    pub only: Vec<String>,
+    /// Do not receive files that exist: with the length and the MD5 that the table says, or, if it
+    /// gives no MD5, under the same name ([`FileKept`](crate::ReceiveEvent::FileKept)).
+    pub skip_existing: bool,
+    /// Find the files, and receive none. The reception ends when a table says that it is complete,
+    /// or two seconds after the last file was found.
+    pub list: bool,
 }
 
 /// The options of a reception in Fontana's format.

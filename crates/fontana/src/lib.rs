@@ -119,7 +119,8 @@ pub use fontana_proto::{
 pub use fontana_store::{Device, Filter, OptionalCall};
 pub use fontana_wire as wire;
 pub use format::{
-    FcastFormat, FluteFormat, FontanaFormat, FontanaReception, Format, ReceiveFormat,
+    FcastFormat, FluteFormat, FluteReception, FontanaFormat, FontanaReception, Format,
+    ReceiveFormat,
 };
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use layers::{Layering, LayeringScheme};

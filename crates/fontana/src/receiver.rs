@@ -16,7 +16,7 @@ use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
-use crate::format::{FontanaReception, ReceiveFormat};
+use crate::format::{FluteReception, FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
 use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
@@ -98,13 +98,22 @@ impl ReceiverBuilder {
 
     /// Sets the format of the session and the options that only this format has.
     pub fn format(mut self, format: ReceiveFormat) -> Self {
-        let (metadata, fontana) = match format {
-            ReceiveFormat::Fontana(fontana) => (MetadataMode::Manifest, fontana),
-            ReceiveFormat::Flute => (MetadataMode::Flute, FontanaReception::default()),
-            ReceiveFormat::Fcast => (MetadataMode::Fcast, FontanaReception::default()),
+        let (metadata, fontana, flute) = match format {
+            ReceiveFormat::Fontana(fontana) => {
+                (MetadataMode::Manifest, fontana, FluteReception::default())
+            }
+            ReceiveFormat::Flute(flute) => {
+                let (only, skip_existing) = (flute.only.clone(), flute.skip_existing);
+                let shared = FontanaReception { only, skip_existing, ..Default::default() };
+                (MetadataMode::Flute, shared, flute)
+            }
+            ReceiveFormat::Fcast => {
+                (MetadataMode::Fcast, FontanaReception::default(), FluteReception::default())
+            }
         };
         let options = &mut self.options;
         options.metadata = metadata;
+        (options.watches_tables, options.lists) = (flute.watch, flute.list);
         options.expectation.manifest = fontana.manifest;
         options.expectation.publisher = fontana.publisher;
         options.expectation.ignore_expiry = fontana.ignore_expiry;

@@ -66,8 +66,11 @@ pub struct ReceiveReport {
     pub manifest: Option<AcceptedManifest>,
     /// The progress at the end.
     pub progress: ReceiveProgress,
-    /// Objects that were received.
+    /// Objects that were received: of plain FLUTE and FCAST the last 16 384, because a session may
+    /// have no end.
     pub objects: Vec<ObjectReport>,
+    /// Number of all objects that were received.
+    pub object_count: u64,
     /// Bytes of the files that were committed.
     pub bytes: u64,
     /// The weakest verification of anything received; `None` if nothing was accepted.

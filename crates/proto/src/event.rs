@@ -151,6 +151,8 @@ pub enum TableWarning {
     /// The sender was restarted: tables contradict earlier ones, or their numbers begin again.
     /// Reported at most once a minute.
     Restarted,
+    /// The session has a head: it is one of Fontana, whose files can be verified. Reported once.
+    OfFontana,
 }
 
 /// Why an object is given up.
@@ -178,6 +180,9 @@ pub enum DropReason {
     /// The sender was restarted, and sends another file with its TOI.
     #[error("the sender was restarted, and sends another file in its place")]
     Redefined,
+    /// Its packets say that it is compressed, and the table does not.
+    #[error("its packets say that it is compressed; it is received again")]
+    Compressed,
     /// Newer versions of the file take its place.
     #[error("a newer version of it is received")]
     Superseded,
@@ -281,6 +286,15 @@ pub enum ReceiverEvent {
     CarouselFound {
         /// The session.
         session: SessionKey,
+    },
+    /// A session of plain FLUTE was heard for some time, by a receiver of Fontana's sessions that
+    /// expects none in particular. Reported once for a session. To receive it takes a receiver of
+    /// [`MetadataMode::Flute`](crate::MetadataMode).
+    FluteFound {
+        /// The session.
+        session: SessionKey,
+        /// Files of the last table.
+        files: u64,
     },
     /// A file was found in the file delivery table.
     FileFound {

@@ -237,15 +237,26 @@ impl Receiver {
         self.reception.newer_manifest(&self.sessions)
     }
 
-    /// Deselects objects of the accepted manifest: nothing of them is received, and they count
-    /// neither in [`source_symbols`](Self::source_symbols) nor in
+    /// Receives what later tables of plain FLUTE announce until the driver
+    /// [concludes](Self::conclude) the session: neither `Complete` nor flag A of a packet ends it.
+    /// To be called before anything is received.
+    pub fn watch_tables(&mut self) {
+        self.reception.catalog.watch();
+    }
+
+    /// Deselects objects of the accepted manifest, or of the tables of plain FLUTE: nothing of them
+    /// is received, and they count neither in [`source_symbols`](Self::source_symbols) nor in
     /// [`session_packets`](ReceiverStats::session_packets). To be called before
     /// [`ReceiveJob::Open`] is answered: objects that are open stay selected.
     ///
     /// The driver knows names and the user's selection, and this endpoint knows objects.
     pub fn deselect(&mut self, objects: impl IntoIterator<Item = Toi>) {
         for toi in objects {
-            self.reception.transfer.deselect(toi);
+            if self.reception.catalog.deselect(toi) {
+                self.reception.transfer.withdraw(toi);
+            } else {
+                self.reception.transfer.deselect(toi);
+            }
         }
     }
 

@@ -84,6 +84,29 @@ impl TargetDirectory {
     }
 }
 
+impl TargetDirectory {
+    /// Appends to a memo, and waits until the bytes would survive a power failure. A reader must
+    /// notice bytes that were written in part.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn append_memo(&self, name: &str, bytes: &[u8]) -> Result<(), StagingError> {
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let disk = self.disk();
+        disk.open(self.as_fd(), file_name(name).as_bytes(), flags, Mode::empty())
+            .and_then(|file| match disk.append(file.as_fd(), bytes)? {
+                count if count == bytes.len() => disk.sync_data(file.as_fd()),
+                _ => Err(Errno::NOSPC),
+            })
+            .map_err(failed(&self.memo_path(name), "write"))
+    }
+}
+
 fn file_name(name: &str) -> String {
     format!("{}{name}", String::from_utf8_lossy(STAGING_PREFIX))
 }
@@ -102,6 +125,11 @@ mod tests {
             target.write_memo("mark", words).unwrap();
             assert_eq!(target.read_memo("mark", 9).unwrap().as_deref(), Some(words));
         }
+        target.append_memo("mark", b" and more").unwrap();
+        let whole = target.read_memo("mark", 18).unwrap();
+        assert_eq!(whole.as_deref(), Some(&b"the third and more"[..]));
+        target.write_memo("mark", b"the third").unwrap();
+        assert!(target.append_memo("other", b"").is_err());
         assert!(matches!(target.read_memo("mark", 8), Err(StagingError::NotOurs { .. })));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         let path = target.memo_path("mark");

@@ -157,8 +157,9 @@ pub(crate) struct ReceiveArguments {
     ///
     /// Files are compared by hash, never by size or time. Equal files stay, but get their mode and
     /// time. Of other files that may be replaced (--overwrite), only the blocks that differ are
-    /// received. Small files that share a block are recognized only if all of them exist.
-    #[arg(long, conflicts_with_all = ["flute", "fcast"])]
+    /// received. Small files that share a block are recognized only if all of them exist. With
+    /// --flute: by length and MD5, or by name alone if the sender gives no MD5, which is said.
+    #[arg(long, conflicts_with = "fcast")]
     pub(crate) skip_existing: bool,
     /// Append a line of JSON to FILE for each file that gets its name, and each complete version
     ///
@@ -180,10 +181,13 @@ pub(crate) struct ReceiveArguments {
     /// The syntax is that of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
     /// '/photos/2026/'. Objects without a byte of such a file are not received. List the names:
     /// --list.
-    #[arg(long, value_name = "GLOB", conflicts_with_all = ["flute", "fcast"])]
+    #[arg(long, value_name = "GLOB", conflicts_with = "fcast")]
     pub(crate) only: Vec<String>,
     /// List the names in the session and receive nothing; with --json all of them
-    #[arg(long, conflicts_with_all = ["flute", "fcast", "only"])]
+    ///
+    /// With --flute it ends when a table says that it is complete, or two seconds after the last
+    /// new file.
+    #[arg(long, conflicts_with_all = ["fcast", "only"])]
     pub(crate) list: bool,
     /// Take the first session that is received, and write to the device (--to), without asking
     #[arg(short, long)]
@@ -203,7 +207,7 @@ pub(crate) struct ReceiveArguments {
     /// are not received, also after a restart. Files of earlier versions are replaced; other files
     /// only with --overwrite. Files that a newer version does not contain stay. Implies
     /// --skip-existing. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
-    /// receive what later tables announce, until stopped.
+    /// receive what later tables announce, and later runs of the sender, until stopped.
     #[arg(long, conflicts_with_all = ["fcast", "list", "once", "any_version"])]
     pub(crate) watch: bool,
     /// With --watch: end after N versions

@@ -115,10 +115,20 @@ pub(crate) enum ReceiveEvent {
         source: String,
         tsi: u64,
     },
+    FluteFound {
+        source: String,
+        tsi: u64,
+        files: u64,
+    },
     FileFound {
         object: u64,
         name: String,
         bytes: u64,
+    },
+    Kept {
+        object: u64,
+        name: String,
+        compared: bool,
     },
     Progress {
         seconds: f64,
@@ -414,7 +424,7 @@ impl ReceiveEvent {
             verified: summary.verified.map(|v| verified(v).into()),
             seconds: seconds(summary.progress.elapsed),
             bytes: summary.bytes,
-            objects: summary.objects.len() as u64,
+            objects: summary.object_count,
             reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
             decoding_inefficiency: summary.progress.decoding_inefficiency().map(rounded),
             distinctness_inefficiency: summary.progress.distinctness_inefficiency().map(rounded),

@@ -74,6 +74,12 @@ impl Chooser {
         self.list(session, &what, console);
     }
 
+    /// Adds a session of plain FLUTE to the list.
+    pub(super) fn offer_flute(&mut self, session: SessionKey, files: u64, console: &Console) {
+        let what = format!("FLUTE, not authenticated  {}", Count(files, "file"));
+        self.list(session, &what, console);
+    }
+
     fn list(&mut self, session: SessionKey, what: &str, console: &Console) {
         let known = self.offers.iter().position(|key| *key == session);
         let number = known.unwrap_or_else(|| {

@@ -36,8 +36,8 @@ fn message(now: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana::FontanaReception;
     use fontana::wire::{Hash, SecretKey};
+    use fontana::{FluteReception, FontanaReception};
 
     #[test]
     fn the_clock_counts_for_heads_of_a_publisher() {
@@ -50,7 +50,7 @@ mod tests {
         };
         assert!(of(true, false, false));
         assert!(!of(false, false, false) && !of(true, true, false) && !of(true, false, true));
-        assert!(!counts(&ReceiveFormat::Flute));
+        assert!(!counts(&ReceiveFormat::Flute(FluteReception::default())));
     }
 
     #[test]

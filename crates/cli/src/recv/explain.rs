@@ -87,6 +87,10 @@ pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
                 "the other files of the table are received",
             )
         }
+        TableWarning::OfFontana => (
+            "the session has a head: it is one of Fontana, and its files can be verified".into(),
+            "receive it without --flute",
+        ),
         TableWarning::Restarted => (
             "the sender was restarted, or another one sends in its name".into(),
             "files of which only a part was received are received again if they have no MD5",

@@ -1,7 +1,9 @@
 //! `fontana recv --watch`: receives one version after the other.
 
+use super::changes::Changes;
 use super::confine::Sandbox;
 use super::explain::Circumstances;
+use super::recognised::FluteSessions;
 use super::unheard::Unheard;
 use super::{Setup, Watch, begin};
 use crate::args::ReceiveArguments;
@@ -61,6 +63,9 @@ pub(super) fn run(
         hook_outcome: None,
         audit,
         manifest: None,
+        flute: FluteSessions::new(arguments, address),
+        changes: Changes::default(),
+        runs: None,
     };
     // The reception of a version begins when the one before ends.
     let mut accepted_at = Instant::now();

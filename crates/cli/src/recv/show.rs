@@ -1,12 +1,12 @@
 //! How the events of a receiver are shown: as lines for programs, and as sentences for people.
 
 use super::{Watch, explain, mirrors, unheard};
-use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::events::{self, Content, Named, ReceiveEvent as Line};
 use crate::hook::Described;
 use crate::progress::ReceiveBar;
 use crate::send::listing;
 use fontana::wire::{AnnouncedSchedule, Manifest, Printable, Toi};
-use fontana::{DropReason, ReceiveEvent};
+use fontana::{DropReason, ReceiveEvent, Rejection, SessionKey, TableWarning};
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count};
 use std::sync::Arc;
@@ -14,10 +14,14 @@ use std::sync::Arc;
 /// Largest number of offers that are shown: an attacker can forge any number of manifests.
 const MAX_OFFERS: usize = 256;
 
+/// Messages that are remembered, so that none is shown twice: a session may have no end.
+const MAX_MESSAGES: usize = 4096;
+
 impl Watch<'_> {
     pub(super) fn show(&mut self, event: &ReceiveEvent) {
         match event {
             ReceiveEvent::Offered(_)
+            | ReceiveEvent::FluteFound { .. }
             | ReceiveEvent::Rejected { .. }
             | ReceiveEvent::Accepted { .. }
             | ReceiveEvent::StreamOffered { .. }
@@ -68,12 +72,18 @@ impl Watch<'_> {
                     chooser.offer(offer, console);
                 }
             }
-            ReceiveEvent::Rejected { session, reason } => console.event(&Line::Rejected {
-                source: session.source.to_string(),
-                tsi: session.tsi.0,
-                reason: events::rejection(*reason).into(),
-                number: events::rejected_number(*reason),
-            }),
+            ReceiveEvent::Rejected { session, reason } => {
+                console.event(&Line::Rejected {
+                    source: session.source.to_string(),
+                    tsi: session.tsi.0,
+                    reason: events::rejection(*reason).into(),
+                    number: events::rejected_number(*reason),
+                });
+                if *reason == Rejection::OtherSession {
+                    self.flute.name_other(*session, console);
+                }
+            }
+            ReceiveEvent::FluteFound { session, files } => self.show_flute(*session, *files),
             ReceiveEvent::Accepted { session, manifest, hash, verified } => {
                 console.event(&Line::Accepted {
                     source: session.source.to_string(),
@@ -112,6 +122,20 @@ impl Watch<'_> {
                 self.bar = Some(ReceiveBar::new(console));
             }
             _ => {}
+        }
+    }
+
+    /// A session of plain FLUTE was found beside those of Fontana.
+    fn show_flute(&mut self, session: SessionKey, files: u64) {
+        let (source, tsi) = (session.source.to_string(), session.tsi.0);
+        self.console.event(&Line::FluteFound { source, tsi, files });
+        if !self.flute.find(session) {
+            return;
+        }
+        self.offers_shown += 1;
+        match &mut self.chooser {
+            Some(chooser) => chooser.offer_flute(session, files, self.console),
+            None => _ = self.flute.take(session),
         }
     }
 
@@ -196,10 +220,50 @@ impl Watch<'_> {
         self.console.warning(&message, hint);
     }
 
+    /// Shows an event about a file of a session without a manifest.
+    fn show_file(&mut self, event: &ReceiveEvent) {
+        let console = self.console;
+        match event {
+            ReceiveEvent::FileFound { name, bytes, .. } if self.lists => {
+                let (kind, name) = ("file".into(), Printable(name).to_string());
+                console.result(format_args!("  {name}  {}", Bytes(*bytes)));
+                console.event(&Line::Entry(Named {
+                    kind,
+                    name,
+                    bytes: Some(*bytes),
+                    target: None,
+                }));
+            }
+            ReceiveEvent::FileKept { toi, name, compared } => self.show_kept(*toi, name, *compared),
+            ReceiveEvent::FileFound { toi, name, bytes } => {
+                let name = Printable(name).to_string();
+                console.note(format_args!("receiving {name}, {}", Bytes(*bytes)));
+                console.event(&Line::FileFound {
+                    object: events::object(*toi),
+                    name,
+                    bytes: *bytes,
+                });
+                self.files += 1;
+                self.bar.get_or_insert_with(|| ReceiveBar::new(console));
+            }
+            ReceiveEvent::FileUpdated { toi, name } => self.show_update(*toi, name),
+            _ => {}
+        }
+    }
+
     fn show_update(&self, toi: Toi, name: &str) {
         let (object, name) = (events::object(toi), Printable(name).to_string());
         self.console.note(format_args!("{name} is replaced by a newer version"));
         self.console.event(&Line::Updated { object, name });
+    }
+
+    fn show_kept(&self, toi: Toi, name: &str, compared: bool) {
+        let (object, name) = (events::object(toi), Printable(name).to_string());
+        self.console.note(match compared {
+            true => format!("{name} is here already"),
+            false => format!("{name} exists, and is not compared: the sender gives no MD5"),
+        });
+        self.console.event(&Line::Kept { object, name, compared });
     }
 
     fn show_dropped(&self, toi: Toi, names: &[String], reason: &DropReason) {
@@ -243,21 +307,17 @@ impl Watch<'_> {
                 console.event(&Line::CarouselFound { source, tsi });
                 self.bar.get_or_insert_with(|| ReceiveBar::new(console));
             }
-            ReceiveEvent::FileFound { toi, name, bytes } => {
-                let name = Printable(name).to_string();
-                console.note(format_args!("receiving {name}, {}", Bytes(*bytes)));
-                console.event(&Line::FileFound {
-                    object: events::object(*toi),
-                    name,
-                    bytes: *bytes,
-                });
-                self.files += 1;
-                self.bar.get_or_insert_with(|| ReceiveBar::new(console));
-            }
+            ReceiveEvent::FileFound { .. }
+            | ReceiveEvent::FileKept { .. }
+            | ReceiveEvent::FileUpdated { .. } => self.show_file(event),
             ReceiveEvent::TableWarning(warning) => {
+                if *warning == TableWarning::OfFontana {
+                    self.flute.on_head();
+                }
                 let (message, hint) = explain::table(warning);
                 console.warning(&message, hint);
             }
+            ReceiveEvent::AllAnnouncedReceived if self.lists => {}
             ReceiveEvent::AllAnnouncedReceived => {
                 console.event(&Line::AllAnnouncedReceived {});
                 console.note(
@@ -280,7 +340,6 @@ impl Watch<'_> {
                 console.event(&Line::HeardEnough {});
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
-            ReceiveEvent::FileUpdated { toi, name } => self.show_update(*toi, name),
             ReceiveEvent::ObjectDropped { toi, names, reason } => {
                 self.show_dropped(*toi, names, reason);
             }
@@ -321,6 +380,9 @@ impl Watch<'_> {
 
     /// Shows a failure once.
     pub(super) fn show_failure(&mut self, failure: &Failure) {
+        if self.messages_shown.len() >= MAX_MESSAGES {
+            self.messages_shown.clear();
+        }
         if self.messages_shown.insert(failure.message.clone()) {
             self.console.failure(failure);
         }

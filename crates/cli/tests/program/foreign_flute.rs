@@ -1,8 +1,9 @@
 //! What `recv --flute` says of the sessions of other senders, which are made packet by packet.
 
-use crate::support::{Running, arguments, fontana, peak_memory, place, run};
+use crate::support::{Run, Running, arguments, fontana, noise, peak_memory, place, run};
 use std::fs::File;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,6 +140,179 @@ fn a_watched_session_is_received_until_it_is_stopped() {
     for name in ["file1", "file2"] {
         assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), b"hello");
     }
+}
+
+/// Bytes of a symbol of [`LiveFile`].
+const SYMBOL: usize = 1_000;
+
+/// A file of a sender that lives: it changes files, and is started again.
+struct LiveFile {
+    toi: u32,
+    name: &'static str,
+    bytes: Vec<u8>,
+    /// Further attributes.
+    more: &'static str,
+}
+
+impl LiveFile {
+    fn new(toi: u32, name: &'static str, seed: u64) -> Self {
+        Self { toi, name, bytes: noise(5_120, seed), more: "" }
+    }
+
+    fn packets(&self) -> Vec<Vec<u8>> {
+        let symbols = self.bytes.chunks(SYMBOL).zip(0_u32..);
+        let payload = |(symbol, esi): (&[u8], u32)| [&esi.to_be_bytes(), symbol].concat();
+        let payloads = symbols.map(payload);
+        payloads.map(|payload| packet([0, 0], 0, Some(self.toi), [&[], &payload])).collect()
+    }
+}
+
+fn live_table(instance: u8, files: &[&LiveFile], complete: bool) -> Vec<u8> {
+    let entries = files.iter().map(|file| {
+        let LiveFile { toi, name, bytes, more } = file;
+        let length = bytes.len();
+        format!(r#"<File TOI="{toi}" Content-Location="{name}" Content-Length="{length}" {more}/>"#)
+    });
+    let complete = if complete { r#" Complete="true""# } else { "" };
+    let head = format!(
+        r#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="4086825600"{complete}
+        FEC-OTI-FEC-Encoding-ID="0" FEC-OTI-Maximum-Source-Block-Length="64"
+        FEC-OTI-Encoding-Symbol-Length="{SYMBOL}">"#
+    );
+    table(instance, &format!("{head}{}</FDT-Instance>", entries.collect::<String>()))
+}
+
+/// Receives what a sender sends in each of its phases: until this event, and at last to the end.
+fn live(phases: Vec<(Vec<Vec<u8>>, &str)>, options: &str, into: &Path) -> Run {
+    let place = place();
+    let words = format!("recv -y -i lo --json --group {place} {options} -o");
+    let mut receiver = Running::start(&arguments(&words, &[into]));
+    let mut lines = Vec::new();
+    let mut senders = Vec::new();
+    for (packets, until) in phases {
+        senders.drain(..).for_each(Foreign::stop);
+        senders.push(Foreign::start(&place, packets, None));
+        while !until.is_empty() && !lines.last().is_some_and(|l: &String| l.contains(until)) {
+            lines.push(receiver.line());
+        }
+    }
+    let mut run = receiver.wait();
+    senders.drain(..).for_each(Foreign::stop);
+    let seen: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    run.stdout.insert_str(0, &seen);
+    run
+}
+
+fn sent(instance: u8, files: &[&LiveFile], complete: bool) -> Vec<Vec<u8>> {
+    let content = files.iter().flat_map(|file| file.packets());
+    std::iter::once(live_table(instance, files, complete)).chain(content).collect()
+}
+
+fn has(into: &Path, file: &LiveFile) -> bool {
+    std::fs::read(into.join(file.name)).is_ok_and(|bytes| bytes == file.bytes)
+}
+
+const DONE: &str = r#""event":"object_done""#;
+
+#[test]
+fn an_update_of_a_file_replaces_it() {
+    let into = tempfile::tempdir().unwrap();
+    let [old, new] = [1, 2].map(|toi| LiveFile::new(toi, "a.bin", toi.into()));
+    let phases = vec![(sent(1, &[&old], false), DONE), (sent(2, &[&new], false), DONE)];
+    let run = live(phases, "--flute --silence 2", into.path()).expect(0);
+    assert!(has(into.path(), &new), "{}", run.stdout);
+    assert!(run.stdout.contains(r#"{"event":"updated","object":2,"name":"a.bin"}"#));
+    assert!(!run.stderr.contains("two files are named"), "{}", run.stderr);
+}
+
+#[test]
+fn a_wrong_byte_in_one_packet_is_received_again() {
+    let into = tempfile::tempdir().unwrap();
+    let more = r#"Content-MD5="zfQqpA3V1StQTooGgTa5BQ==""#;
+    let bytes: Vec<u8> = (0..20).flat_map(|_| 0..=u8::MAX).collect();
+    let right = LiveFile { bytes: bytes.clone(), more, ..LiveFile::new(1, "a.bin", 1) };
+    let mut wrong = LiveFile { bytes, more, ..LiveFile::new(1, "a.bin", 1) };
+    wrong.bytes[0] ^= 1;
+    let dropped = r#""event":"object_dropped""#;
+    let phases = vec![(sent(1, &[&wrong], true), dropped), (sent(1, &[&right], true), "")];
+    live(phases, "--flute --timeout 30", into.path()).expect(0);
+    assert!(has(into.path(), &right));
+}
+
+#[test]
+fn a_sender_that_starts_again_with_another_file_is_followed() {
+    let into = tempfile::tempdir().unwrap();
+    let (first, second) = (LiveFile::new(1, "a.bin", 1), LiveFile::new(1, "b.bin", 2));
+    let part = sent(1, &[&first], false).into_iter().take(4).collect();
+    let found = r#""event":"file_found""#;
+    let phases = vec![(part, found), (sent(2, &[&second], false), DONE)];
+    live(phases, "--flute --silence 2", into.path()).expect(0);
+    assert!(has(into.path(), &second) && !into.path().join("a.bin").exists());
+}
+
+#[test]
+fn a_table_without_files_is_said_and_an_invalid_entry_loses_no_other_file() {
+    let into = tempfile::tempdir().unwrap();
+    let run = live(vec![(sent(1, &[], true), "")], "--flute --timeout 1", into.path()).expect(75);
+    let said = run.event("error")["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("lists no file") && !said.contains("no table"), "{said}");
+    let (zero, good) = (LiveFile::new(0, "z.bin", 1), LiveFile::new(1, "a.bin", 2));
+    let packets = [vec![live_table(1, &[&zero, &good], false)], good.packets()].concat();
+    let run = live(vec![(packets, DONE)], "--flute --silence 2", into.path()).expect(0);
+    assert!(has(into.path(), &good));
+    assert!(!run.stdout.contains("another version of Fontana"), "{}", run.stdout);
+}
+
+#[test]
+fn plain_flute_is_recognised_without_a_ticket() {
+    let into = tempfile::tempdir().unwrap();
+    let file = LiveFile::new(1, "a.bin", 1);
+    let run = live(vec![(sent(1, &[&file], true), "")], "--timeout 30", into.path()).expect(0);
+    assert!(has(into.path(), &file));
+    let found = run.event("flute_found");
+    assert_eq!((found["tsi"].as_u64(), found["files"].as_u64()), (Some(7), Some(1)));
+    assert_eq!(run.event("summary")["verified"], "none");
+    // What these ask for takes a manifest.
+    let audit = into.path().join("audit");
+    let words = format!("--timeout 5 --audit {}", audit.display());
+    live(vec![(sent(1, &[&file], true), "")], &words, into.path()).expect(75);
+}
+
+#[test]
+fn the_names_of_plain_flute_are_listed() {
+    let into = tempfile::tempdir().unwrap();
+    let files = [LiveFile::new(1, "a.bin", 1), LiveFile::new(2, "b.bin", 2)];
+    let packets = sent(1, &[&files[0], &files[1]], false);
+    let run = live(vec![(packets, "")], "--flute --list", into.path()).expect(0);
+    let entries = run.events().into_iter().filter(|event| event["event"] == "entry");
+    let names: Vec<_> = entries.map(|event| event["name"].clone()).collect();
+    assert_eq!(names, ["a.bin", "b.bin"]);
+    assert_eq!(std::fs::read_dir(into.path()).unwrap().count(), 0);
+}
+
+/// The program runs when the first file is there, and once for all that come while it runs.
+#[test]
+fn a_program_runs_after_changes_of_a_watched_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let (place, log) = (place(), directory.path().join("log"));
+    let words = format!("recv --flute --watch -y -i lo --json --group {place} -o");
+    let mut line = arguments(&words, &[&directory.path().join("into")]);
+    let script = format!("echo $FONTANA_FILES >> {}; sleep 2", log.display());
+    line.extend(["--exec", "sh", "-c", &script].map(str::to_owned));
+    let mut receiver = Running::start(&line);
+    for version in 1..=4_u8 {
+        let file = LiveFile::new(version.into(), "a.bin", version.into());
+        let sender = Foreign::start(&place, sent(version, &[&file], false), None);
+        while !receiver.line().contains(DONE) {}
+        sender.stop();
+        // More than one version a second is refused.
+        thread::sleep(Duration::from_millis(800));
+    }
+    receiver.stop().expect(0);
+    let runs = std::fs::read_to_string(log).unwrap();
+    let runs: Vec<_> = runs.lines().collect();
+    assert!(runs.first() == Some(&"1") && runs.last() == Some(&"4"), "{runs:?}");
+    assert!(runs.len() < 4, "{runs:?}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ use fontana_proto::{
     sent_toi,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
-use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex, Tsi};
+use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex, Toi, Tsi};
 use sharing::SharingThread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,6 +54,9 @@ const SUPERSEDED_AFTER: Duration = Duration::from_secs(1);
 /// Time for which nothing but ROUTE is received before the reception ends: a sender of FLUTE
 /// repeats its table more often, and any host can send a packet that looks like ROUTE.
 const ONLY_ROUTE: Duration = Duration::from_secs(3);
+/// Time after the last new file until a list of them is taken for all: most senders repeat their
+/// tables more often.
+const LISTED_AFTER: Duration = Duration::from_secs(2);
 /// Interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
@@ -159,6 +162,8 @@ pub(super) fn run(
             follows: options.versions == Versions::Newer,
             old_version_since: None,
             route_since: None,
+            found: BTreeMap::new(),
+            lists: options.lists,
             loss: LocalLoss::default(),
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
@@ -217,7 +222,7 @@ fn receiver(
     limits: ReceiverLimits,
 ) -> Receiver {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Receiver::new(
+    let mut receiver = Receiver::new(
         ReceiverConfig {
             expectation: options.expectation.clone(),
             acceptance: options.acceptance,
@@ -238,7 +243,11 @@ fn receiver(
             max_bytes_per_second: options.max_rate_bytes_per_second.unwrap_or(u64::MAX),
             ..SubscriptionLimits::default()
         }),
-    )
+    );
+    if options.watches_tables {
+        receiver.watch_tables();
+    }
+    receiver
 }
 
 struct DecidingThread<'a, 'b> {
@@ -262,6 +271,10 @@ struct DecidingThread<'a, 'b> {
     old_version_since: Option<Duration>,
     /// Time since which nothing but ROUTE has been received.
     route_since: Option<Duration>,
+    /// Files of plain FLUTE that were found and are not open yet: they may be deselected.
+    found: BTreeMap<Toi, ReceiveEvent>,
+    /// Files are found and not received.
+    lists: bool,
     loss: LocalLoss,
     /// Checks packets, if the group has a key.
     opening: Option<Opening>,
@@ -368,7 +381,11 @@ impl DecidingThread<'_, '_> {
                 elapsed.saturating_sub(last_relevant.1) >= limit
                     && self.core.endpoint.poll_timeout().is_some()
             });
-            let is_time_up = silent || options.timeout.is_some_and(|timeout| elapsed >= timeout);
+            let is_listed = options.lists
+                && elapsed.saturating_sub(last_relevant.1) >= LISTED_AFTER
+                && self.core.endpoint.waits_for_announcements();
+            let is_time_up =
+                silent || is_listed || options.timeout.is_some_and(|timeout| elapsed >= timeout);
             let ends = is_time_up || stop.is_cancelled();
             // It listens again if the bytes of a file turned out to be wrong.
             is_concluded = (is_concluded || (ends && self.core.endpoint.conclude()))
@@ -618,6 +635,10 @@ impl DecidingThread<'_, '_> {
             TargetReport::Hashed { bytes, of } => {
                 return (self.emit)(ReceiveEvent::Hashed { bytes, of });
             }
+            TargetReport::Kept { toi, name, compared } => {
+                let toi = sent_toi(toi);
+                return (self.emit)(ReceiveEvent::FileKept { toi, name, compared });
+            }
             TargetReport::Updated { toi, name } => {
                 return (self.emit)(ReceiveEvent::FileUpdated { toi: sent_toi(toi), name });
             }
@@ -629,6 +650,14 @@ impl DecidingThread<'_, '_> {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {
                     self.core.runner.threads.keep_synced(staging);
+                }
+                for toi in &opened.deselected {
+                    self.found.remove(toi);
+                }
+                for object in &opened.objects {
+                    if let Some(found) = self.found.remove(&object.toi) {
+                        (self.emit)(found);
+                    }
                 }
                 let objects = opened.objects.into_iter();
                 self.core
@@ -706,7 +735,7 @@ impl DecidingThread<'_, '_> {
         let job_error = Error::of_job(&error);
         let is_dropped = |toi| self.core.endpoint.object_progress(toi).is_none();
         if !matches!(scope, Scope::Object(toi) if is_dropped(toi)) {
-            self.outcome.failures.entry(scope).or_insert(error);
+            self.outcome.add_failure(scope, error, self.has_no_manifest);
         }
         job_error
     }

@@ -74,7 +74,7 @@ impl OpenObject {
 pub(super) struct Opened {
     pub(super) objects: Vec<OpenedObject>,
     pub(super) saved: Saved,
-    /// Objects of the manifest that are not received.
+    /// Objects that are not received.
     pub(super) deselected: Vec<Toi>,
     /// The part of the manifest that is received; `None` if that is all of it.
     pub(super) part: Option<ReceivedPart>,
@@ -88,6 +88,11 @@ pub(super) struct OpenedObject {
 }
 
 impl Opened {
+    /// Nothing: the object is not received.
+    pub(super) fn deselected(toi: Toi) -> Self {
+        Self { deselected: vec![toi], ..Self::default() }
+    }
+
     /// One object, of which nothing was there.
     pub(super) fn single(toi: Toi, object: Arc<OpenObject>) -> Self {
         Self { objects: vec![OpenedObject { toi, object }], ..Self::default() }

@@ -44,13 +44,17 @@ pub(crate) struct ReceiveOptions {
     /// Which kind of session to receive. The files of plain FLUTE (RFC 6726) and FCAST (RFC 6968)
     /// sessions are not authenticated.
     pub(crate) metadata: MetadataMode,
+    /// Receive what later tables announce until it is stopped. Only plain FLUTE.
+    pub(crate) watches_tables: bool,
+    /// Find files, and receive none. Only plain FLUTE.
+    pub(crate) lists: bool,
     /// Where files go.
     pub(crate) directory: PathBuf,
     /// Replace files that exist.
     pub(crate) overwrite: bool,
     /// Do not receive again what the files in the directory hold: found by hashing them block by
     /// block. Files that are the same stay as they are, but for mode and time; of others, only
-    /// blocks that differ are received. Only with a manifest.
+    /// blocks that differ are received. Not with FCAST.
     pub(crate) skip_existing: bool,
     /// Report each file that gets its name.
     pub(crate) report_files: bool,
@@ -59,7 +63,7 @@ pub(crate) struct ReceiveOptions {
     /// Delete what earlier versions of the publisher created and a complete one lacks.
     pub(crate) delete: bool,
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to
-    /// the top of what is sent; none: everything. Only with a manifest.
+    /// the top of what is sent; none: everything. Not with FCAST.
     pub(crate) only: Vec<String>,
     /// Most channels of a session that are joined at a time.
     pub(crate) max_channels: u8,
@@ -122,6 +126,8 @@ impl ReceiveOptions {
             listen_after_old: Duration::ZERO,
             known_manifest: None,
             metadata: MetadataMode::Manifest,
+            watches_tables: false,
+            lists: false,
             directory: directory.into(),
             overwrite: false,
             skip_existing: false,

@@ -7,7 +7,7 @@ use crate::report::{Delivery, Ended, ReceiveReport, RejectedSession, SuspectBloc
 use crate::sharing::ShareReport;
 use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Why the main loop ended.
@@ -35,7 +35,10 @@ pub(super) struct Results {
     pub(super) over: Option<Over>,
     pub(super) accepted: Option<Verified>,
     pub(super) manifest: Option<AcceptedManifest>,
-    pub(super) objects: Vec<ObjectReport>,
+    /// The last [`MAX_OBJECTS`], without a manifest.
+    pub(super) objects: VecDeque<ObjectReport>,
+    /// All of them.
+    pub(super) object_count: u64,
     pub(super) bytes: u64,
     pub(super) is_corrupt: bool,
     /// Where a stream broke off.
@@ -44,6 +47,8 @@ pub(super) struct Results {
     pub(super) failures: BTreeMap<Scope, Arc<Error>>,
     /// The errors of files that could not get their names, and of others that were not deleted.
     pub(super) items: Vec<Arc<Error>>,
+    /// The worst outcome of failures that were forgotten.
+    forgotten: Option<Outcome>,
     pub(super) rejections: Vec<RejectedSession>,
     pub(super) table: TableStatus,
     /// [`ReceiveReport::suspect`].
@@ -52,7 +57,34 @@ pub(super) struct Results {
     pub(super) shared: Option<ShareReport>,
 }
 
+/// Objects of a session without a manifest, and failures, that are remembered: it may have no end.
+const MAX_OBJECTS: usize = 16_384;
+
 impl Results {
+    /// Notes an object that is complete. `may_forget`: its session may have no end.
+    pub(super) fn add_object(&mut self, report: ObjectReport, may_forget: bool) {
+        self.bytes += report.bytes;
+        self.object_count += 1;
+        if may_forget && self.objects.len() >= MAX_OBJECTS {
+            self.objects.pop_front();
+        }
+        self.objects.push_back(report);
+    }
+
+    /// Notes a failure, unless there is one of its scope. `may_forget`: its session may have no
+    /// end.
+    pub(super) fn add_failure(&mut self, scope: Scope, error: Arc<Error>, may_forget: bool) {
+        if may_forget
+            && self.failures.len() >= MAX_OBJECTS
+            && !self.failures.contains_key(&scope)
+            && let Some((_, oldest)) = self.failures.pop_first()
+        {
+            let outcome = oldest.outcome();
+            self.forgotten = Some(self.forgotten.map_or(outcome, |before| before.worst(outcome)));
+        }
+        self.failures.entry(scope).or_insert(error);
+    }
+
     /// Why an object failed: its own failure, or the session's.
     pub(super) fn failure(&self, toi: Toi) -> Option<Arc<Error>> {
         let of = |scope| self.failures.get(&scope);
@@ -69,12 +101,13 @@ impl Results {
         let broken = self.broken().map(|(missing, reason)| broken_off(0, missing, reason));
         let start = self.start(over, broken.is_some());
         let failures = self.failures.values().chain(&self.items).map(|error| error.outcome());
+        let failures = failures.chain(self.forgotten);
         failures.chain(broken.map(|error| error.outcome())).fold(start, Outcome::worst)
     }
 
     /// The outcome before the failures are considered. `broke_off`: a stream did.
     fn start(&self, over: Over, broke_off: bool) -> Outcome {
-        let has_failures = !self.failures.is_empty() || broke_off;
+        let has_failures = !self.failures.is_empty() || self.forgotten.is_some() || broke_off;
         match over {
             Over::Complete | Over::NothingNew => Outcome::Complete,
             Over::Superseded | Over::Closed => Outcome::Incomplete,
@@ -102,9 +135,11 @@ impl Results {
             accepted,
             manifest,
             objects,
+            object_count,
             bytes,
             failures,
             items,
+            forgotten,
             rejections,
             table,
             suspect,
@@ -116,7 +151,8 @@ impl Results {
         failures.extend(
             broken.map(|(missing, reason)| Arc::new(broken_off(delivered, missing, reason))),
         );
-        let outcome = failures.iter().fold(start, |outcome, error| outcome.worst(error.outcome()));
+        let outcomes = failures.iter().map(|error| error.outcome()).chain(forgotten);
+        let outcome = outcomes.fold(start, Outcome::worst);
         let ended = match over {
             Over::Complete | Over::GivenUp => Ended::Done,
             Over::TimeUp | Over::Hopeless => Ended::TimeUp,
@@ -131,7 +167,8 @@ impl Results {
             ended,
             manifest,
             progress,
-            objects,
+            objects: objects.into(),
+            object_count,
             bytes,
             verified: accepted,
             failures,

@@ -20,7 +20,7 @@ use fontana_proto::{MetadataMode, Opening, ReceiveJob, Scope};
 use fontana_store::Selection;
 use fontana_wire::{StreamIndex, Toi};
 use pipe::PipeTarget;
-use plain::{FileOpening, PlainTarget};
+use plain::{FileOpening, PlainOptions, PlainTarget};
 use tree::{TreeOptions, TreeTarget};
 
 mod content;
@@ -30,6 +30,7 @@ mod fcast;
 mod named;
 mod pipe;
 mod plain;
+mod remembered;
 mod report;
 mod session;
 mod slices;
@@ -71,7 +72,14 @@ impl Target {
         let TargetSetup { options, root, into, selection, mark, abandoned, reports } = setup;
         match (options.metadata, into) {
             (MetadataMode::Flute, _) => {
-                Self::Plain(PlainTarget::new(root, options.max_bytes, reports))
+                let plain = PlainOptions {
+                    selection,
+                    skip_existing: options.skip_existing,
+                    lists: options.lists,
+                    remembers: options.watches_tables,
+                    max_bytes: options.max_bytes,
+                };
+                Self::Plain(PlainTarget::new(root, plain, abandoned, reports))
             }
             (MetadataMode::Fcast, _) => {
                 Self::Fcast(FcastTarget::new(root, options.max_bytes, reports))

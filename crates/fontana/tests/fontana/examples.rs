@@ -1,8 +1,8 @@
 //! Runs the examples between processes over the loopback interface, and checks what they do.
 
 use fontana::{
-    FontanaFormat, Format, Outcome, PublishEvent, Publisher, ReceiveFormat, Receiver, Sender,
-    generate_key,
+    FluteReception, FontanaFormat, Format, Outcome, PublishEvent, Publisher, ReceiveFormat,
+    Receiver, Sender, generate_key,
 };
 use fontana_testing::noise;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -95,7 +95,7 @@ fn the_protocol_runs_over_sockets_of_the_standard_library() {
     let mut sender = example("custom_driver");
     let receiver = Receiver::builder()
         .addressing(fontana::Addressing::to(address))
-        .format(ReceiveFormat::Flute)
+        .format(ReceiveFormat::Flute(FluteReception::default()))
         .into_dir(&into)
         .timeout(Some(Duration::from_secs(60)))
         .start()

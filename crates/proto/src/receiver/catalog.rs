@@ -21,6 +21,7 @@ mod demand;
 mod discovery;
 mod fcast;
 mod flute;
+mod foreign;
 mod head;
 mod manifest;
 mod stream;
@@ -168,7 +169,26 @@ impl Catalog {
     /// Whether flag A of a packet may end the accepted session. Sessions of Fontana end by their
     /// manifest or index, and an FCAST session by its list of objects.
     pub(super) fn heeds_close(&self) -> bool {
-        matches!(self, Self::Flute(_))
+        matches!(self, Self::Flute(catalog) if !catalog.is_watched())
+    }
+
+    /// Waits for further tables until the driver concludes the session.
+    pub(super) fn watch(&mut self) {
+        if let Self::Flute(catalog) = self {
+            catalog.watch();
+        }
+    }
+
+    /// Forgets an object that the user does not want, if its session may have no end. False if the
+    /// transfer has to remember it.
+    pub(super) fn deselect(&mut self, object: Toi) -> bool {
+        match self {
+            Self::Flute(catalog) => {
+                catalog.deselect(object);
+                true
+            }
+            Self::Manifest(_) | Self::Stream(_) | Self::Fcast(_) => false,
+        }
     }
 
     /// Takes what was announced for all that will be.

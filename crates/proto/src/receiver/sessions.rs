@@ -16,7 +16,7 @@ mod tables;
 
 pub(super) use early::{EarlySymbol, EarlySymbols};
 pub(super) use heads::{Candidates, HeadState, Metadata};
-pub(super) use tables::{Table, TableCollector};
+pub(super) use tables::{InBand, Table, TableCollector};
 
 /// Sessions that may stay in a full table although they have only repeated a head, which is public.
 /// A sender that has just started is one of them until its first symbol is placed.
@@ -82,6 +82,8 @@ pub(super) struct SessionState {
     /// Its number in the order in which sessions were added.
     number: u64,
     pub(super) standing: Standing,
+    /// A packet with a number has arrived that only sessions of Fontana have.
+    pub(super) is_of_fontana: bool,
     /// It was last refused because its version is not newer than expected.
     pub(super) is_old_version: bool,
     /// `None`: not known yet.
@@ -129,6 +131,7 @@ impl SessionState {
             key,
             number,
             standing: Standing::Unknown,
+            is_of_fontana: false,
             is_old_version: false,
             content: None,
             announced,

@@ -4,5 +4,6 @@
 mod restart;
 mod sender;
 mod updates;
+mod watched;
 mod words;
 mod wrong;

@@ -53,15 +53,9 @@ impl DecidingThread<'_, '_> {
                 let source_symbols = self.core.endpoint.source_symbols();
                 (self.emit)(ReceiveEvent::Resumed { symbols, source_symbols });
             }
-            ReceiverEvent::CarouselFound { session } => {
-                self.outcome.accepted = Some(Verified::None);
-                (self.emit)(ReceiveEvent::CarouselFound { session });
-            }
-            ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
-                self.outcome.accepted = Some(Verified::None);
-                let (toi, name, bytes) = (sent_toi(toi), content_location, transfer_length);
-                (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
-            }
+            ReceiverEvent::CarouselFound { .. }
+            | ReceiverEvent::FluteFound { .. }
+            | ReceiverEvent::FileFound { .. } => self.on_found(event),
             ReceiverEvent::FileRefused { toi, content_location, reason } => {
                 self.on_file_refused(toi, content_location, reason.to_string());
             }
@@ -101,8 +95,7 @@ impl DecidingThread<'_, '_> {
                     // Nothing is done with it any more, and a session may have no end.
                     self.core.runner.objects.remove(&toi);
                 }
-                self.outcome.bytes += report.bytes;
-                self.outcome.objects.push(report);
+                self.outcome.add_object(report, self.has_no_manifest);
             }
             ReceiverEvent::ObjectDropped { toi, reason } => self.on_object_dropped(toi, reason),
             ReceiverEvent::ObjectFailed { toi, failure } => self.on_object_failed(toi, &failure),
@@ -120,8 +113,33 @@ impl DecidingThread<'_, '_> {
         }
     }
 
+    /// Something of a session without a manifest was found.
+    fn on_found(&mut self, event: ReceiverEvent) {
+        match event {
+            ReceiverEvent::CarouselFound { session } => {
+                self.outcome.accepted = Some(Verified::None);
+                (self.emit)(ReceiveEvent::CarouselFound { session });
+            }
+            ReceiverEvent::FluteFound { session, files } => {
+                (self.emit)(ReceiveEvent::FluteFound { session, files });
+            }
+            ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
+                self.outcome.accepted = Some(Verified::None);
+                let (object, name, bytes) = (toi, content_location, transfer_length);
+                let found = ReceiveEvent::FileFound { toi: sent_toi(object), name, bytes };
+                if self.lists {
+                    (self.emit)(found);
+                } else {
+                    self.found.insert(object, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn on_object_dropped(&mut self, object: Toi, reason: DropReason) {
         self.outcome.failures.remove(&Scope::Object(object));
+        self.found.remove(&object);
         let names = self.names_of(object);
         (self.emit)(ReceiveEvent::ObjectDropped { toi: sent_toi(object), names, reason });
     }
@@ -139,6 +157,7 @@ impl DecidingThread<'_, '_> {
             }
             ObjectFailure::Job(_) | ObjectFailure::Mismatched(_) => self.outcome.failure(toi),
         };
+        self.found.remove(&toi);
         let names = self.names_of(toi);
         (self.emit)(ReceiveEvent::ObjectFailed { toi: sent_toi(toi), names, error });
     }
@@ -165,8 +184,8 @@ impl DecidingThread<'_, '_> {
     fn on_file_refused(&mut self, toi: Toi, name: String, what: String) {
         let names = vec![Printable(name.as_bytes()).to_string()];
         let error = Arc::new(TransferError::Unsupported { name, what }.into());
-        let failures = &mut self.outcome.failures;
-        let error = Some(Arc::clone(failures.entry(Scope::Object(toi)).or_insert(error)));
+        self.outcome.add_failure(Scope::Object(toi), error, self.has_no_manifest);
+        let error = self.outcome.failure(toi);
         (self.emit)(ReceiveEvent::ObjectFailed { toi: sent_toi(toi), names, error });
     }
 

@@ -5,16 +5,20 @@ use super::content::{
     FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable, unusable,
 };
 use super::digests::{DigestCheck, Digests};
+use super::remembered::Remembered;
 use super::report::TargetReport;
 use super::session::{NamedFile, SessionStaging};
 use super::written::WrittenFiles;
+use crate::cancellation::CancellationToken;
 use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
 use crate::receive::staging_root::StagingRoot;
 use crate::shared::Sender;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_proto::SessionKey;
-use fontana_store::{Extents, FileAttributes, FileIndex, StagedObject, Staging, TargetName};
+use fontana_store::{
+    Extents, FileAttributes, FileIndex, Identity, Selection, StagedObject, Staging, TargetName,
+};
 use fontana_wire::{ContentEncoding, FdtFile, FdtMd5, Toi};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,11 +27,32 @@ use std::sync::Arc;
 /// The files of a plain FLUTE session, in a directory.
 pub(in crate::receive) struct PlainTarget {
     staging: SessionStaging,
+    options: PlainOptions,
+    /// Set when the reception is over: the comparison of an existing file ends early.
+    abandoned: CancellationToken,
     reports: Sender<TargetReport>,
     written: WrittenFiles,
-    /// Most bytes that a file may be decompressed to.
-    max_bytes: u64,
+    /// Present once the session is known, if it is watched.
+    remembered: Option<Remembered>,
+    /// The states of files that were there before, and their MD5.
+    existing: BTreeMap<TargetName, (Identity, [u8; 16])>,
     files: BTreeMap<Toi, PlainFile>,
+}
+
+/// Existing files whose MD5 is remembered.
+const MAX_EXISTING: usize = 16_384;
+
+/// What is received of a session, and how.
+pub(super) struct PlainOptions {
+    pub(super) selection: Selection,
+    /// Files that exist are not received.
+    pub(super) skip_existing: bool,
+    /// No file is received.
+    pub(super) lists: bool,
+    /// What it writes is remembered for later runs.
+    pub(super) remembers: bool,
+    /// Most bytes that a file may be decompressed to.
+    pub(super) max_bytes: u64,
 }
 
 /// A file that is being received.
@@ -59,15 +84,34 @@ struct Promise {
 }
 
 impl PlainTarget {
-    pub(super) fn new(root: StagingRoot, max_bytes: u64, reports: Sender<TargetReport>) -> Self {
+    pub(super) fn new(
+        root: StagingRoot,
+        options: PlainOptions,
+        abandoned: CancellationToken,
+        reports: Sender<TargetReport>,
+    ) -> Self {
         let (staging, written) = (SessionStaging::new(root, "flute"), WrittenFiles::default());
-        Self { staging, reports, written, max_bytes, files: BTreeMap::new() }
+        let (existing, files) = (BTreeMap::new(), BTreeMap::new());
+        let remembered = None;
+        Self { staging, options, abandoned, reports, written, remembered, existing, files }
     }
 
     /// Makes room for a file, or for an object that has to be decompressed.
     pub(super) fn open(&mut self, opening: &FileOpening<'_>) -> Result<Opened, Error> {
         let &FileOpening { session, toi, file, version, layout } = opening;
-        let named = self.free_name(&file.content_location)?;
+        if self.options.lists {
+            return Ok(Opened::deselected(toi));
+        }
+        if self.options.remembers && self.remembered.is_none() {
+            self.remembered = Some(self.staging.recall(session, &mut self.written)?);
+        }
+        let named = SessionStaging::name_of(&file.content_location)?;
+        if !self.options.selection.takes(named.path.as_bytes(), false)
+            || (self.options.skip_existing && self.is_kept(opening, &named)?)
+        {
+            return Ok(Opened::deselected(toi));
+        }
+        self.check_free(&named)?;
         let staging = self.staging.enter(session)?;
         let encoding = content_encoding(file.content_encoding.as_ref(), &file.content_location)?;
         let length = layout.oti().transfer_length;
@@ -135,21 +179,72 @@ impl PlainTarget {
         Ok(TargetReport::Committed { toi })
     }
 
-    /// The file that a Content-Location names, if that name is free, or this reception has written
-    /// what has it.
-    fn free_name(&self, location: &str) -> Result<NamedFile, Error> {
-        let named = SessionStaging::name_of(location)?;
+    /// Rejects a name that is taken, unless this reception has written what has it.
+    fn check_free(&self, named: &NamedFile) -> Result<(), Error> {
         let own = self.written.state_of(&named.target);
         if own.is_some() && self.staging.state_of(&named.target)? == own {
-            return Ok(named);
+            return Ok(());
         }
-        self.staging.file_of(location)
+        self.staging.check_free(named)
+    }
+
+    /// Whether a file that is here already is the one of the table, as far as the table says.
+    /// Reports it.
+    fn is_kept(&mut self, opening: &FileOpening<'_>, named: &NamedFile) -> Result<bool, Error> {
+        let &FileOpening { toi, file, layout, .. } = opening;
+        let Some(state) = self.staging.state_of(&named.target)? else { return Ok(false) };
+        if self.written.is_of_this_run(&named.target) {
+            // What it has written is updated.
+            return Ok(false);
+        }
+        let compared = match &file.content_md5 {
+            Some(FdtMd5::Digest(md5)) => {
+                let of_object = layout.oti().transfer_length;
+                let is_encoded = file.content_encoding.is_some();
+                let length = file.content_length.or((!is_encoded).then_some(of_object));
+                if length.is_some_and(|length| length != state.size)
+                    || self.md5_of(named, state)? != Some(*md5)
+                {
+                    return Ok(false);
+                }
+                true
+            }
+            Some(FdtMd5::Invalid(_)) | None => false,
+        };
+        let name = file.content_location.clone();
+        // The driver has dropped its end when the reception is over.
+        let _ = self.reports.send(TargetReport::Kept { toi, name, compared });
+        Ok(true)
+    }
+
+    /// The MD5 of an existing file in this state. It is read once, however many tables name it.
+    fn md5_of(&mut self, named: &NamedFile, state: Identity) -> Result<Option<[u8; 16]>, Error> {
+        if let Some(&(known, md5)) = self.existing.get(&named.target)
+            && known == state
+        {
+            return Ok(Some(md5));
+        }
+        let md5 = self.staging.md5_of(named, state.size, &self.abandoned)?;
+        if let Some(md5) = md5 {
+            if self.existing.len() >= MAX_EXISTING {
+                self.existing.pop_first();
+            }
+            self.existing.insert(named.target.clone(), (state, md5));
+        }
+        Ok(md5)
     }
 
     fn note_written(&mut self, toi: Toi, file: &PlainFile) -> Result<(), Error> {
         // Another program may have removed it.
         let Some(state) = self.staging.state_of(&file.target)? else { return Ok(()) };
-        if self.written.note(file.target.clone(), file.version, state) {
+        let is_update = self.written.note(file.target.clone(), file.version, state);
+        if let Some(remembered) = &mut self.remembered
+            && let Err(error) = remembered.note(&file.target, &state, &self.written)
+        {
+            // The file is there. A later run does not replace it.
+            tracing::warn!(%error, "not remembered");
+        }
+        if is_update {
             let name = file.promise.location.clone();
             // The driver has dropped its end when the reception is over.
             let _ = self.reports.send(TargetReport::Updated { toi, name });
@@ -190,7 +285,7 @@ impl PlainTarget {
         let length = match promise.content_length {
             Some(length) => length,
             // Decompressed twice, first to learn the length: a full disk is noticed beforehand.
-            None => decode(&mut io::sink(), self.max_bytes)?,
+            None => decode(&mut io::sink(), self.options.max_bytes)?,
         };
         let index = staging.add_version(target.clone(), length, FileAttributes::default())?;
         let mut writer = FileWriter::new(staging, index, 0, promise.digests.check());

@@ -14,6 +14,9 @@ pub(in crate::receive) enum TargetReport {
     Opened { scope: Scope, opened: Opened, room: Option<LittleRoom> },
     /// An FCAST object's header was read: the file `name` has `bytes` bytes.
     Found { toi: Toi, name: String, bytes: u64 },
+    /// The file `name` exists, and is not received: its bytes are what the table says (`compared`),
+    /// or the table does not say.
+    Kept { toi: Toi, name: String, compared: bool },
     /// The file `name` has replaced an older version of it that this reception had written.
     Updated { toi: Toi, name: String },
     /// The object's files are complete on the disk, as far as they can be without other objects.

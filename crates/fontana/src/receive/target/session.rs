@@ -1,11 +1,18 @@
 //! The staging directory of a session without a manifest (plain FLUTE, FCAST).
 
+use super::remembered::Remembered;
+use super::written::WrittenFiles;
+use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::receive::staging_root::StagingRoot;
 use fontana_proto::SessionKey;
 use fontana_store::{Identity, Kept, Staging, StagingError, TargetName};
 use fontana_wire::{RelativePath, parse_content_location};
+use md5::{Digest, Md5};
 use std::sync::Arc;
+
+/// Bytes of an existing file that are hashed at a time.
+const CHUNK: usize = 64 << 10;
 
 /// A staging directory that is made when the first object is opened, and that no later run resumes:
 /// files come in any order.
@@ -52,8 +59,46 @@ impl SessionStaging {
     /// The file that a Content-Location names, if it may have that name here.
     pub(super) fn file_of(&self, location: &str) -> Result<NamedFile, Error> {
         let named = Self::name_of(location)?;
-        self.root.directory.check_free(&named.target, self.root.overwrites())?;
+        self.check_free(&named)?;
         Ok(named)
+    }
+
+    /// Rejects a name that is taken.
+    pub(super) fn check_free(&self, named: &NamedFile) -> Result<(), Error> {
+        Ok(self.root.directory.check_free(&named.target, self.root.overwrites())?)
+    }
+
+    /// The MD5 of the file of this length with a name; `None` if it is none, is changed meanwhile,
+    /// or the reception is `abandoned`.
+    pub(super) fn md5_of(
+        &self,
+        named: &NamedFile,
+        length: u64,
+        abandoned: &CancellationToken,
+    ) -> Result<Option<[u8; 16]>, Error> {
+        let Some(file) = self.root.directory.existing(&named.target, length)? else {
+            return Ok(None);
+        };
+        let (mut md5, mut chunk, mut at) = (Md5::new(), vec![0; CHUNK], 0);
+        while at < length {
+            let count = CHUNK.min(usize::try_from(length - at).unwrap_or(CHUNK));
+            let part = chunk.get_mut(..count).unwrap_or_default();
+            if abandoned.is_cancelled() || !file.read_at(at, part)? {
+                return Ok(None);
+            }
+            md5.update(part);
+            at += count as u64;
+        }
+        Ok(Some(md5.finalize().into()))
+    }
+
+    /// Recalls what earlier runs of a session have written.
+    pub(super) fn recall(
+        &self,
+        session: SessionKey,
+        written: &mut WrittenFiles,
+    ) -> Result<Remembered, Error> {
+        Remembered::open(Arc::clone(&self.root.directory), session, written)
     }
 
     /// The state of the file with a name in the target directory; `None` if there is none.

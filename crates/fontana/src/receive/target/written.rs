@@ -1,4 +1,5 @@
-//! The files that a reception has written: it may replace them by newer versions, and no others.
+//! The files that a reception has written, or earlier runs of a watched one: it may replace them by
+//! newer versions, and no others.
 
 use fontana_store::{Identity, TargetName};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ pub(super) struct WrittenFiles {
 /// A file that was written.
 struct WrittenFile {
     state: Identity,
-    /// The number of its version: a higher one is newer.
+    /// The number of its version: a higher one is newer. 0: an earlier run has written it.
     version: u64,
     /// Its key in [`WrittenFiles::order`].
     number: u64,
@@ -29,6 +30,21 @@ impl WrittenFiles {
     /// The state of a file when it was written.
     pub(super) fn state_of(&self, name: &TargetName) -> Option<Identity> {
         self.files.get(name).map(|file| file.state)
+    }
+
+    /// Whether this run has written a file.
+    pub(super) fn is_of_this_run(&self, name: &TargetName) -> bool {
+        self.files.get(name).is_some_and(|file| file.version > 0)
+    }
+
+    /// Recalls a file that an earlier run has written.
+    pub(super) fn recall(&mut self, name: TargetName, state: Identity) {
+        self.note(name, 0, state);
+    }
+
+    /// All files, and their states.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&TargetName, &Identity)> {
+        self.files.iter().map(|(name, file)| (name, &file.state))
     }
 
     /// Whether a newer version of a file was written.

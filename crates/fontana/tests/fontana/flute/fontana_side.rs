@@ -1,8 +1,8 @@
 //! Fontana's side of a transfer, and what both directions share.
 
 use fontana::{
-    Addressing, FluteFormat, Format, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat,
-    ReceiveReport, Receiver, ReceiverBuilder, Sender, SenderBuilder, TableWarning,
+    Addressing, FluteFormat, FluteReception, Format, PreparedReceiver, Rate, ReceiveEvent,
+    ReceiveFormat, ReceiveReport, Receiver, ReceiverBuilder, Sender, SenderBuilder, TableWarning,
 };
 pub(crate) use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -170,7 +170,7 @@ impl FontanaReceiver {
         let options = Receiver::builder()
             .into_dir(target.path())
             .addressing(addressing.clone())
-            .format(ReceiveFormat::Flute)
+            .format(ReceiveFormat::Flute(FluteReception::default()))
             .timeout(Some(Duration::from_secs(60)));
         Self { receiver: change(options).prepare().unwrap(), target }
     }
@@ -186,10 +186,15 @@ impl FontanaReceiver {
 
     /// Receives until it is over, and shows each event.
     pub(crate) fn run_with(self, mut show: impl FnMut(&ReceiveEvent)) -> Received {
+        self.run_until(|event, _| show(event))
+    }
+
+    /// Receives until it is over, and shows each event, with the receiver.
+    pub(crate) fn run_until(self, mut show: impl FnMut(&ReceiveEvent, &Receiver)) -> Received {
         let receiver = self.receiver.start().unwrap();
         let (mut failed, mut warnings, mut updates) = (Vec::new(), Vec::new(), Vec::new());
         for event in receiver.events() {
-            show(&event);
+            show(&event, &receiver);
             match event {
                 ReceiveEvent::FileUpdated { name, .. } => updates.push(name),
                 ReceiveEvent::ObjectFailed { names, .. } => failed.extend(names),

@@ -108,6 +108,14 @@ impl Session {
         self
     }
 
+    /// The packets of a file, each of which says that it is compressed.
+    pub(crate) fn file_with_cenc(mut self, toi: u128, bytes: &[u8]) -> Self {
+        let content_encoding = Some(ContentEncoding::Gzip);
+        let fields = HeaderFields::new(Tsi(TSI), Some(Toi(toi)));
+        self.object(HeaderFields { content_encoding, ..fields }, bytes);
+        self
+    }
+
     /// A packet as it is.
     pub(crate) fn raw(mut self, packet: Vec<u8>) -> Self {
         self.steps.push(Step::Send(packet));

@@ -116,6 +116,33 @@ fn of_an_encoded_file_length_and_md5_may_be_those_of_the_object() {
     }
 }
 
+/// The table may come before the packets of the file or after them.
+#[test]
+fn a_file_whose_packets_alone_say_that_it_is_compressed_is_decompressed() {
+    let bytes = super::fontana_side::text(50_000);
+    let cenc = flute::core::lct::Cenc::Gzip;
+    let object = flute::sender::compress::compress_buffer(&bytes, cenc).unwrap();
+    let file = FdtFile {
+        content_length: Some(bytes.len() as u64),
+        content_md5: Some(FdtMd5::Digest(Md5::digest(&bytes).into())),
+        ..described(1, "file", &object)
+    };
+    for table_first in [true, false] {
+        let session = Session::default();
+        let session = match table_first {
+            true => session.table([file.clone()]).file_with_cenc(1, &object),
+            false => session.file_with_cenc(1, &object).table([file.clone()]),
+        };
+        let _air = air();
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| options);
+        let _sender = session.once(&addressing);
+        let received = receiver.run();
+        assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
+        assert_same(&received.files, &one(&bytes));
+    }
+}
+
 #[test]
 fn a_session_that_its_sender_closes_ends_early_complete_or_not() {
     let bytes = noise(2_500, 1);

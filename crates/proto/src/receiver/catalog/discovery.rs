@@ -47,6 +47,8 @@ pub(in crate::receiver) enum Discovery {
     Refused(Rejection),
     /// The packet is refused; the session is not.
     Ignored(Rejection),
+    /// The session is of another kind than the receiver expects.
+    Foreign(ReceiverEvent),
     /// A file delivery table that cannot be read; the next one may be better.
     Unreadable(FdtError),
     /// The session is refused: it carries another manifest, of this version.
@@ -73,6 +75,7 @@ impl Discovery {
             | Self::Malformed
             | Self::Refused(_)
             | Self::Ignored(_)
+            | Self::Foreign(_)
             | Self::Unreadable(_)
             | Self::OtherManifest { .. } => false,
         }

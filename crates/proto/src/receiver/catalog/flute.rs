@@ -36,12 +36,17 @@ use crate::endpoint::SessionKey;
 use crate::event::{DropReason, FileRefusal, ReceiverEvent, Rejection, TableStatus, TableWarning};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverLimits;
-use crate::receiver::sessions::{Announced, ContentId, SessionState, Table, TableCollector};
+use crate::receiver::sessions::{
+    Announced, ContentId, InBand, SessionState, Table, TableCollector,
+};
 use crate::time::Instant;
 use definition::Definition;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
-use fontana_wire::{Fdt, FdtFile, FdtMd5, Hash, InvalidEntry, Packet, Payload, Toi, fti};
+use fontana_wire::{
+    ContentEncoding, Fdt, FdtFile, FdtMd5, Hash, InvalidEntry, Packet, Payload, Toi,
+    UnverifiedHead, fti,
+};
 use listed::{Fate, FileState, Listed};
 use names::{Admission, Names};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +75,8 @@ pub(in crate::receiver) struct FluteCatalog {
     warned: Warned,
     /// No later table adds files: a table says so, or the driver has concluded the session.
     is_complete: bool,
+    /// Only the driver concludes the session.
+    is_watched: bool,
     /// Runs of the sender before the present one.
     run: u32,
     /// When the sender was restarted last.
@@ -91,6 +98,7 @@ const NAMED_FOR: u64 = TableCollector::MAX_READ as u64;
 struct Warned {
     expired: bool,
     md5: bool,
+    of_fontana: bool,
     /// A few.
     entries: Vec<InvalidEntry>,
     restarted_at: Option<Instant>,
@@ -114,13 +122,23 @@ impl FluteCatalog {
     ) -> Discovery {
         let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
         if packet.header.toi != Some(Toi::FDT) {
-            return Discovery::Nothing;
+            return self.on_head(packet, payload);
         }
         match tables.on_symbol(cx.now, packet, payload, &cx.config.limits.fdt) {
             None => Discovery::Nothing,
             Some(Ok(table)) => self.on_table(cx, session, table),
             Some(Err(error)) => Discovery::Unreadable(error),
         }
+    }
+
+    /// A packet with a number that Fontana has for its own objects.
+    fn on_head(&mut self, packet: &Packet<'_>, payload: &Payload<'_>) -> Discovery {
+        let is_head = packet.header.toi == Some(Toi::HEAD)
+            && UnverifiedHead::claimed_version(payload.symbol).is_some();
+        if !is_head || std::mem::replace(&mut self.warned.of_fontana, true) {
+            return Discovery::Nothing;
+        }
+        Discovery::Foreign(ReceiverEvent::TableWarning(TableWarning::OfFontana))
     }
 
     fn on_table(
@@ -177,13 +195,13 @@ impl FluteCatalog {
             let mut definition = Definition { file: Arc::new(file), fti: None, instance, expires };
             let version = self.next_version();
             let Some(listed) = self.files.get_mut(&toi) else {
-                definition.fti = tables.take_fti(toi);
+                definition.add(tables.take_in_band(toi));
                 let listed = Listed::new(definition, Collection::first(cx.now), version);
                 self.list(cx, key, listed, &mut findings);
                 continue;
             };
             if let FileState::Obsolete = listed.state {
-                definition.fti = tables.take_fti(toi);
+                definition.add(tables.take_in_band(toi));
                 listed.replace(cx.now, definition, version);
                 changed.push(toi);
                 continue;
@@ -220,7 +238,7 @@ impl FluteCatalog {
                 (listed.run, listed.named_in) = (self.run, self.tables);
             }
         }
-        self.is_complete |= fdt.complete && !is_ignored;
+        self.is_complete |= fdt.complete && !is_ignored && !self.is_watched;
         for toi in changed {
             self.settle(cx, key, toi, &mut findings);
         }
@@ -459,16 +477,20 @@ impl FluteCatalog {
         let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
         let toi = sent_toi(object);
         let codepoint = packet.header.codepoint;
-        let parse = |content| fti::parse(EncodingId(codepoint), content).ok();
-        let fti = packet.header.extensions.fti().and_then(parse);
+        let InBand { fti, encoding } = in_band(packet);
         let is_accepted = session.content.is_some() && session.content.as_ref() == cx.accepted;
         let Some(listed) = self.files.get_mut(&toi).filter(|_| is_accepted) else {
-            if let Some(fti) = fti.filter(|&fti| is_plausible(fti, &cx.config.limits)) {
-                tables.remember_fti(toi, fti);
-            }
+            let fti = fti.filter(|&fti| is_plausible(fti, &cx.config.limits));
+            tables.remember(toi, InBand { fti, encoding });
             return Discovery::Nothing;
         };
         let mut findings = Vec::new();
+        if let Some(encoding) = encoding
+            && listed.definition.file.content_encoding.is_none()
+        {
+            self.on_encoding(cx, session.key, toi, encoding, &mut findings);
+        }
+        let Some(listed) = self.files.get_mut(&toi) else { return Discovery::Objects(findings) };
         match (listed.state, fti) {
             // One packet may be wrong.
             (FileState::Waiting, Some(fti))
@@ -478,7 +500,7 @@ impl FluteCatalog {
                 listed.definition.fti = Some(fti);
                 self.settle(cx, session.key, toi, &mut findings);
             }
-            (FileState::Obsolete, Some(fti)) => tables.remember_fti(toi, fti),
+            (FileState::Obsolete, Some(_)) => tables.remember(toi, InBand { fti, encoding }),
             (FileState::Waiting | FileState::Obsolete, _) => {}
             (FileState::Opened(_) | FileState::Done(_) | FileState::Refused, Some(fti))
                 if !listed.is_empty() && listed.on_fti(cx.now, fti) =>
@@ -492,6 +514,30 @@ impl FluteCatalog {
         if findings.is_empty() { Discovery::Nothing } else { Discovery::Objects(findings) }
     }
 
+    /// Packets of a file say that it is compressed, and the table does not (RFC 6726, section
+    /// 3.4.3, has EXT_CENC for tables only; some senders put it into all packets).
+    fn on_encoding(
+        &mut self,
+        cx: &Context<'_>,
+        key: SessionKey,
+        toi: Toi,
+        encoding: ContentEncoding,
+        findings: &mut Vec<Finding>,
+    ) {
+        let Some(mut listed) = self.files.remove(&toi) else { return };
+        let mut definition = listed.definition.clone();
+        definition.add(InBand { fti: None, encoding: Some(encoding) });
+        let object = listed.object();
+        if cx.transfer.is_incomplete(object) || cx.transfer.has_given_up(object) {
+            self.drop_object(cx, &listed, DropReason::Compressed, findings);
+            listed.replace(cx.now, definition, self.next_version());
+            self.list(cx, key, listed, findings);
+        } else {
+            listed.definition = definition;
+            self.files.insert(toi, listed);
+        }
+    }
+
     /// Packets of a file have another EXT_FTI than before. Which file they are of says a table.
     fn on_other_fti(
         &mut self,
@@ -503,7 +549,7 @@ impl FluteCatalog {
     ) {
         let Some(mut listed) = self.files.remove(&toi) else { return };
         tables.read_all_again();
-        tables.remember_fti(toi, fti);
+        tables.remember(toi, InBand { fti: Some(fti), encoding: None });
         self.drop_object(cx, &listed, DropReason::Redefined, findings);
         self.obsolete(cx.now, toi, &mut listed);
         self.files.insert(toi, listed);
@@ -655,6 +701,41 @@ impl FluteCatalog {
     /// Waits for no further table.
     pub(super) fn conclude(&mut self) {
         self.is_complete = true;
+    }
+
+    /// Waits for further tables until it is concluded, whatever the sender says.
+    pub(super) fn watch(&mut self) {
+        self.is_watched = true;
+    }
+
+    /// Whether only the driver concludes the session.
+    pub(super) fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
+    /// The user does not want an object, or has its file.
+    pub(super) fn deselect(&mut self, object: Toi) {
+        let toi = sent_toi(object);
+        let Some(listed) = self.files.get_mut(&toi).filter(|listed| listed.object() == object)
+        else {
+            return;
+        };
+        if let FileState::Opened(layout) = listed.state {
+            listed.state = FileState::Done(layout);
+            self.demand.leave(&layout);
+            self.names.leave(&listed.definition.file.content_location, listed.version);
+        }
+    }
+}
+
+/// What the header of a packet says of its file.
+fn in_band(packet: &Packet<'_>) -> InBand {
+    let extensions = packet.header.extensions;
+    let parse = |content| fti::parse(EncodingId(packet.header.codepoint), content).ok();
+    let encoding = extensions.cenc().and_then(ContentEncoding::from_cenc);
+    InBand {
+        fti: extensions.fti().and_then(parse),
+        encoding: encoding.filter(|&encoding| encoding != ContentEncoding::Null),
     }
 }
 

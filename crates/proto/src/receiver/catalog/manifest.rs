@@ -3,6 +3,7 @@
 //! A receiver of such sessions starts here. If it accepts a stream, a `StreamCatalog` takes over.
 
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
+use super::foreign::ForeignSessions;
 use super::head::{HeadChecks, HeadOrigin, TrustedHead};
 use super::stream;
 use crate::endpoint::SessionKey;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct ManifestCatalog {
     checks: HeadChecks,
+    foreign: ForeignSessions,
 }
 
 impl ManifestCatalog {
@@ -33,10 +35,32 @@ impl ManifestCatalog {
         payload: &Payload<'_>,
     ) -> Discovery {
         match packet.header.toi {
+            Some(Toi::FDT) => return self.on_table(cx, session, packet, payload),
+            _ if std::mem::replace(&mut session.is_of_fontana, true) => {}
+            _ => self.foreign.remove(session.key),
+        }
+        match packet.header.toi {
             Some(Toi::HEAD) => self.on_head(cx, session, payload.symbol),
             Some(Toi::MANIFEST) => on_manifest_symbol(cx, session, packet, payload),
             _ => Discovery::Nothing,
         }
+    }
+
+    /// A table: of a session of Fontana, which has it for other programs, or of plain FLUTE.
+    fn on_table(
+        &mut self,
+        cx: &Context<'_>,
+        session: &SessionState,
+        packet: &Packet<'_>,
+        payload: &Payload<'_>,
+    ) -> Discovery {
+        let expectation = &cx.config.expectation;
+        let is_known = expectation.manifest.is_some() || expectation.publisher.is_some();
+        if session.is_of_fontana || is_known || cx.accepted.is_some() {
+            return Discovery::Nothing;
+        }
+        let found = self.foreign.on_table(cx.now, session.key, packet, payload);
+        found.map_or(Discovery::Nothing, Discovery::Foreign)
     }
 
     fn on_head(

@@ -39,6 +39,7 @@ impl Reception {
             Discovery::Objects(findings) => self.open(around, findings),
             Discovery::Refused(reason) => self.refuse(session, around.channels, reason),
             Discovery::Ignored(reason) => _ = self.report_rejection(session.key, reason),
+            Discovery::Foreign(event) => self.outputs.push_back(ReceiverOutput::Event(event)),
             Discovery::Unreadable(error) => {
                 if self.report_rejection(session.key, Rejection::BadManifest) {
                     let event = ReceiverEvent::TableWarning(TableWarning::Unreadable(error));

@@ -10,7 +10,7 @@ use fontana_wire::{
 };
 use std::collections::BTreeMap;
 
-/// Collects the tables of a session, and EXT_FTI of files that no table has named yet.
+/// Collects the tables of a session, and what headers say of files that no table has named yet.
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct TableCollector {
     open: BTreeMap<u32, Instance>,
@@ -20,9 +20,18 @@ pub(in crate::receiver) struct TableCollector {
     last: Option<u32>,
     /// That of the one before it.
     previous: Option<u32>,
-    ftis: BTreeMap<Toi, Oti>,
+    headers: BTreeMap<Toi, InBand>,
     /// What is known of tables that are neither read nor collected.
     noted: TableStatus,
+}
+
+/// What the headers of packets of a file say of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::receiver) struct InBand {
+    /// EXT_FTI.
+    pub(in crate::receiver) fti: Option<Oti>,
+    /// EXT_CENC, if it is compressed.
+    pub(in crate::receiver) encoding: Option<ContentEncoding>,
 }
 
 /// A table that is not complete.
@@ -57,9 +66,9 @@ pub(in crate::receiver) struct Table {
 /// Instances that are collected at the same time. An instance takes a few packets, and an honest
 /// sender sends one after another.
 const MAX_OPEN_INSTANCES: usize = 4;
-/// Files whose EXT_FTI is remembered before a table names them. Later packets of other files repeat
-/// theirs.
-const MAX_FTIS: usize = 256;
+/// Files whose headers are remembered before a table names them. Later packets of other files
+/// repeat theirs.
+const MAX_HEADERS: usize = 256;
 
 /// Whether the number of an instance is lower than another one. Numbers have 20 bits, and wrap.
 fn is_lower(instance: u32, than: u32) -> bool {
@@ -178,16 +187,19 @@ impl TableCollector {
         open.fold(self.noted, TableStatus::max)
     }
 
-    /// Remembers EXT_FTI of a file.
-    pub(in crate::receiver) fn remember_fti(&mut self, toi: Toi, oti: Oti) {
-        if self.ftis.len() < MAX_FTIS || self.ftis.contains_key(&toi) {
-            self.ftis.insert(toi, oti);
+    /// Remembers what a header of a file says.
+    pub(in crate::receiver) fn remember(&mut self, toi: Toi, InBand { fti, encoding }: InBand) {
+        if (fti.is_some() || encoding.is_some())
+            && (self.headers.len() < MAX_HEADERS || self.headers.contains_key(&toi))
+        {
+            let known = self.headers.entry(toi).or_default();
+            (known.fti, known.encoding) = (fti.or(known.fti), encoding.or(known.encoding));
         }
     }
 
-    /// Takes what EXT_FTI of a file said.
-    pub(in crate::receiver) fn take_fti(&mut self, toi: Toi) -> Option<Oti> {
-        self.ftis.remove(&toi)
+    /// Takes what the headers of a file said.
+    pub(in crate::receiver) fn take_in_band(&mut self, toi: Toi) -> InBand {
+        self.headers.remove(&toi).unwrap_or_default()
     }
 }
 
@@ -329,13 +341,16 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_remembered_ftis_is_bounded() {
+    fn the_number_of_remembered_headers_is_bounded() {
         let mut tables = TableCollector::default();
         let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
         let oti = Oti { transfer_length: 1, symbol_size: 1, scheme };
-        for toi in 1..=MAX_FTIS as u128 + 1 {
-            tables.remember_fti(Toi(toi), oti);
+        for toi in 1..=MAX_HEADERS as u128 + 1 {
+            tables.remember(Toi(toi), InBand { fti: Some(oti), encoding: None });
         }
-        assert_eq!(tables.ftis.len(), MAX_FTIS);
+        assert_eq!(tables.headers.len(), MAX_HEADERS);
+        tables.remember(Toi(1), InBand { fti: None, encoding: Some(ContentEncoding::Gzip) });
+        let first = tables.take_in_band(Toi(1));
+        assert_eq!((first.fti, first.encoding), (Some(oti), Some(ContentEncoding::Gzip)));
     }
 }

@@ -1,7 +1,8 @@
 //! What tables and packets say of a file, and whether they contradict each other.
 
+use crate::receiver::sessions::InBand;
 use fontana_fec::Oti;
-use fontana_wire::{FdtFile, FdtMd5};
+use fontana_wire::{FdtContentEncoding, FdtFile, FdtMd5};
 use std::sync::Arc;
 
 /// The definition of a file.
@@ -72,6 +73,15 @@ impl Definition {
         });
     }
 
+    /// Adds what headers of its packets say.
+    pub(super) fn add(&mut self, InBand { fti, encoding }: InBand) {
+        self.fti = self.fti.or(fti);
+        if let Some(encoding) = encoding.filter(|_| self.file.content_encoding.is_none()) {
+            let content_encoding = Some(FdtContentEncoding::Known(encoding));
+            self.file = Arc::new(FdtFile { content_encoding, ..FdtFile::clone(&self.file) });
+        }
+    }
+
     /// Whether wrong bytes are noticed: those of two files, for example.
     pub(super) fn has_md5(&self) -> bool {
         md5(&self.file).is_some()
@@ -83,7 +93,7 @@ mod tests {
     use super::*;
     use fontana_fec::FecScheme;
     use fontana_fec::codes::no_code::NoCode;
-    use fontana_wire::{ContentEncoding, FdtContentEncoding};
+    use fontana_wire::ContentEncoding;
 
     fn oti(length: u64) -> Oti {
         let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
