@@ -15,6 +15,7 @@
 //! ```
 
 mod disk;
+mod flute;
 mod media;
 mod pages;
 mod run;

@@ -22,12 +22,13 @@ use crate::shared::unbounded;
 use crossbeam_channel::{Receiver as Queue, Sender as QueueEnd, bounded};
 use fontana_proto::{
     BlockId, BlockOutcome, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
-    Driver, Ecn, Effect, Endpoint, Instant, ReceiveDone, Receiver, ReceiverConfig, ReceiverEvent,
-    ReceiverLimits, Scope, SplitMix64, Subscription, SubscriptionLimits,
+    Driver, Ecn, Effect, Endpoint, Instant, MetadataMode, ReceiveDone, Receiver, ReceiverConfig,
+    ReceiverEvent, ReceiverLimits, Scope, SplitMix64, Subscription, SubscriptionLimits,
 };
 use fontana_store::{
     RecoveryMemory, Selection, Staging, StagingError, StagingOptions, TargetDirectory,
 };
+use fontana_wire::{Hash, Manifest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -89,15 +90,27 @@ enum Action {
     Report,
 }
 
+/// What a receiver hears, and how it is set up.
+pub(super) struct Heard {
+    /// What each sender sends: all have one content.
+    pub(super) senders: Vec<Transmission>,
+    /// Share of the datagrams that are lost, in 1/256.
+    pub(super) loss: u32,
+    /// Share of the blocks that an attacker sends wrong symbols of, in 1/256.
+    pub(super) forging: u32,
+    pub(super) metadata: MetadataMode,
+    pub(super) known_manifest: Option<(Hash, Arc<Manifest>)>,
+    /// Files that exist are replaced.
+    pub(super) overwrite: bool,
+}
+
 /// A run of a receiver.
 pub(super) struct ReceiverRun<'w> {
-    world: &'w World,
+    heard: Heard,
     disk: Arc<SimulatedDisk>,
     random: SplitMix64,
     damage: &'w mut Damage,
     now: Instant,
-    /// What each sender sends: all have one content.
-    senders: Vec<Transmission>,
     driver: Driver<Receiver, ReceiveRunner>,
     is_joined: bool,
     target: Target,
@@ -124,22 +137,44 @@ pub(super) struct ReceiverRun<'w> {
 }
 
 impl<'w> ReceiverRun<'w> {
-    /// A receiver into `directory` on `disk`.
+    /// A receiver of a world's manifest into `directory` on `disk`.
     pub(super) fn new(
-        world: &'w World,
+        world: &World,
+        damage: &'w mut Damage,
+        disk: &Arc<SimulatedDisk>,
+        directory: &Path,
+        seed: u64,
+    ) -> Self {
+        let heard = |seed| Heard {
+            senders: world.transmissions(seed),
+            loss: world.loss,
+            forging: world.forging,
+            metadata: MetadataMode::Manifest,
+            known_manifest: Some((world.hash(), Arc::clone(&world.manifest))),
+            overwrite: false,
+        };
+        Self::of(heard, damage, disk, directory, seed)
+    }
+
+    /// A receiver of what `heard` makes of a random number, into `directory` on `disk`.
+    pub(super) fn of(
+        heard: impl FnOnce(u64) -> Heard,
         damage: &'w mut Damage,
         disk: &Arc<SimulatedDisk>,
         directory: &Path,
         seed: u64,
     ) -> Self {
         let mut random = SplitMix64::new(seed, 1);
+        let policy = POLICIES[random.below(3) as usize];
+        let heard = heard(random.next_u64());
         let on_disk = Arc::clone(disk);
         let directory = TargetDirectory::open_on(directory, on_disk).unwrap();
-        let root =
-            StagingRoot { directory: Arc::new(directory), options: StagingOptions::default() };
+        let staging = StagingOptions { overwrite: heard.overwrite, ..StagingOptions::default() };
+        let root = StagingRoot { directory: Arc::new(directory), options: staging };
         let mut options = ReceiveOptions::new("");
         options.workers = 1;
-        options.expectation.manifest = Some(world.hash());
+        options.metadata = heard.metadata;
+        options.expectation.manifest = heard.known_manifest.as_ref().map(|(hash, _)| *hash);
         let (report_to, reports) = report_channels();
         let into = ReceiveInto::Directory;
         let target = Target::new(TargetSetup {
@@ -160,13 +195,12 @@ impl<'w> ReceiverRun<'w> {
             session_packets: 0,
         };
         let (bytes_jobs, bytes_queue) = unbounded();
-        let receiver = receiver(world, &options, &mut random);
+        let receiver = receiver(&heard, &options, policy);
         Self {
-            world,
+            heard,
             disk: Arc::clone(disk),
             damage,
             now: Instant::ZERO,
-            senders: world.transmissions(random.next_u64()),
             driver: Driver::new(receiver, runner),
             is_joined: false,
             target,
@@ -303,12 +337,13 @@ impl<'w> ReceiverRun<'w> {
     /// Delivers the packets of a tick, but those that are lost.
     fn deliver(&mut self) {
         self.now = self.now + TICK;
-        let sent: Vec<_> = self.senders.iter_mut().map(|sender| sender.poll(self.now)).collect();
+        let sent: Vec<_> =
+            self.heard.senders.iter_mut().map(|sender| sender.poll(self.now)).collect();
         let mut arriving = Vec::new();
         for (source, datagrams) in (1..).zip(sent) {
             for datagram in datagrams {
                 arriving.extend(self.forge(&datagram).map(|forged| (source, forged)));
-                if self.random.below(256) >= self.world.loss {
+                if self.random.below(256) >= self.heard.loss {
                     arriving.push((source, datagram));
                 }
             }
@@ -339,11 +374,11 @@ impl<'w> ReceiverRun<'w> {
     /// A wrong symbol with the id of this one, for some blocks, and at most once for each.
     fn forge(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
         let block = block_of(datagram).filter(|_| self.is_joined)?;
-        let is_due = self.world.forging > 0 && self.random.below(16) == 0;
+        let is_due = self.heard.forging > 0 && self.random.below(16) == 0;
         if !is_due || self.damage.forged.contains_key(&block) {
             return None;
         }
-        let is_forged = self.random.below(256) < self.world.forging;
+        let is_forged = self.random.below(256) < self.heard.forging;
         self.damage.forged.insert(block, is_forged);
         let mut forged = datagram.to_vec();
         let last = forged.iter_mut().rev().take(8);
@@ -441,6 +476,10 @@ impl<'w> ReceiverRun<'w> {
                 return None;
             }
             TargetReport::Finished => ReceiveDone::Finished,
+            TargetReport::Mismatched { toi, digest, error } => {
+                let error = Error::of_job(&Arc::new(error));
+                ReceiveDone::Mismatched { toi, digest, error }
+            }
             TargetReport::Failed { scope, error } => self.failed(scope, error),
             _ => return None,
         })
@@ -495,15 +534,17 @@ impl<'w> ReceiverRun<'w> {
     }
 }
 
-fn receiver(world: &World, options: &ReceiveOptions, random: &mut SplitMix64) -> Receiver {
-    let policies =
-        [DecodePolicy::Incremental, DecodePolicy::Deferred, DecodePolicy::Patient { margin: 2 }];
+/// Each run has one of them.
+const POLICIES: [DecodePolicy; 3] =
+    [DecodePolicy::Incremental, DecodePolicy::Deferred, DecodePolicy::Patient { margin: 2 }];
+
+fn receiver(heard: &Heard, options: &ReceiveOptions, policy: DecodePolicy) -> Receiver {
     let config = ReceiverConfig {
         expectation: options.expectation.clone(),
         acceptance: options.acceptance,
         metadata: options.metadata,
-        known_manifest: Some((world.hash(), Arc::clone(&world.manifest))),
-        policy: policies[random.below(3) as usize],
+        known_manifest: heard.known_manifest.clone(),
+        policy,
         limits: ReceiverLimits { max_early_bytes: EARLY_BYTES, ..ReceiverLimits::default() },
         started_at_unix_seconds: 1_800_000_000,
         silence_after: Duration::from_secs(10),

@@ -213,7 +213,16 @@ impl World {
 /// The packets of a sender.
 pub(super) enum Transmission {
     Live(Box<Driver<Sender, MemorySendRunner>>),
-    Recorded { packets: Arc<Vec<Vec<Vec<u8>>>>, next: usize },
+    Recorded {
+        packets: Arc<Vec<Vec<Vec<u8>>>>,
+        next: usize,
+    },
+    /// Those of each millisecond, and then the last `repeated` again and again.
+    Changing {
+        packets: Vec<Vec<u8>>,
+        repeated: usize,
+        next: usize,
+    },
 }
 
 impl Transmission {
@@ -224,6 +233,13 @@ impl Transmission {
             Self::Recorded { packets, next } => {
                 *next += 1;
                 packets[(*next - 1) % packets.len()].clone()
+            }
+            Self::Changing { packets, repeated, next } => {
+                if *next >= packets.len() {
+                    *next = packets.len() - *repeated;
+                }
+                *next += 1;
+                vec![packets[*next - 1].clone()]
             }
         }
     }

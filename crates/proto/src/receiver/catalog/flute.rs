@@ -63,6 +63,8 @@ pub(in crate::receiver) struct FluteCatalog {
     files: BTreeMap<Toi, Listed>,
     /// Those of which nothing is received yet, although they are wanted.
     awaited: BTreeSet<Toi>,
+    /// Files whose definition the next packet that fits another one replaces.
+    unconfirmed: usize,
     demand: Demand,
     names: Names,
     /// Files and names at which those are forgotten that are not named any more.
@@ -245,7 +247,14 @@ impl FluteCatalog {
         if !self.awaited.is_empty() {
             tables.note(TableStatus::WithoutGeometryOfFiles);
         }
+        self.count_unconfirmed();
         findings
+    }
+
+    /// A session is not complete while what it sends may be of other files.
+    fn count_unconfirmed(&mut self) {
+        let is_pending = |listed: &&Listed| listed.pending.is_some();
+        self.unconfirmed = self.files.values().filter(is_pending).count();
     }
 
     /// Goes on with a file whose definition has changed, if no packet has to confirm it.
@@ -333,7 +342,11 @@ impl FluteCatalog {
         self.demand.leave(&layout);
         let location = &listed.definition.file.content_location;
         let older = self.names.complete(location, listed.version);
-        older.into_iter().filter_map(|toi| self.supersede(toi)).collect()
+        let dropped = older.into_iter().filter_map(|toi| self.supersede(toi)).collect();
+        if self.unconfirmed > 0 {
+            self.count_unconfirmed();
+        }
+        dropped
     }
 
     /// Newer versions take the place of a file. Returns its object.
@@ -511,7 +524,13 @@ impl FluteCatalog {
                 self.on_packet(cx, session.key, toi, (codepoint, payload), &mut findings);
             }
         }
-        if findings.is_empty() { Discovery::Nothing } else { Discovery::Objects(findings) }
+        if findings.is_empty() {
+            return Discovery::Nothing;
+        }
+        if self.unconfirmed > 0 {
+            self.count_unconfirmed();
+        }
+        Discovery::Objects(findings)
     }
 
     /// Packets of a file say that it is compressed, and the table does not (RFC 6726, section
@@ -689,13 +708,13 @@ impl FluteCatalog {
 
     /// Whether every file that the tables name was opened or refused, and no later table adds any.
     pub(super) fn is_final(&self) -> bool {
-        self.is_complete && self.awaited.is_empty()
+        self.is_complete && self.awaited.is_empty() && self.unconfirmed == 0
     }
 
     /// Whether every file that the tables name was opened or refused, and a later table may add
     /// others.
     pub(super) fn is_open_ended(&self) -> bool {
-        !self.is_complete && self.awaited.is_empty()
+        !self.is_complete && self.awaited.is_empty() && self.unconfirmed == 0
     }
 
     /// Waits for no further table.

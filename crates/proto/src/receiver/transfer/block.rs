@@ -415,7 +415,10 @@ impl Block {
             State::Untouched => false,
             State::Collecting(ref collecting) => {
                 let is_exact = self.facts.is_mds;
-                self.is_deferred && collecting.symbols_wanted == 0 && (is_exact || self.is_sure())
+                // A carousel may have no more symbols than these.
+                let is_sure =
+                    || is_exact || self.is_sure() || self.missing_source(Esi(0)).is_none();
+                self.is_deferred && collecting.symbols_wanted == 0 && is_sure()
             }
             State::Solving { .. } => self.is_deferred || self.is_sure(),
             State::Suspect(ref suspects) => suspects.wanted == 0,
