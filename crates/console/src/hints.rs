@@ -46,7 +46,6 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::OneChannelOnly, "leave out --channels and --layers, and name one group"),
     (ErrorKind::ChannelsWithoutGroups, "send to a multicast group, or over one channel"),
     (ErrorKind::InterfacesWithoutGroup, "give one -i, or receive from a multicast group"),
-    (ErrorKind::SharedGroupKey, "leave out --share, or --group-key"),
     (ErrorKind::ChannelsBeyondGroups, "begin at a lower group, or list all of them"),
     (
         ErrorKind::UncontrolledNetwork,

@@ -118,9 +118,6 @@ pub enum SetupError {
     /// Several channels without multicast.
     #[error("several channels need a multicast group for each, and this is broadcast or unicast")]
     ChannelsWithoutGroups,
-    /// A receiver with a group key is to share.
-    #[error("receivers that share send content in the clear, and the group has a key")]
-    SharedGroupKey,
     /// Several interfaces without multicast.
     #[error("{address} is received on one interface: only multicast groups are joined on several")]
     InterfacesWithoutGroup {

@@ -32,7 +32,7 @@ mod opener;
 pub use key::{GroupKey, GroupKeyError, GroupSeal};
 pub use opener::{PacketOpener, RejectedPackets};
 
-pub(crate) use cipher::InstanceCipher;
+pub(crate) use cipher::{GroupMembers, InstanceCipher};
 use fontana_wire::{SealId, SealedDatagram};
 
 /// Seals the packets of one run of a sender.

@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How a receiver shares what it has with others of its network, which do the same. All messages
 /// go to one group with a hop limit of 1. See `docs/sharing.md`.
 ///
-/// Any host of the network can send to the group. What comes from there is verified as everything
-/// is, and the content can be read by all.
+/// What comes from there is verified as everything is. Any host of the network can send to the
+/// group, and read the content; with a [group key](crate::seal::GroupKey) only its members can.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Sharing {

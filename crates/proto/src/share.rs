@@ -14,12 +14,14 @@
 //!   that member unless it pauses. Each symbol that is heard is one less to send.
 //! - Waits follow the measured round trip: requests have a clock, and answers return it.
 //!
-//! [`Sharer`] decides on ids. The driver sends what it says, and reads or encodes symbols.
+//! [`Sharer`] decides on ids. The driver sends what it says, and reads or encodes symbols. With a
+//! group key it seals messages, and a [`ShareOpener`] drops those of strangers.
 
 mod answering;
 mod asking;
 mod crowd;
 mod holdings;
+mod opener;
 mod quota;
 
 use crate::endpoint::BlockId;
@@ -31,6 +33,7 @@ use crowd::Crowd;
 use fontana_fec::Esi;
 use fontana_wire::{FreshStart, MissingSymbols, ShareRequest};
 pub use holdings::{BlockHolding, Holdings};
+pub use opener::{MemberKeys, ShareOpener};
 use quota::{Asker, Quota};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -24,7 +24,7 @@ use crate::rate_report::RateReport;
 use crate::receiver_id::ReceiverId;
 use crate::repair_request::RepairRequest;
 use crate::report::ReceiverReport;
-use crate::seal::{PacketSeal, SealId, SealNonce, TAG_BYTES};
+use crate::seal::{PacketSeal, SealId, SealNonce, TAG_BYTES, nonce};
 use echo::RollCallEcho;
 use error::FeedbackError;
 
@@ -152,11 +152,7 @@ pub struct FeedbackHeader {
 impl FeedbackHeader {
     /// The nonce under the key of this receiver and run.
     fn nonce(&self) -> SealNonce {
-        let mut nonce = [0; 12];
-        for (byte, number) in nonce.iter_mut().skip(4).zip(self.counter.to_be_bytes()) {
-            *byte = number;
-        }
-        nonce
+        nonce(self.counter.to_be_bytes())
     }
 }
 

@@ -144,6 +144,7 @@ pub use seal::{
     PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,
     TAG_BYTES,
 };
+pub use share::sealed::{MemberId, SealedShare};
 pub use share::{
     MissingSymbols, ShareBody, ShareContent, ShareError, ShareMessage, ShareRequest, ShareSymbol,
     SharedBlock,

@@ -108,14 +108,16 @@ impl SealField {
         ((self.channel as u64) << COUNT_BITS | self.count & ((1 << COUNT_BITS) - 1)).to_be_bytes()
     }
 
-    /// Four zeros, then channel and count.
     fn nonce(&self) -> SealNonce {
-        let mut nonce = [0; 12];
-        for (byte, number) in nonce.iter_mut().skip(4).zip(self.number()) {
-            *byte = number;
-        }
-        nonce
+        nonce(self.number())
     }
+}
+
+/// The nonce with this number: four zeros come before it.
+pub(crate) fn nonce(number: [u8; 8]) -> SealNonce {
+    let mut nonce = [0; 12];
+    nonce.iter_mut().skip(4).zip(number).for_each(|(byte, number)| *byte = number);
+    nonce
 }
 
 /// Appends a seal whose tag is zero.

@@ -1,5 +1,5 @@
 //! What receivers of one site send each other: requests for symbols, and symbols. `docs/wire.md`,
-//! section 19.
+//! section 19. With a group key they are [sealed].
 //!
 //! ```text
 //! offset  bytes
@@ -38,8 +38,12 @@
 use crate::bytes::Reader;
 use crate::hash::Hash;
 
-const MAGIC: &[u8; 2] = b"FS";
-const FORMAT: u8 = 1;
+pub(crate) mod sealed;
+
+pub(crate) const MAGIC: &[u8; 2] = b"FS";
+pub(crate) const FORMAT: u8 = 1;
+/// Bytes before the TOI.
+pub(crate) const HEADER_BYTES: usize = 16;
 const COUNTS: u8 = 0;
 const NAMES: u8 = 1;
 const OF_PART: u8 = 2;
@@ -48,7 +52,14 @@ const OF_WHOLE: u8 = 3;
 /// What messages call their content by: the beginning of its manifest's hash. It need not be more:
 /// every block is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ShareContent([u8; 8]);
+pub struct ShareContent(pub(crate) [u8; 8]);
+
+impl ShareContent {
+    /// These bytes.
+    pub fn bytes(self) -> [u8; 8] {
+        self.0
+    }
+}
 
 impl From<Hash> for ShareContent {
     fn from(hash: Hash) -> Self {

@@ -89,10 +89,9 @@ pub(crate) struct ReceiveArguments {
     ///
     /// Receivers with --share send each other symbols of what the session no longer brings, also
     /// when the sender is gone: requests and symbols go to one group, and no router passes them on.
-    /// What arrives is verified as everything is. Anyone in this network can read it, so that it
-    /// cannot be used with --group-key. See docs/sharing.md.
-    #[arg(long,
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to", "group_key"])]
+    /// What arrives is verified as everything is. Anyone in this network can read it, unless there
+    /// is a --group-key. See docs/sharing.md.
+    #[arg(long, conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to"])]
     pub(crate) share: bool,
     /// With --share: send at most this many bits per second: 20M
     #[arg(long, value_name = "RATE", requires = "share", default_value = "20M", value_parser = parse_rate)]

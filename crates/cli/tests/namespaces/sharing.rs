@@ -1,5 +1,6 @@
 //! Receivers of one site that complete each other when the sender is gone.
 
+use crate::reports::keygen;
 use crate::scene::{GROUP, Reception, Scene, same_file};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -97,6 +98,27 @@ fn receivers_complete_each_other_when_the_sender_is_gone() {
 #[test]
 fn a_complete_receiver_completes_the_others() {
     check(5, 1, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 1.5);
+}
+
+/// Receivers of a group complete each other. One without the key receives the session, which is
+/// not encrypted, and gets nothing from them.
+#[test]
+fn receivers_with_a_group_key_complete_each_other_only() {
+    let Some(scene) = Scene::new(4) else { return };
+    let key = keygen(&scene, "keygen --group", "group.key");
+    let with_key = format!("--group-key {}", key.display());
+    let site = Site::new(scene, 2 << 20, &format!("--rate 40M --push 0 {with_key}"));
+    let ticket = site.ticket();
+    let whole = site.receive(1, &ticket, &with_key);
+    let lossy = site.receive(2, &ticket, &format!("{with_key} --simulate-loss 10%"));
+    let mut stranger = site.receive(3, &ticket, "--simulate-loss 10% --silence 8");
+    site.send();
+    let shared = site.complete(2, lossy);
+    assert!(shared["symbols_used"].as_u64().unwrap() > 50, "{shared}");
+    site.complete(1, whole);
+    stranger.finish(3);
+    let shared = stranger.receiver.last("shared").cloned().unwrap();
+    assert_eq!((&shared["symbols_heard"], &shared["members"]), (&0.into(), &0.into()), "{shared}");
 }
 
 /// Run by `.ci/long share`.

@@ -54,8 +54,6 @@ pub enum ErrorKind {
     ChannelsWithoutGroups,
     /// Several interfaces without multicast.
     InterfacesWithoutGroup,
-    /// A receiver with a group key is to share.
-    SharedGroupKey,
     /// More channels than there are groups from the first one on.
     ChannelsBeyondGroups,
     /// The session would leave this network without congestion control.
@@ -198,7 +196,6 @@ impl ErrorKind {
         Self::OneChannelOnly,
         Self::ChannelsWithoutGroups,
         Self::InterfacesWithoutGroup,
-        Self::SharedGroupKey,
         Self::ChannelsBeyondGroups,
         Self::UncontrolledNetwork,
         Self::NothingToSend,
@@ -280,7 +277,6 @@ impl ErrorKind {
             | Self::OneChannelOnly
             | Self::ChannelsWithoutGroups
             | Self::InterfacesWithoutGroup
-            | Self::SharedGroupKey
             | Self::ChannelsBeyondGroups
             | Self::UncontrolledNetwork
             | Self::NothingToSend
@@ -371,7 +367,6 @@ impl SetupError {
             Self::OneChannelOnly(_) => ErrorKind::OneChannelOnly,
             Self::ChannelsWithoutGroups => ErrorKind::ChannelsWithoutGroups,
             Self::InterfacesWithoutGroup { .. } => ErrorKind::InterfacesWithoutGroup,
-            Self::SharedGroupKey => ErrorKind::SharedGroupKey,
             Self::ChannelsBeyondGroups { .. } => ErrorKind::ChannelsBeyondGroups,
             Self::UncontrolledNetwork { .. } => ErrorKind::UncontrolledNetwork,
             Self::NothingToSend => ErrorKind::NothingToSend,

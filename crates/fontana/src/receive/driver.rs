@@ -430,7 +430,7 @@ impl DecidingThread<'_, '_> {
                     self.core.endpoint.accept(session);
                 },
                 recv(mirrors) -> report => if let Ok(report) = report { self.on_mirror(report)? },
-                recv(messages) -> batch => if let Ok(batch) = batch { self.on_messages(&batch)? },
+                recv(messages) -> batch => if let Ok(mut batch) = batch { self.on_messages(&mut batch)? },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(batch)?,
                     Err(_) => {

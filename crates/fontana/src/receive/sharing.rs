@@ -4,17 +4,21 @@
 use super::object::OpenObject;
 use super::options::ReceiveOptions;
 use super::resend::{CommittedObject, ReadFrom, SymbolRead, SymbolsRead};
-use crate::error::{Error, SetupError};
+use crate::error::Error;
+use crate::seal::{GroupKey, GroupMembers, InstanceCipher};
 use crate::sharing::{ShareReport, Sharing};
 use fontana_fec::{Esi, Padding, PlanCache};
 use fontana_net::{
     ChannelAddress, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
     ReceivedBatch, SendConfig, SendError, SendSocket,
 };
-use fontana_proto::share::{ShareAnswer, ShareConfig, ShareOutput, Sharer};
+use fontana_proto::share::{
+    MemberKeys, ShareAnswer, ShareConfig, ShareOpener, ShareOutput, Sharer,
+};
 use fontana_proto::{BlockId, Instant, Receiver, ShareOrigin};
 use fontana_wire::{
-    Hash, Manifest, ShareBody, ShareContent, ShareMessage, ShareSymbol, SharedBlock, Toi,
+    Hash, Manifest, MemberId, SealedShare, ShareBody, ShareContent, ShareMessage, ShareSymbol,
+    SharedBlock, TAG_BYTES, Toi,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,6 +40,7 @@ pub(super) struct ShareStage {
     sharing: Sharing,
     sending: SendSocket,
     directory: PathBuf,
+    group_key: Option<GroupKey>,
     /// Present when content is accepted.
     shared: Option<Shared>,
     /// The host cannot send, or the network cannot carry the symbols.
@@ -47,7 +52,9 @@ pub(super) struct ShareStage {
 /// The content that is shared.
 struct Shared {
     id: ShareContent,
-    member: u32,
+    member: MemberId,
+    /// Present with a group key.
+    seal: Option<MemberSeal>,
     sharer: Sharer,
     manifest: Arc<Manifest>,
     plans: Arc<PlanCache>,
@@ -64,6 +71,22 @@ struct Prepared {
     symbol_size: usize,
 }
 
+/// The messages of a group that has a key.
+struct MemberSeal {
+    cipher: InstanceCipher,
+    /// Messages that it has sent.
+    sent: u64,
+    opener: ShareOpener<GroupMembers>,
+}
+
+impl MemberSeal {
+    fn new(key: GroupKey, content: ShareContent, member: MemberId) -> Self {
+        let keys = GroupMembers(key);
+        let cipher = keys.cipher(content, member);
+        Self { cipher, sent: 0, opener: ShareOpener::new(keys, content, member) }
+    }
+}
+
 impl ShareStage {
     /// Joins the group of the receivers of this site. `None` if the options do not say so.
     ///
@@ -71,10 +94,6 @@ impl ShareStage {
     /// [`Error`] if there is no interface, or no socket.
     pub(super) fn open(options: &ReceiveOptions) -> Result<Option<(Self, ReceiveThread)>, Error> {
         let Some(sharing) = options.sharing else { return Ok(None) };
-        // Members would send in the clear what the group's key is to hide.
-        if options.group_key.is_some() {
-            return Err(SetupError::SharedGroupKey.into());
-        }
         let interface = options.addressing.interface()?;
         let group = sharing.group_beside(options.addressing.address().ip());
         let mut config = ReceiveConfig::multicast(group.ip(), group.port(), &interface);
@@ -85,27 +104,42 @@ impl ShareStage {
         let sending = SendSocket::new(&sending)?;
         let receiving = ReceiveThread::spawn(vec![socket], MESSAGES)
             .map_err(Error::system("start the receive thread"))?;
-        let directory = options.directory.clone();
-        let stage =
-            Self { sharing, sending, directory, shared: None, is_off: false, failure: None };
+        let stage = Self {
+            sharing,
+            sending,
+            directory: options.directory.clone(),
+            group_key: options.group_key.clone(),
+            shared: None,
+            is_off: false,
+            failure: None,
+        };
         Ok(Some((stage, receiving)))
     }
 
-    /// Content was accepted. `seed`: random.
-    pub(super) fn begin(&mut self, seed: u64, hash: Hash, manifest: &Arc<Manifest>) {
-        let member = (seed >> 32) as u32;
+    /// Content was accepted. `seed` and `member`: random. No other content has this member.
+    pub(super) fn begin(
+        &mut self,
+        seed: u64,
+        member: MemberId,
+        hash: Hash,
+        manifest: &Arc<Manifest>,
+    ) {
+        let id = hash.into();
+        let seal = self.group_key.clone().map(|key| MemberSeal::new(key, id, member));
         let config = ShareConfig {
             seed,
-            member,
+            member: member.number(),
             bytes_per_second: self.sharing.rate.as_bytes_per_second(),
             max_unproven_bytes: manifest.transfer_length().saturating_mul(MOST_COPIES),
         };
         let sizes = manifest.objects().iter().map(|object| usize::from(object.oti.symbol_size));
-        let largest = ShareMessage::SYMBOL_HEADER + sizes.max().unwrap_or(0);
+        let overhead = if seal.is_some() { SealedShare::OVERHEAD } else { 0 };
+        let largest = ShareMessage::SYMBOL_HEADER + overhead + sizes.max().unwrap_or(0);
         self.note(self.sending.check_size(largest));
         self.shared = Some(Shared {
-            id: hash.into(),
+            id,
             member,
+            seal,
             sharer: Sharer::new(config),
             manifest: Arc::clone(manifest),
             plans: Arc::new(PlanCache::new(PLANS)),
@@ -123,21 +157,29 @@ impl ShareStage {
         }
     }
 
-    /// Handles messages. The driver then polls with their slab.
+    /// Handles messages, decrypted in place with a group key. The driver then polls with their
+    /// slab.
     pub(super) fn on_batch(
         &mut self,
         now: Instant,
-        batch: &ReceivedBatch,
+        batch: &mut ReceivedBatch,
         receiver: &mut Receiver,
     ) {
         let Some(shared) = self.shared.as_mut().filter(|_| !self.is_off) else { return };
+        if let Some(seal) = &mut shared.seal {
+            batch.retain(0, |_, datagram| seal.opener.open(datagram));
+        }
+        let tag = if shared.seal.is_some() { TAG_BYTES as u32 } else { 0 };
         let batch = batch.as_datagrams();
         for (datagram, payload) in batch.iter() {
+            let payload =
+                if shared.seal.is_some() { SealedShare::opened(payload) } else { payload };
             let Ok(message) = ShareMessage::parse(payload) else { continue };
             if message.content != shared.id {
                 continue;
             }
-            let origin = ShareOrigin { from: datagram.from.ip(), end: datagram.payload.end };
+            let end = datagram.payload.end.saturating_sub(tag);
+            let origin = ShareOrigin { from: datagram.from.ip(), end };
             receiver.handle_share(now, &mut shared.sharer, origin, &message, batch.slab);
         }
     }
@@ -235,9 +277,17 @@ impl Shared {
         body: ShareBody<'_>,
     ) -> Result<(), SendError> {
         let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
-        let message = ShareMessage { content: self.id, member: self.member, block, body };
+        let (content, member) = (self.id, self.member);
+        let message = ShareMessage { content, member: member.number(), block, body };
         self.packet.clear();
-        message.emit(&mut self.packet);
+        match &mut self.seal {
+            Some(seal) => {
+                let sealed = SealedShare { content, member, counter: seal.sent };
+                seal.sent += 1;
+                sealed.emit(&message, &seal.cipher, &mut self.packet);
+            }
+            None => message.emit(&mut self.packet),
+        }
         let length = self.packet.len();
         to.send_batch(0, &self.packet, length).map(|_| ())
     }

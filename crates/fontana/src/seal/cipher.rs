@@ -1,7 +1,8 @@
 //! AES-128-GCM under a key that HKDF-SHA256 (RFC 5869) derives for one run of a sender.
 
 use super::key::GroupKey;
-use fontana_wire::{PacketSeal, ReceiverId, SealId, SealNonce, TAG_BYTES};
+use fontana_proto::share::MemberKeys;
+use fontana_wire::{MemberId, PacketSeal, ReceiverId, SealId, SealNonce, ShareContent, TAG_BYTES};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 
@@ -10,27 +11,43 @@ const INFO: &[u8] = b"fontana group 1";
 /// The same for the reports of one receiver; its id follows.
 const REPORT_INFO: &[u8] = b"fontana report 1";
 
-/// A cipher of one run of a sender: of its packets, or of the reports of one receiver to it.
+/// The same for what a receiver sends to others of its site; the id of the member follows.
+const SHARE_INFO: &[u8] = b"fontana share 1";
+
+/// A cipher of one run of a sender: of its packets, or of the reports of one receiver to it; or
+/// that of the messages of one member of a site.
 pub(crate) struct InstanceCipher(LessSafeKey);
 
 impl InstanceCipher {
     /// The cipher of the packets of the run with this id.
     pub(super) fn derive(key: &GroupKey, id: SealId) -> Self {
-        Self::expand(key, id, &[INFO])
+        Self::expand(key, id.0, &[INFO])
     }
 
     /// The cipher of the reports of `receiver` to the run with this id.
     pub(crate) fn of_reports(key: &GroupKey, id: SealId, receiver: ReceiverId) -> Self {
-        Self::expand(key, id, &[REPORT_INFO, &receiver.0])
+        Self::expand(key, id.0, &[REPORT_INFO, &receiver.0])
     }
 
     /// The cipher whose key is for what `info` says.
-    fn expand(key: &GroupKey, SealId(id): SealId, info: &[&[u8]]) -> Self {
-        let pseudorandom = Salt::new(HKDF_SHA256, &id).extract(key.bytes());
+    fn expand(key: &GroupKey, salt: [u8; 8], info: &[&[u8]]) -> Self {
+        let pseudorandom = Salt::new(HKDF_SHA256, &salt).extract(key.bytes());
         match pseudorandom.expand(info, &AES_128_GCM) {
             Ok(key) => Self(LessSafeKey::new(UnboundKey::from(key))),
             Err(_) => unreachable!("HKDF-SHA256 expands to 16 bytes"),
         }
+    }
+}
+
+/// A group key, for the messages of members of a site.
+#[derive(Debug)]
+pub(crate) struct GroupMembers(pub(crate) GroupKey);
+
+impl MemberKeys for GroupMembers {
+    type Cipher = InstanceCipher;
+
+    fn cipher(&self, content: ShareContent, member: MemberId) -> InstanceCipher {
+        InstanceCipher::expand(&self.0, content.bytes(), &[SHARE_INFO, &member.0])
     }
 }
 
@@ -67,7 +84,7 @@ impl PacketSeal for InstanceCipher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_wire::{Feedback, FeedbackDatagram};
+    use fontana_wire::{Feedback, FeedbackDatagram, SealedShare, ShareBody, ShareMessage};
 
     const CIPHERTEXT: &str = "f48e6e3c48329495";
     const TAG: &str = "6ab29706e530a98f4bd508e050dab2ba";
@@ -78,14 +95,49 @@ mod tests {
         digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
     }
 
-    /// The example of the page was computed with the Python package `cryptography`.
-    #[test]
-    fn the_pages_encrypted_report_is_opened_with_the_key_of_its_receiver_only() {
+    /// The bytes of the page's example with this name. They were computed with the Python package
+    /// `cryptography`.
+    fn of_page(name: &str) -> Vec<u8> {
         const PAGE: &str = include_str!("../../../../docs/wire.md");
-        let (_, block) = PAGE.split_once("```text hex encrypted-report\n").unwrap();
+        let (_, block) = PAGE.split_once(&format!("```text hex {name}\n")).unwrap();
         let (block, _) = block.split_once("```").unwrap();
         let digits: Vec<_> = block.lines().filter_map(|line| line.split('|').next()).collect();
-        let bytes = hex(&digits.concat());
+        hex(&digits.concat())
+    }
+
+    #[test]
+    fn the_pages_sealed_symbol_is_opened_with_the_key_of_its_member_only() {
+        let bytes = of_page("sealed-symbol");
+        let key = GroupKey::from_bytes(std::array::from_fn(|i| i as u8));
+        let keys = GroupMembers(key.clone());
+        let sealed = SealedShare::find(&bytes).unwrap();
+        assert_eq!(
+            (sealed.counter, sealed.member),
+            (9, MemberId(std::array::from_fn(|i| i as u8)))
+        );
+        let cipher = keys.cipher(sealed.content, sealed.member);
+        let mut datagram = bytes.clone();
+        assert!(sealed.open(&mut datagram, &cipher));
+        let message = ShareMessage::parse(SealedShare::opened(&datagram)).unwrap();
+        let ShareBody::Symbol(symbol) = &message.body else { panic!("a symbol") };
+        assert_eq!((message.member, symbol.esi, symbol.bytes), (0x0001_0203, 6, &b"symbol"[..]));
+        let mut again = Vec::new();
+        sealed.emit(&message, &cipher, &mut again);
+        assert_eq!(again, bytes);
+        let others = [
+            keys.cipher(sealed.content, MemberId([7; 16])),
+            InstanceCipher::of_reports(
+                &key,
+                SealId(sealed.content.bytes()),
+                ReceiverId(sealed.member.0),
+            ),
+        ];
+        assert!(others.iter().all(|other| !sealed.open(&mut bytes.clone(), other)));
+    }
+
+    #[test]
+    fn the_pages_encrypted_report_is_opened_with_the_key_of_its_receiver_only() {
+        let bytes = of_page("encrypted-report");
         let key = GroupKey::from_bytes(std::array::from_fn(|i| i as u8));
         let datagram = FeedbackDatagram::parse(&bytes).unwrap();
         let header = datagram.header;

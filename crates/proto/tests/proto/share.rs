@@ -1,6 +1,6 @@
 //! Receivers that share, on bytes: what others send them, right or wrong.
 
-use crate::support::site::{STRANGER, Site, address, forged};
+use crate::support::site::{STRANGER, Site, SiteKey, address, forged};
 use fontana_wire::{MissingSymbols, ShareRequest};
 use std::time::Duration;
 
@@ -174,18 +174,31 @@ impl Attack {
             }
             Self::All => return Self::KINDS[number as usize % 6].send(site, number / 6),
         };
+        // With a key, a host without it can send messages as they are without one, under another
+        // key, and those of members again.
+        let datagram = match site.key {
+            Some(_) if self != Self::Replays && number.is_multiple_of(2) => {
+                SiteKey(5).seal(number as usize % 6, number, &datagram)
+            }
+            _ => datagram,
+        };
         site.send_as(from, &datagram);
         datagram.len() + 28
     }
 }
 
-/// The time of four members that have everything between them, beside a stranger that sends at a
-/// tenth of a member's rate.
-fn time_beside(attack: Option<Attack>, seed: u64) -> Duration {
+/// The site of four members that have everything between them, in three blocks.
+fn four_members(seed: u64, key: Option<SiteKey>) -> Site {
     let mut site = Site::sized(seed, &[1_000; 3], SIZE, RATE);
+    site.key = key;
     for place in 0..4 {
         site.join(|_, esi| esi % 4 != place);
     }
+    site
+}
+
+/// The time that they take beside a stranger that sends at a tenth of a member's rate.
+fn time_beside(attack: Option<Attack>, mut site: Site) -> Duration {
     let (mut number, mut bytes) = (0, 0);
     for _ in 0..12_000 {
         site.run(Duration::from_millis(10));
@@ -203,7 +216,7 @@ fn time_beside(attack: Option<Attack>, seed: u64) -> Duration {
             number += 1;
         }
     }
-    panic!("{attack:?}, seed {seed}: {}", site.summary());
+    panic!("{attack:?}: {}", site.summary());
 }
 
 /// How many times longer they take: symbols in the names of members are not told from theirs, as
@@ -214,7 +227,8 @@ fn check_attack(attack: Attack, seed: u64) {
         Attack::Forged | Attack::Promises | Attack::Replays => 4.0,
         Attack::ForgedForMembers | Attack::All => 30.0,
     };
-    let (alone, with) = (time_beside(None, seed), time_beside(Some(attack), seed));
+    let time = |attack| time_beside(attack, four_members(seed, None));
+    let (alone, with) = (time(None), time(Some(attack)));
     let ratio = with.as_secs_f64() / alone.as_secs_f64();
     println!("seed {seed}, {attack:?}: {with:?}, {alone:?} without");
     assert!(ratio <= most, "seed {seed}, {attack:?}: {ratio}");
@@ -225,10 +239,63 @@ fn a_stranger_at_a_tenth_of_the_rate_delays_four_members() {
     [Attack::Forged, Attack::Promises, Attack::Requests].iter().for_each(|&it| check_attack(it, 1));
 }
 
+/// With a key a stranger can only repeat what members have sent.
+fn check_attack_without_the_key(attack: Attack, seed: u64) {
+    let time = |attack| time_beside(attack, four_members(seed, Some(SiteKey(4))));
+    let (alone, with) = (time(None), time(Some(attack)));
+    println!("seed {seed}, {attack:?} without the key: {with:?}, {alone:?} without");
+    assert!(with <= alone * 3 / 2 + Duration::from_secs(2), "seed {seed}, {attack:?}");
+}
+
+#[test]
+fn a_stranger_without_the_key_does_not_delay_members() {
+    for attack in Attack::KINDS.into_iter().chain([Attack::All]) {
+        check_attack_without_the_key(attack, 1);
+    }
+}
+
+/// What members have sent, again, also to members that have lost it, and to one that comes later.
+#[test]
+fn members_with_a_key_complete_each_other_beside_replays() {
+    let mut site = Site::new(6, &[60, 40]);
+    (site.key, site.loss) = (Some(SiteKey(4)), 0.1);
+    site.join(|_, esi| esi % 3 != 0);
+    site.join(|_, esi| esi % 3 != 1);
+    for round in 0..3_000_u32 {
+        site.run(Duration::from_millis(5));
+        let recorded = site.recorded.get(round as usize % site.recorded.len().max(1)).cloned();
+        if let Some((_, datagram)) = recorded {
+            site.send(STRANGER, &datagram);
+        }
+        if round == 300 {
+            site.join(|_, _| false);
+        }
+    }
+    assert!(site.is_complete(), "{}", site.summary());
+    let corrupt =
+        |place: usize| site.members[place].as_ref().unwrap().driver.endpoint.stats().corrupt_blocks;
+    assert_eq!([corrupt(0), corrupt(1), corrupt(2)], [0; 3]);
+}
+
+/// A receiver without the key, and one with it, do not hear each other.
+#[test]
+fn members_with_a_key_and_without_do_not_mix() {
+    let mut site = Site::new(7, &[40]);
+    site.join(|_, esi| esi % 2 == 0);
+    site.key = Some(SiteKey(4));
+    site.join(|_, _| true);
+    site.run(Duration::from_secs(20));
+    let stats = |place: usize| site.members[place].as_ref().unwrap().sharer.stats();
+    assert_eq!((stats(1).requests_heard, stats(0).symbols_heard), (0, 0));
+}
+
 #[test]
 #[ignore = "two minutes: .ci/long share"]
 fn a_stranger_that_sends_anything_in_any_name_delays_four_members() {
     for seed in 1..=5 {
-        Attack::KINDS.into_iter().chain([Attack::All]).for_each(|it| check_attack(it, seed));
+        for attack in Attack::KINDS.into_iter().chain([Attack::All]) {
+            check_attack(attack, seed);
+            check_attack_without_the_key(attack, seed);
+        }
     }
 }

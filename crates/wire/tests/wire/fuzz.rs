@@ -7,9 +7,9 @@ use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
     DigestList, Extension, Fdt, Feedback, FeedbackDatagram, FluteVersion, FreshFrame, FreshIndex,
     FreshRequest, Manifest, ManifestLimits, MissingSymbols, Packet, PacketSeal, PlacedFragment,
-    Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram, SecretKey, ShareBody,
-    ShareMessage, ShareRequest, ShelfIndex, StreamIndex, TAG_BYTES, Ticket, UnverifiedHead,
-    UnverifiedRollCall, decode_bounded, fti, parse_content_location,
+    Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram, SealedShare, SecretKey,
+    ShareBody, ShareMessage, ShareRequest, ShelfIndex, StreamIndex, TAG_BYTES, Ticket,
+    UnverifiedHead, UnverifiedRollCall, decode_bounded, fti, parse_content_location,
 };
 
 mod feedback;
@@ -50,10 +50,17 @@ fn packet_behind_a_good_first_word() {
 /// Random bytes, and messages of each kind that are changed somewhere.
 #[test]
 fn message_of_a_receiver_that_shares() {
-    let messages: Vec<_> = share::messages().iter().map(share::emitted).collect();
+    let messages = share::messages().iter().map(share::emitted).collect::<Vec<_>>();
+    let messages: Vec<_> =
+        messages.into_iter().chain(share::sealed().into_iter().map(|(_, sealed)| sealed)).collect();
     bolero::check!().with_type::<(u8, u16, u16, Vec<u8>)>().for_each(|(which, at, cut, patch)| {
-        let good = messages.get(usize::from(*which) % 5).unwrap_or(patch);
-        let datagram = patched(good, *at, *cut, patch);
+        let good = messages.get(usize::from(*which) % 9).unwrap_or(patch);
+        let mut datagram = patched(good, *at, *cut, patch);
+        if let Some(sealed) = SealedShare::find(&datagram) {
+            // Whatever the tag says, what was opened is parsed.
+            sealed.open(&mut datagram, &Sum);
+            datagram = SealedShare::opened(&datagram).to_vec();
+        }
         let Ok(message) = ShareMessage::parse(&datagram) else { return };
         assert_eq!(share::emitted(&message), datagram, "one form for each message");
         if let ShareBody::Request(ShareRequest { missing: Some(missing), .. }) = &message.body {

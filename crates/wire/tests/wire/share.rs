@@ -1,8 +1,10 @@
 //! Messages among receivers of one site.
 
+use crate::fuzz::Sum;
+use crate::{flips, truncations};
 use fontana_wire::{
-    Hash, MissingSymbols, ShareBody, ShareContent, ShareError, ShareMessage, ShareRequest,
-    ShareSymbol, SharedBlock,
+    Hash, MemberId, MissingSymbols, SealedShare, ShareBody, ShareContent, ShareError, ShareMessage,
+    ShareRequest, ShareSymbol, SharedBlock,
 };
 
 /// A message of each kind.
@@ -93,4 +95,40 @@ fn other_bytes_are_refused() {
     assert_eq!(parse(&[named, &[0_u8][..]].concat()), ShareError::Map);
     assert_eq!(parse(&[named, &[1_u8; 1_280][..]].concat()), ShareError::Map);
     assert_eq!(parse(&with(&with(&with(named, 40, 255), 41, 255), 42, 255)), ShareError::Map);
+}
+
+/// Every message, sealed by the member with their number.
+pub(crate) fn sealed() -> Vec<(SealedShare, Vec<u8>)> {
+    let seal = |(counter, message): (u64, ShareMessage<'_>)| {
+        let member = MemberId([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+        let sealed = SealedShare { content: message.content, member, counter };
+        let mut datagram = Vec::new();
+        sealed.emit(&message, &Sum, &mut datagram);
+        (sealed, datagram)
+    };
+    (u64::MAX - 9..).zip(messages()).map(seal).collect()
+}
+
+#[test]
+fn sealed_messages_are_opened_in_place() {
+    for ((sealed, datagram), message) in sealed().into_iter().zip(messages()) {
+        assert_eq!(datagram.len(), emitted(&message).len() + SealedShare::OVERHEAD);
+        assert!(ShareMessage::parse(&datagram).is_err(), "{sealed:?}");
+        assert_eq!(SealedShare::find(&datagram), Some(sealed));
+        let mut opened = datagram.clone();
+        assert!(sealed.open(&mut opened, &Sum));
+        assert_eq!(SealedShare::opened(&opened), emitted(&message));
+    }
+}
+
+#[test]
+fn sealed_messages_that_are_changed_are_not_opened() {
+    let opens = |mut datagram: Vec<u8>| {
+        SealedShare::find(&datagram).is_some_and(|sealed| sealed.open(&mut datagram, &Sum))
+    };
+    for (_, datagram) in sealed() {
+        assert!(opens(datagram.clone()));
+        assert!(!flips(&datagram).any(opens));
+        assert!(!truncations(&datagram).any(|part| opens(part.to_vec())));
+    }
 }

@@ -14,7 +14,7 @@ use crate::system;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_net::{ReceiveThread, ReceivedBatch};
 use fontana_proto::{DatagramBatch, Instant};
-use fontana_wire::{Hash, Manifest, Toi};
+use fontana_wire::{Hash, Manifest, MemberId, Toi};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,8 +54,9 @@ impl DecidingThread<'_, '_> {
     /// Content was accepted.
     pub(super) fn begin_sharing(&mut self, hash: Hash, manifest: &Arc<Manifest>) {
         let Some(sharing) = &mut self.sharing else { return };
-        match system::random_u64() {
-            Ok(seed) => sharing.stage.begin(seed, hash, manifest),
+        let random = system::random_u64().and_then(|seed| Ok((seed, system::random_bytes()?)));
+        match random {
+            Ok((seed, member)) => sharing.stage.begin(seed, MemberId(member), hash, manifest),
             Err(error) => tracing::warn!(%error, "nothing is shared"),
         }
     }
@@ -68,7 +69,7 @@ impl DecidingThread<'_, '_> {
     }
 
     /// Handles messages of other receivers.
-    pub(super) fn on_messages(&mut self, batch: &ReceivedBatch) -> Result<(), Error> {
+    pub(super) fn on_messages(&mut self, batch: &mut ReceivedBatch) -> Result<(), Error> {
         let now = self.now();
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
         sharing.stage.on_batch(now, batch, &mut self.core.endpoint);
@@ -134,7 +135,7 @@ impl DecidingThread<'_, '_> {
                 recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
                 recv(reports.panics) -> panic => if let Ok(panic) = panic { return Err(panic.into()) },
                 recv(messages) -> batch => match batch {
-                    Ok(batch) => self.on_messages(&batch)?,
+                    Ok(mut batch) => self.on_messages(&mut batch)?,
                     Err(_) => break,
                 },
                 default(patience) => {}

@@ -5,9 +5,12 @@ use super::world::{Content, ReceiverDriver, T, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Sbn};
 use fontana_proto::memory::{MemoryContent, append_symbol};
-use fontana_proto::share::{ShareConfig, ShareOutput, Sharer};
+use fontana_proto::share::{MemberKeys, ShareConfig, ShareOpener, ShareOutput, Sharer};
 use fontana_proto::{BlockId, Endpoint, Instant, SessionKey, SplitMix64};
-use fontana_wire::{ShareBody, ShareMessage, ShareRequest, ShareSymbol, SharedBlock, Toi, Tsi};
+use fontana_wire::{
+    MemberId, PacketSeal, SealNonce, SealedShare, ShareBody, ShareContent, ShareMessage,
+    ShareRequest, ShareSymbol, SharedBlock, TAG_BYTES, Toi, Tsi,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,6 +33,69 @@ pub(crate) struct Member {
     read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
     /// What it had when it joined.
     joined_with: BTreeSet<(BlockId, u32)>,
+    /// At a site with a key.
+    opener: Option<ShareOpener<SiteKey>>,
+    /// Messages that it has sent.
+    sent: u64,
+}
+
+/// The key of a site, and of one member there. As good as one, as long as no stranger computes
+/// with this type: the tag is a sum, and the text is masked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SiteKey(pub(crate) u64);
+
+impl SiteKey {
+    /// A message, sealed as of the member of a place.
+    pub(crate) fn seal(self, place: usize, counter: u64, datagram: &[u8]) -> Vec<u8> {
+        let message = ShareMessage::parse(datagram).unwrap();
+        let (content, member) = (message.content, member_id(place));
+        let mut sealed = Vec::new();
+        let cipher = self.cipher(content, member);
+        SealedShare { content, member, counter }.emit(&message, &cipher, &mut sealed);
+        sealed
+    }
+
+    fn mask(self, nonce: SealNonce, text: &mut [u8]) {
+        let [.., a, b, c, d] = nonce;
+        let mut random = SplitMix64::new(self.0, u32::from_be_bytes([a, b, c, d]).into());
+        for word in text.chunks_mut(8) {
+            word.iter_mut().zip(random.next_u64().to_be_bytes()).for_each(|(to, it)| *to ^= it);
+        }
+    }
+
+    fn tag(self, nonce: SealNonce, head: &[u8], text: &[u8]) -> [u8; TAG_BYTES] {
+        let bytes = nonce.iter().chain(head).chain(text.iter());
+        let sum = |sum: u128, &byte: &u8| sum.wrapping_mul(0x1_0000_01B3) ^ u128::from(byte);
+        bytes.fold(self.0.into(), sum).to_be_bytes()
+    }
+}
+
+impl MemberKeys for SiteKey {
+    type Cipher = Self;
+
+    fn cipher(&self, _: ShareContent, member: MemberId) -> Self {
+        Self(SplitMix64::new(self.0, member.number().into()).next_u64())
+    }
+}
+
+impl PacketSeal for SiteKey {
+    fn seal(&self, nonce: SealNonce, head: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
+        self.mask(nonce, text);
+        self.tag(nonce, head, text)
+    }
+
+    fn open(&self, nonce: SealNonce, head: &[u8], text: &mut [u8], tag: [u8; TAG_BYTES]) -> bool {
+        let is_valid = self.tag(nonce, head, text) == tag;
+        self.mask(nonce, text);
+        is_valid
+    }
+}
+
+/// The id of the member of a place. Its number is the place and one.
+fn member_id(place: usize) -> MemberId {
+    let mut id = [9; 16];
+    id.iter_mut().zip((place as u32 + 1).to_be_bytes()).for_each(|(to, byte)| *to = byte);
+    MemberId(id)
 }
 
 /// A datagram: its source, its bytes, and the place of its sender, which does not hear it.
@@ -39,6 +105,8 @@ type Sent = (SocketAddr, Vec<u8>, Option<usize>);
 /// number `n + 1`.
 pub(crate) struct Site {
     pub(crate) content: Content,
+    /// The key that members have.
+    pub(crate) key: Option<SiteKey>,
     /// Bytes per second of a member.
     rate: u64,
     pub(crate) now: Instant,
@@ -93,6 +161,7 @@ impl Site {
         let encoded = ids.map(|block| (block, memory.encode(block).unwrap())).collect();
         Self {
             content,
+            key: None,
             rate,
             now: Instant::ZERO,
             members: Vec::new(),
@@ -147,7 +216,11 @@ impl Site {
             max_unproven_bytes: 2 * length as u64,
         };
         let sharer = Sharer::new(config);
-        self.members.push(Some(Member { driver, sharer, read: BTreeMap::new(), joined_with }));
+        let content = self.content.hash().into();
+        let opener = self.key.map(|key| ShareOpener::new(key, content, member_id(place)));
+        let read = BTreeMap::new();
+        let member = Member { driver, sharer, read, joined_with, opener, sent: 0 };
+        self.members.push(Some(member));
         place
     }
 
@@ -262,7 +335,13 @@ impl Site {
                 && !is_lost
                 && let Some(member) = member
             {
-                member.driver.share(self.now, &mut member.sharer, from, datagram);
+                let mut datagram = datagram.to_vec();
+                let is_sealed = member.opener.is_some();
+                if member.opener.as_mut().is_some_and(|opener| !opener.open(&mut datagram)) {
+                    continue;
+                }
+                let opened = if is_sealed { SealedShare::opened(&datagram) } else { &datagram };
+                member.driver.share(self.now, &mut member.sharer, from, opened);
             }
         }
     }
@@ -314,6 +393,11 @@ impl Site {
                     self.message(number, answer.block, ShareBody::Symbol(symbol))
                 }
             };
+            let datagram = match self.key.filter(|_| member.opener.is_some()) {
+                Some(key) => key.seal(place, member.sent, &datagram),
+                None => datagram,
+            };
+            member.sent += 1;
             if self.recorded.len() < 64 {
                 self.recorded.push((from, datagram.clone()));
             } else {
