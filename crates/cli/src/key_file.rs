@@ -1,8 +1,9 @@
-//! Files with secret keys.
+//! Files with secret keys, and what keeps secrets inside of this process.
 
 use crate::args::SessionFormat;
 use fontana::Outcome;
 use fontana_console::failure::Failure;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,6 +18,14 @@ const MAX_KEY_FILE: u64 = 4096;
 pub(crate) const KEYGEN: &str = "fontana keygen FILE";
 /// The command that makes a group key.
 pub(crate) const KEYGEN_GROUP: &str = "fontana keygen --group FILE";
+
+/// Keeps the memory of this process out of core dumps, and from other processes of its user. To be
+/// called before a secret is read. `RLIMIT_CORE` would not do: a dump that goes to a program, as
+/// that of systemd, ignores it (core(5)).
+pub(crate) fn keep_secrets() {
+    // It fails for unknown values only.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
 
 /// Refuses a group key for sessions of a format that has no seals.
 pub(crate) fn refuse_other_formats(format: SessionFormat) -> Result<(), Failure> {
@@ -36,6 +45,7 @@ where
     K: FromStr,
     K::Err: Display,
 {
+    keep_secrets();
     let refused = |error: &dyn Display| {
         let message = format!("the key file {path:?}: {error}");
         Failure::new(Outcome::Authentication, message, format!("make one: {keygen}"))
@@ -55,4 +65,21 @@ where
 /// Whether others than its owner may read or write a file with a secret.
 pub(crate) fn may_be_read_by_others(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.mode() & 0o077 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana::seal::GroupKey;
+    use rustix::process::dumpable_behavior;
+
+    /// The flag is that of the process, so that other tests may set it as well.
+    #[test]
+    fn the_memory_of_a_program_with_a_key_is_not_dumped() {
+        set_dumpable_behavior(DumpableBehavior::Dumpable).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let key: Result<GroupKey, _> = read(&directory.path().join("none"), KEYGEN_GROUP);
+        assert!(key.is_err());
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 }

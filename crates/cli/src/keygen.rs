@@ -1,6 +1,7 @@
 //! `fontana keygen`.
 
 use crate::args::KeygenArguments;
+use crate::key_file;
 use fontana::Outcome;
 use fontana::seal::GroupKey;
 use fontana_console::console::Console;
@@ -12,6 +13,7 @@ use std::path::Path;
 
 /// Makes a key of the kind that is asked for.
 pub(crate) fn run(arguments: &KeygenArguments, console: &Console) -> Result<Outcome, Failure> {
+    key_file::keep_secrets();
     let path = &arguments.file;
     if arguments.group {
         write(path, &GroupKey::generate()?.to_file_text())?;

@@ -17,6 +17,9 @@ const MAX_FILE: u64 = 64 << 10;
 /// `--netrc` has for its host, but not one that it has for every host: the author of the ticket has
 /// chosen the host.
 pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Result<Vec<MirrorHeader>, Failure> {
+    if !arguments.headers.is_empty() || arguments.netrc.is_some() {
+        key_file::keep_secrets();
+    }
     let mut headers = Vec::new();
     if !arguments.headers.is_empty() && mirrors::given(arguments).next().is_none() {
         let message = "--header without a mirror: it is for those of the command line";
