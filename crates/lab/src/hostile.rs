@@ -28,6 +28,8 @@ mod manifests;
 mod memory;
 mod packets;
 mod report;
+mod reporting;
+mod site;
 mod world;
 
 pub use class::{Class, classes};
@@ -61,7 +63,11 @@ pub fn run(class: &Class, bench: &Bench) -> Result<ClassReport, BenchError> {
     memory::measure_program();
     let session = HonestSession::new(bench.seed, 2)?;
     let guard = class.guard();
-    let alone = session.transfer(bench.memory, guard, &mut Alone)?;
+    let alone = match class.attack {
+        Attack::Site(_) => site::run(&session, bench.memory, None)?,
+        Attack::Reports(_) => reporting::run(bench.seed, None)?,
+        _ => session.transfer(bench.memory, guard, &mut Alone)?,
+    };
     if !alone.is_exact {
         return Err(BenchError("the honest transfer fails without an attack"));
     }
@@ -80,7 +86,8 @@ pub fn run(class: &Class, bench: &Bench) -> Result<ClassReport, BenchError> {
     memory::forget_peak();
     // A panic is a result, and so is an endpoint that breaks a rule.
     let result = thread::catch(|| beside(&session, class, bench, alone.sent));
-    report.memory_max = memory::peak();
+    // What several receivers have stored is in the memory of this process, too.
+    report.memory_max = memory::peak().filter(|_| !class.has_several_receivers());
     if let Ok(Ok(Beside { transfer, reception })) = result {
         report.alive = true;
         report.is_harmed = reception.is_harmed;
@@ -117,6 +124,14 @@ fn beside(
         Attack::Packets(make) | Attack::AddressedPackets(make) | Attack::SealedPackets(make) => {
             let mut neighbor = Crowd::new(session, make, bench, honest_packets)?;
             let transfer = session.transfer(bench.memory, class.guard(), &mut neighbor)?;
+            Ok(Beside { transfer, reception: Reception::default() })
+        }
+        Attack::Site(make) => {
+            let transfer = site::run(session, bench.memory, Some((make, bench.variants)))?;
+            Ok(Beside { transfer, reception: Reception::default() })
+        }
+        Attack::Reports(make) => {
+            let transfer = reporting::run(bench.seed, Some((make, bench.variants)))?;
             Ok(Beside { transfer, reception: Reception::default() })
         }
     }
@@ -217,7 +232,9 @@ impl PacketSource {
             Attack::Packets(make)
             | Attack::AddressedPackets(make)
             | Attack::SealedPackets(make) => make,
-            Attack::Manifests(_) | Attack::Tables => return Ok(None),
+            Attack::Manifests(_) | Attack::Tables | Attack::Site(_) | Attack::Reports(_) => {
+                return Ok(None);
+            }
         };
         let attacker = attacker(seed, HonestSession::new(seed, 2)?.seal_id())?;
         Ok(Some(Self { attacker, make }))

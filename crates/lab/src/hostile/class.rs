@@ -2,6 +2,8 @@
 
 use super::manifests;
 use super::packets;
+use super::reporting;
+use super::site;
 use super::world::Guard;
 
 /// A kind of hostile packets.
@@ -29,6 +31,10 @@ pub(super) enum Attack {
     Manifests(manifests::Make),
     /// Compressed file delivery tables of plain FLUTE.
     Tables,
+    /// Messages to receivers that share.
+    Site(site::Make),
+    /// Reports and requests to a sender that repairs on demand.
+    Reports(reporting::Make),
 }
 
 impl Class {
@@ -48,14 +54,30 @@ impl Class {
         Self { id, what, forges: false, attack: Attack::Manifests(make) }
     }
 
+    const fn site(id: &'static str, what: &'static str, make: site::Make) -> Self {
+        Self { id, what, forges: true, attack: Attack::Site(make) }
+    }
+
+    const fn reports(id: &'static str, what: &'static str, make: reporting::Make) -> Self {
+        Self { id, what, forges: true, attack: Attack::Reports(make) }
+    }
+
     /// Its packets meet a session with a group key.
     pub fn has_group_key(&self) -> bool {
         self.guard() == Guard::GroupKey
     }
 
-    /// It sends packets, which a real network can carry.
+    /// It sends packets of a session, which a real network can carry.
     pub fn has_packets(&self) -> bool {
-        !matches!(self.attack, Attack::Manifests(_) | Attack::Tables)
+        matches!(
+            self.attack,
+            Attack::Packets(_) | Attack::AddressedPackets(_) | Attack::SealedPackets(_)
+        )
+    }
+
+    /// It meets several receivers.
+    pub(super) fn has_several_receivers(&self) -> bool {
+        matches!(self.attack, Attack::Site(_))
     }
 
     pub(super) fn guard(&self) -> Guard {
@@ -158,6 +180,13 @@ const CLASSES: &[Class] = &[
         "names that control terminals",
         manifests::names_that_control_terminals,
     ),
+    Class::reports("H41", "reports of any receiver", reporting::reports),
+    Class::reports("H42", "requests for repair of any block", reporting::requests),
+    Class::reports("H43", "changed reports and requests", reporting::changed_feedback),
+    // Last, because the process keeps the memory of three receivers.
+    Class::site("H44", "receivers that share: forged symbols", site::symbols),
+    Class::site("H45", "receivers that share: requests for anything", site::requests),
+    Class::site("H46", "receivers that share: changed messages", site::changed_messages),
 ];
 
 impl std::fmt::Debug for Class {

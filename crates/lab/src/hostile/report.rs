@@ -17,7 +17,7 @@ pub struct ClassReport {
     /// The receiver did not panic, and kept the rules of endpoints.
     pub alive: bool,
     /// Most memory that sender, attacker and receiver took together, in bytes: that of the process
-    /// without the program itself. `None` if the system does not say.
+    /// without the program itself. `None` if the system does not say, or for several receivers.
     pub memory_max: Option<u64>,
     /// Memory that the receiver may use, in bytes.
     pub memory: u64,

@@ -5,18 +5,19 @@ use super::report::BenchError;
 use fontana::receiver_limits;
 use fontana::seal::{GroupKey, PacketOpener, PacketSealer};
 use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::{FecScheme, Oti, Sbn};
+use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
+use fontana_proto::pull::PulledRun;
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelId, Datagram, DatagramBatch,
     DecodePolicy, Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode, Pacer,
     Receiver, ReceiverConfig, ReceiverEvent, SendMode, SendObject, Sender, SenderConfig,
-    SplitMix64, Subscription, SubscriptionLimits, TransmissionSchedule,
+    SessionKey, SplitMix64, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, HeadRecords, InstanceId, Manifest,
-    ManifestObject, Metadata, RelativePath, SealId, SealMode, SecretKey, SessionSeal, Toi, Tsi,
-    manifest_hash,
+    ManifestLimits, ManifestObject, Metadata, RelativePath, SealId, SealMode, SecretKey,
+    SessionSeal, Toi, Tsi, manifest_hash,
 };
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -97,8 +98,16 @@ impl HonestSession {
         InstanceId([self.version as u8; 16]).into()
     }
 
-    fn manifest_hash(&self) -> Hash {
+    pub(super) fn manifest_hash(&self) -> Hash {
         manifest_hash(&self.manifest)
+    }
+
+    pub(super) fn content(&self) -> &MemoryContent {
+        &self.content
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// What a ticket of the session pins.
@@ -178,7 +187,21 @@ impl HonestSession {
         ReceiverHost::new(self.expectation(guard), MetadataMode::Manifest, memory, opener)
     }
 
-    fn has_arrived(&self, receiver: &ReceiverHost) -> bool {
+    /// A receiver that knows the manifest, and hears no session.
+    pub(super) fn member(&self, memory: usize) -> Result<ReceiverHost, BenchError> {
+        let manifest = Manifest::parse(&self.manifest, &ManifestLimits::default())
+            .map_err(|_| BenchError("the honest manifest is invalid"))?;
+        let mut host = self.receiver(memory, Guard::Open);
+        host.handle_timeout(at(0))?;
+        let key = SessionKey { source: SENDER.ip(), tsi: TSI };
+        let accepted =
+            host.driver.endpoint.accept_manifest(key, self.manifest_hash(), &Arc::new(manifest));
+        accepted.map_err(|_| BenchError("the honest manifest is not accepted"))?;
+        host.poll(at(0), &DatagramBatch::EMPTY)?;
+        Ok(host)
+    }
+
+    pub(super) fn has_arrived(&self, receiver: &ReceiverHost) -> bool {
         self.content.objects().all(|(toi, object)| {
             (0..object.layout.block_count())
                 .map(Sbn)
@@ -429,7 +452,47 @@ impl ReceiverHost {
         self.poll(now, &DatagramBatch::EMPTY)
     }
 
-    fn poll(&mut self, now: Instant, batch: &DatagramBatch<'_>) -> Result<(), BenchError> {
+    pub(super) fn receiver(&self) -> &Receiver {
+        &self.driver.endpoint
+    }
+
+    pub(super) fn receiver_mut(&mut self) -> &mut Receiver {
+        &mut self.driver.endpoint
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// A symbol that was placed.
+    pub(super) fn placed(&self, block: BlockId, esi: Esi) -> Option<&[u8]> {
+        self.driver.runner.placed(block, esi)
+    }
+
+    /// Takes a symbol as that of a mirror.
+    pub(super) fn pull(
+        &mut self,
+        now: Instant,
+        block: BlockId,
+        first: Esi,
+        symbol: &[u8],
+    ) -> Result<(), BenchError> {
+        let run = PulledRun { block, first, bytes: 0..symbol.len() as u32 };
+        self.driver.endpoint.handle_pulled(now, &run, symbol);
+        self.poll(now, &DatagramBatch { slab: symbol, datagrams: &[] })
+    }
+
+    pub(super) fn drop_shared(&mut self, now: Instant, block: BlockId) -> Result<(), BenchError> {
+        self.driver.endpoint.drop_shared(block);
+        self.poll(now, &DatagramBatch::EMPTY)
+    }
+
+    /// Does what the receiver says.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        batch: &DatagramBatch<'_>,
+    ) -> Result<(), BenchError> {
         while let Some(effect) = self.driver.poll(now, batch).map_err(BenchError)? {
             match effect {
                 Effect::Transmit { .. } => return Err(BenchError("a receiver sends a packet")),

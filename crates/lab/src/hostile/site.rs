@@ -1,0 +1,356 @@
+//! Receivers that share, in virtual time, and a stranger who sends to their group in any name.
+
+use super::report::BenchError;
+use super::world::{BLOCK_SYMBOLS, BLOCKS, CONTENT, HonestSession, ReceiverHost, Transfer};
+use fontana_fec::{Esi, Intermediate, Sbn};
+use fontana_proto::share::{ShareConfig, ShareOutput, Sharer};
+use fontana_proto::{BlockId, DatagramBatch, Instant, ShareOrigin, SplitMix64};
+use fontana_wire::{
+    MissingSymbols, ShareBody, ShareContent, ShareMessage, ShareRequest, ShareSymbol, SharedBlock,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// Each member lacks another third of the content, and the site has all of it.
+const MEMBERS: u32 = 3;
+/// Bytes per second of a member.
+const RATE: u64 = 2_500_000;
+/// The time in which the stranger sends.
+const ATTACK: Duration = Duration::from_secs(10);
+/// The time that members have after that.
+const LIVENESS: Duration = Duration::from_secs(30);
+/// From a host to all others, and between two polls.
+const TICK: Duration = Duration::from_millis(1);
+/// Messages that a stranger remembers.
+const REMEMBERED: usize = 256;
+
+/// Makes the messages of a class.
+pub(super) type Make = fn(&mut Stranger) -> Message;
+
+/// A datagram to the group, and the address that it seems to come from.
+#[derive(Clone)]
+pub(super) struct Message {
+    from: IpAddr,
+    bytes: Vec<u8>,
+}
+
+/// A host that hears all messages, and sends what it likes.
+pub(super) struct Stranger {
+    random: SplitMix64,
+    content: ShareContent,
+    symbol_bytes: usize,
+    heard: Vec<Message>,
+    /// Messages made so far.
+    count: u32,
+}
+
+impl Stranger {
+    fn make(&mut self, make: Make) -> Message {
+        self.count = self.count.wrapping_add(1);
+        make(self)
+    }
+
+    fn hear(&mut self, message: &Message) {
+        match self.heard.len() < REMEMBERED {
+            true => self.heard.push(message.clone()),
+            false => {
+                let at = self.random.below(REMEMBERED as u32) as usize;
+                self.heard.get_mut(at).into_iter().for_each(|it| it.clone_from(message));
+            }
+        }
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        self.random.below(end)
+    }
+
+    fn word(&mut self) -> u32 {
+        self.random.next_u64() as u32
+    }
+
+    /// The address of a member, its own, or one of 40 others.
+    fn address(&mut self) -> IpAddr {
+        match self.below(3) {
+            0 => address(self.random.below(MEMBERS)),
+            1 => address(200),
+            _ => address(100 + self.random.below(40)),
+        }
+    }
+
+    /// A symbol number at an end of what there is, or any.
+    fn esi(&mut self) -> u32 {
+        let k = BLOCK_SYMBOLS;
+        let ends = [0, k - 1, k, 1 << 23, (1 << 24) - 1, 1 << 24, u32::MAX - 1, u32::MAX];
+        match self.below(4) {
+            0 => ends.get(self.random.below(8) as usize).copied().unwrap_or(k),
+            1 => self.below(2 * k),
+            _ => (1 << 23) + self.count,
+        }
+    }
+
+    fn message(&mut self, body: ShareBody<'_>) -> Message {
+        let sbn = match self.below(16) {
+            0 => self.word(),
+            _ => self.below(BLOCKS.into()),
+        };
+        let block = SharedBlock { toi: CONTENT.0 as u32, sbn };
+        let member = self.below(2 * MEMBERS);
+        let mut bytes = Vec::new();
+        ShareMessage { content: self.content, member, block, body }.emit(&mut bytes);
+        Message { from: self.address(), bytes }
+    }
+
+    /// One that was heard, or nothing.
+    fn again(&mut self) -> Message {
+        let at = self.below(self.heard.len().max(1) as u32) as usize;
+        let nothing = Message { from: address(200), bytes: Vec::new() };
+        self.heard.get(at).cloned().unwrap_or(nothing)
+    }
+}
+
+/// Symbols of random bytes, with any number and of any length.
+pub(super) fn symbols(stranger: &mut Stranger) -> Message {
+    let length = match stranger.below(8) {
+        0 => stranger.below(2 * stranger.symbol_bytes as u32) as usize,
+        _ => stranger.symbol_bytes,
+    };
+    let bytes: Vec<u8> = (0..length).map(|_| stranger.random.next_u64() as u8).collect();
+    let (has_block, to) = (stranger.below(2) == 0, stranger.below(MEMBERS + 1));
+    let (echo_us, esi) = (stranger.word(), stranger.esi());
+    let symbol = ShareSymbol { has_block, to, echo_us, esi, bytes: &bytes };
+    stranger.message(ShareBody::Symbol(symbol))
+}
+
+/// Requests for any number of symbols, also for all.
+pub(super) fn requests(stranger: &mut Stranger) -> Message {
+    let missing = match stranger.below(3) {
+        0 => None,
+        1 => MissingSymbols::of(0..BLOCK_SYMBOLS),
+        _ => {
+            let first = stranger.esi().min(1 << 24);
+            let span = 1 + stranger.below(2_000);
+            MissingSymbols::of(first..first.saturating_add(span))
+        }
+    };
+    let lacking = match stranger.below(3) {
+        0 => u32::MAX,
+        1 => BLOCK_SYMBOLS,
+        _ => 1 + stranger.below(8),
+    };
+    let [clock_us, round_trip_us, read_us] = [(); 3].map(|()| stranger.word());
+    let request = ShareRequest { clock_us, round_trip_us, read_us, lacking, missing };
+    stranger.message(ShareBody::Request(request))
+}
+
+/// Messages of members: again, with other bits, and cut off; from any address.
+pub(super) fn changed_messages(stranger: &mut Stranger) -> Message {
+    let mut message = stranger.again();
+    match stranger.below(3) {
+        0 => {}
+        1 => {
+            for _ in 0..=stranger.below(8) {
+                let at = stranger.below(message.bytes.len().max(1) as u32) as usize;
+                let bit = 1 << stranger.below(8);
+                message.bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= bit);
+            }
+        }
+        _ => message.bytes.truncate(stranger.below(message.bytes.len() as u32 + 1) as usize),
+    }
+    if stranger.below(2) == 0 {
+        message.from = stranger.address();
+    }
+    message
+}
+
+struct Member {
+    host: ReceiverHost,
+    sharer: Sharer,
+    /// Symbols that were read.
+    read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
+}
+
+struct Site<'a> {
+    session: &'a HonestSession,
+    encoded: BTreeMap<BlockId, Intermediate>,
+    members: Vec<Member>,
+    stranger: Stranger,
+    now: Instant,
+    /// Messages on their way, and the member that has sent each.
+    under_way: Vec<(Message, Option<usize>)>,
+    /// Symbols that members have sent.
+    symbols: u64,
+}
+
+/// A site whose members complete each other, beside a stranger that sends so many messages in ten
+/// seconds, or none.
+pub(super) fn run(
+    session: &HonestSession,
+    memory: usize,
+    attack: Option<(Make, u32)>,
+) -> Result<Transfer, BenchError> {
+    let mut site = Site::new(session, memory)?;
+    let (attack_ticks, ticks) = (in_ticks(ATTACK), in_ticks(ATTACK + LIVENESS));
+    let mut hostile = 0;
+    for tick in 0..ticks {
+        if let Some((make, variants)) = attack.filter(|_| tick < attack_ticks) {
+            let due = u64::from(variants) * (tick + 1) / attack_ticks;
+            while hostile < due {
+                let message = site.stranger.make(make);
+                site.under_way.push((message, None));
+                hostile += 1;
+            }
+        } else if site.is_complete() {
+            break;
+        }
+        site.pass(TICK)?;
+    }
+    let is_exact =
+        site.is_complete() && site.members.iter().all(|member| session.has_arrived(&member.host));
+    let log_bytes = site.members.iter().map(|member| member.host.log_bytes).max().unwrap_or(0);
+    Ok(Transfer { sent: site.symbols, hostile, is_exact, log_bytes })
+}
+
+fn in_ticks(time: Duration) -> u64 {
+    (time.as_millis() / TICK.as_millis()) as u64
+}
+
+fn address(host: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(0x0A00_0101 + host))
+}
+
+impl<'a> Site<'a> {
+    fn new(session: &'a HonestSession, memory: usize) -> Result<Self, BenchError> {
+        let blocks = (0..BLOCKS).map(|sbn| BlockId { toi: CONTENT, sbn: Sbn(sbn.into()) });
+        let encode = |block| Some((block, session.content().encode(block)?));
+        let encoded = blocks.filter_map(encode).collect();
+        let content = session.manifest_hash().into();
+        let symbol_bytes = super::world::SYMBOL_BYTES.into();
+        let random = SplitMix64::new(session.seed(), 301);
+        let stranger = Stranger { random, content, symbol_bytes, heard: Vec::new(), count: 0 };
+        let mut site = Self {
+            session,
+            encoded,
+            members: Vec::new(),
+            stranger,
+            now: Instant::ZERO,
+            under_way: Vec::new(),
+            symbols: 0,
+        };
+        for place in 0..MEMBERS {
+            let member = site.member(place, memory)?;
+            site.members.push(member);
+        }
+        Ok(site)
+    }
+
+    /// A member that has two of three source symbols.
+    fn member(&self, place: u32, memory: usize) -> Result<Member, BenchError> {
+        let mut host = self.session.member(memory)?;
+        for (&block, encoded) in &self.encoded {
+            for esi in (0..BLOCK_SYMBOLS).filter(|esi| esi % MEMBERS != place) {
+                host.pull(self.now, block, Esi(esi), &symbol(encoded, Esi(esi)))?;
+            }
+        }
+        let config = ShareConfig {
+            seed: u64::from(place) + 1,
+            member: place,
+            bytes_per_second: RATE,
+            max_unproven_bytes: 2 * u64::from(BLOCK_SYMBOLS) * u64::from(BLOCKS) * 1_024,
+        };
+        Ok(Member { host, sharer: Sharer::new(config), read: BTreeMap::new() })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.members.iter().all(|member| member.host.is_complete())
+    }
+
+    /// Time passes: messages arrive, and members send.
+    fn pass(&mut self, time: Duration) -> Result<(), BenchError> {
+        self.now = self.now + time;
+        for (message, by) in std::mem::take(&mut self.under_way) {
+            for (place, member) in self.members.iter_mut().enumerate() {
+                if Some(place) != by {
+                    member.hear(self.now, &message)?;
+                }
+            }
+        }
+        for place in 0..self.members.len() {
+            self.poll(place)?;
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, place: usize) -> Result<(), BenchError> {
+        let Self { session, encoded, members, stranger, now, under_way, symbols } = self;
+        let Some(member) = members.get_mut(place) else { return Ok(()) };
+        member.host.handle_timeout(*now)?;
+        while let Some(output) = member.sharer.poll(*now, member.host.receiver()) {
+            let (block, body) = match &output {
+                ShareOutput::Ask { block, request } => (block, ShareBody::Request(request.clone())),
+                ShareOutput::Answer(answer) => {
+                    let is_needed = |&(block, batch): &(BlockId, u32)| {
+                        block != answer.block || batch >= answer.batch
+                    };
+                    member.read.retain(|key, _| is_needed(key));
+                    let batch = member.read.get(&(answer.block, answer.batch));
+                    let Some(bytes) = batch.and_then(|batch| batch.get(answer.index)) else {
+                        return Err(BenchError("a symbol is sent that was not read"));
+                    };
+                    *symbols += 1;
+                    let symbol = ShareSymbol {
+                        has_block: answer.has_block,
+                        to: answer.to,
+                        echo_us: answer.echo_us,
+                        esi: answer.esi.0,
+                        bytes,
+                    };
+                    (&answer.block, ShareBody::Symbol(symbol))
+                }
+                ShareOutput::Read { block, batch, esis, has_block } => {
+                    let read = |&esi: &Esi| match has_block {
+                        true => encoded.get(block).map(|it| symbol(it, esi)),
+                        false => member.host.placed(*block, esi).map(<[u8]>::to_vec),
+                    };
+                    let read: Option<Vec<_>> = esis.iter().map(read).collect();
+                    if member.sharer.on_read(*now, *block, *batch, read.is_some()) {
+                        member.read.insert((*block, *batch), read.unwrap_or_default());
+                    }
+                    continue;
+                }
+                ShareOutput::Vain { block } => {
+                    member.host.drop_shared(*now, *block)?;
+                    continue;
+                }
+                ShareOutput::Release { block } => {
+                    member.read.retain(|&(other, _), _| other != *block);
+                    continue;
+                }
+            };
+            let content = session.manifest_hash().into();
+            let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
+            let mut bytes = Vec::new();
+            ShareMessage { content, member: place as u32, block, body }.emit(&mut bytes);
+            let message = Message { from: address(place as u32), bytes };
+            stranger.hear(&message);
+            under_way.push((message, Some(place)));
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    fn hear(&mut self, now: Instant, message: &Message) -> Result<(), BenchError> {
+        let Ok(parsed) = ShareMessage::parse(&message.bytes) else { return Ok(()) };
+        let origin = ShareOrigin { from: message.from, end: message.bytes.len() as u32 };
+        let receiver = self.host.receiver_mut();
+        receiver.handle_share(now, &mut self.sharer, origin, &parsed, &message.bytes);
+        self.host.poll(now, &DatagramBatch { slab: &message.bytes, datagrams: &[] })
+    }
+}
+
+fn symbol(block: &Intermediate, esi: Esi) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fontana_proto::memory::append_symbol(block, esi, &mut bytes);
+    bytes
+}
