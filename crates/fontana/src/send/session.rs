@@ -91,11 +91,7 @@ impl PreparedSender {
         token: CancellationToken,
         examine: impl FnOnce(&ContentOptions<'_>, &Format) -> Result<Content, Error>,
     ) -> Result<Self, Error> {
-        if let Some(manifest) = options.manifest() {
-            // All objects have the same symbol size; a manifest of empty files has no object.
-            let object = manifest.objects().first();
-            options.symbol_size = object.map(|object| object.oti.symbol_size);
-        }
+        take_symbol_size(&mut options);
         check(&options)?;
         let egress = Egress::of(&options.addressing)?;
         let is_plain = options.format.fontana().is_none();
@@ -182,7 +178,7 @@ impl PreparedSender {
             solving_window: layout.solving_window,
             _spooled: content.spooled,
         };
-        let description = SessionDescription {
+        let description = Arc::new(SessionDescription {
             ticket,
             manifest: content.manifest,
             manifest_hash,
@@ -190,8 +186,7 @@ impl PreparedSender {
             left_out: content.left_out,
             skipped: content.skipped,
             undescribed: content.undescribed,
-        };
-        let description = Arc::new(description);
+        });
         let to = options.addressing.to;
         Ok(Self { description, token, carousel, transmission, source: local, to })
     }
@@ -230,6 +225,15 @@ impl PreparedSender {
         let left_out = self.description.left_out.iter().map(|error| error.outcome());
         report.outcome = left_out.fold(report.outcome, Outcome::worst);
         Ok(report)
+    }
+}
+
+/// A session of known content has the symbol size of its manifest.
+fn take_symbol_size(options: &mut SendOptions) {
+    if let Some(manifest) = options.manifest() {
+        // All objects have the same symbol size; a manifest of empty files has no object.
+        let object = manifest.objects().first();
+        options.symbol_size = object.map(|object| object.oti.symbol_size);
     }
 }
 
