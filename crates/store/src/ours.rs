@@ -3,8 +3,8 @@
 /// Prefix of the names of staging directories and memos.
 pub(crate) const STAGING_PREFIX: &[u8] = b".fontana-";
 
-/// Longest name after the prefix: that of a memo of a key, while it is being written.
-const LONGEST: usize = b"mark-.new".len() + HASH_DIGITS;
+/// No name is longer after the prefix: the longest are those of memos, while they are being written.
+const LONGEST: usize = 96;
 /// Digits of a hash or a key in a name.
 const HASH_DIGITS: usize = 64;
 /// Letters and digits that make the name of a file different from all others.
@@ -24,6 +24,7 @@ const RANDOM_LETTERS: usize = 6;
 /// | `flute-`, `fcast-`, an address and a number | what is received of a session |
 /// | `pipe-`, 16 digits | what is delivered in order |
 /// | `mark-`, a key, perhaps `.new` | what is known of a publisher |
+/// | `mark-flute-`, an address and a number, perhaps `.new` | what was written of a session |
 /// | `new-`, six letters | a file that is being written |
 pub fn is_ours(name: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(STAGING_PREFIX) else { return false };
@@ -34,13 +35,17 @@ pub fn is_ours(name: &[u8]) -> bool {
         digits.len() == count && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
     let after = |prefix: &[u8]| rest.strip_prefix(prefix);
-    if let Some(session) = after(b"flute-").or(after(b"fcast-")) {
+    let is_session = |session: &[u8]| {
         // The address has colons and points, which are hyphens here.
         let is_of_address = |b: &u8| matches!(b, b'0'..=b'9' | b'a'..=b'f' | b'-');
-        return session.contains(&b'-') && session.iter().all(is_of_address);
+        session.contains(&b'-') && session.iter().all(is_of_address)
+    };
+    if let Some(session) = after(b"flute-").or(after(b"fcast-")) {
+        return is_session(session);
     }
     if let Some(mark) = after(b"mark-") {
-        return is_hex(mark.strip_suffix(b".new").unwrap_or(mark), HASH_DIGITS);
+        let mark = mark.strip_suffix(b".new").unwrap_or(mark);
+        return is_hex(mark, HASH_DIGITS) || mark.strip_prefix(b"flute-").is_some_and(is_session);
     }
     if let Some(new) = after(b"new-") {
         return new.len() == RANDOM_LETTERS && new.iter().all(u8::is_ascii_alphanumeric);
@@ -62,6 +67,8 @@ mod tests {
             "pipe-0123456789abcdef".into(),
             format!("mark-{hash}"),
             format!("mark-{hash}.new"),
+            "mark-flute-10-0-0-7-55".into(),
+            "mark-flute-2001-db8-1111-2222-3333-4444-5555-6666-281474976710655.new".into(),
             "new-aB3dE6".into(),
         ] {
             assert!(is_ours(format!(".fontana-{ours}").as_bytes()), "{ours}");

@@ -36,10 +36,10 @@ impl Remembered {
     /// Reads the record of a session, and recalls the files that are as they were written.
     pub(super) fn open(
         directory: Arc<TargetDirectory>,
-        SessionKey { source, tsi }: SessionKey,
+        session: SessionKey,
         written: &mut WrittenFiles,
     ) -> Result<Self, Error> {
-        let name = format!("mark-flute-{source}-{tsi}").replace(['.', ':'], "-");
+        let name = name_of(session);
         let bytes = directory.read_memo(&name, 2 * MAX_SIZE)?.unwrap_or_default();
         for (path, state) in parse(&bytes) {
             let components: Vec<_> = path.split(|&byte| byte == b'/').collect();
@@ -81,6 +81,10 @@ impl Remembered {
         }
         appended
     }
+}
+
+fn name_of(SessionKey { source, tsi }: SessionKey) -> String {
+    format!("mark-flute-{source}-{tsi}").replace(['.', ':'], "-")
 }
 
 /// What tells a file that was written from others. Device numbers change when a host starts.
@@ -175,6 +179,16 @@ mod tests {
         assert!(recalled.state_of(&names[0]).is_some());
         assert!(recalled.state_of(&names[1]).is_none() && recalled.state_of(&names[2]).is_none());
         assert!(!recalled.has_newer(&names[0], 1), "every version is newer");
+    }
+
+    #[test]
+    fn no_file_of_a_sender_has_the_name_of_a_record() {
+        for source in ["10.0.0.7", "2001:db8::7", "::ffff:10.0.0.7"] {
+            let session = SessionKey { source: source.parse().unwrap(), ..session() };
+            let name = format!(".fontana-{}", name_of(session));
+            assert!(fontana_store::is_ours(name.as_bytes()), "{name}");
+            assert!(TargetName::new(&[&name]).is_err());
+        }
     }
 
     #[test]
