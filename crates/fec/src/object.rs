@@ -32,6 +32,7 @@ use crate::scheme::FecScheme;
 use crate::simple::decode_block;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::OnceLock;
 
 /// Bytes of an OTI: the Common FEC OTI and the Scheme-Specific FEC OTI (RFC 6330, sections 3.3.2
@@ -83,13 +84,18 @@ pub enum PacketError {
 }
 
 /// Makes packets of an object.
-#[derive(Debug)]
 pub struct Encoder<'d> {
     data: &'d [u8],
     layout: ObjectLayout,
     plans: PlanCache,
     /// For each block, what repair symbols are made of: computed when the first one is requested.
     blocks: Vec<OnceLock<Intermediate>>,
+}
+
+impl fmt::Debug for Encoder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder").field("layout", &self.layout).finish_non_exhaustive()
+    }
 }
 
 impl<'d> Encoder<'d> {
@@ -186,7 +192,6 @@ impl<'d> Encoder<'d> {
 /// Its OTI and the packets may come from an attacker. It allocates memory for the symbols that have
 /// arrived, and for each block that has a symbol at most some bytes per source symbol. Wrong
 /// symbols give a wrong object: the caller checks a digest.
-#[derive(Debug)]
 pub struct Decoder {
     layout: ObjectLayout,
     plans: PlanCache,
@@ -195,7 +200,6 @@ pub struct Decoder {
     complete: u32,
 }
 
-#[derive(Debug)]
 enum Block {
     Receiving {
         decoder: Box<dyn IdDecoder>,
@@ -203,6 +207,13 @@ enum Block {
     },
     /// The source symbols, one after another.
     Complete(Vec<u8>),
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Decoder");
+        out.field("layout", &self.layout).field("complete", &self.complete).finish_non_exhaustive()
+    }
 }
 
 impl Decoder {

@@ -3,7 +3,7 @@
 /// Prefix of the names of staging directories and memos.
 pub(crate) const STAGING_PREFIX: &[u8] = b".fontana-";
 
-/// No name is longer after the prefix: the longest are those of memos, while they are being written.
+/// No name is longer after the prefix: the longest are those of memos that are being written.
 const LONGEST: usize = 96;
 /// Digits of a hash or a key in a name.
 const HASH_DIGITS: usize = 64;

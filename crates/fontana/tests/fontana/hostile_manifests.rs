@@ -242,14 +242,15 @@ fn a_manifest_that_contradicts_itself_is_no_manifest() {
 
 #[test]
 fn a_name_that_belongs_to_staging_is_refused() {
+    let staging = format!(".fontana-{}", "0a".repeat(32));
     let entries = [
-        file(".fontana-1"),
-        file(".fontana-"),
-        file(".fontana-1/0"),
-        directory(".fontana-x"),
-        directory(".fontana-x/y"),
-        link(".fontana-1", "/tmp"),
-        link(".fontana-1/journal", "/dev/null"),
+        file(&staging),
+        file(".fontana-flute-10-0-0-7-5"),
+        file(format!("{staging}/0")),
+        directory(".fontana-pipe-0123456789abcdef"),
+        directory(".fontana-mark-flute-10-0-0-7-5/y"),
+        link(&staging, "/tmp"),
+        link(&format!("{staging}/journal"), "/dev/null"),
     ];
     let case = |entry: Entry| {
         let what = entry.path().to_string();

@@ -241,7 +241,7 @@ pub(super) fn hostile_names(random: &mut SplitMix64) -> Vec<u8> {
         b"a\0b",
         b"\0",
         b"...",
-        b".fontana-1",
+        b".fontana-flute-10-0-0-7-5",
         b"~root",
         b"-rf",
         b"\xc0\xae\xc0\xae",
