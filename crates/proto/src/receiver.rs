@@ -335,7 +335,8 @@ impl Receiver {
         }
         let (channel, cci) = (datagram.channel, packet.header.cci);
         let mut lost = Losses::default();
-        if self.reception.is_listening() {
+        // Of a refused session only heads come this far: the numbers between them are not lost.
+        if self.reception.is_listening() && session.standing != Standing::Refused {
             session.counters.packets.count(1);
             // Packets that still arrive on a channel after a leave do not show which ones are lost.
             if self.reception.numbers_packets() && self.channels.is_joined(channel) {

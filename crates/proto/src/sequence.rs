@@ -73,6 +73,11 @@ impl SequenceTracker {
         }
     }
 
+    /// Forgets all that was counted.
+    pub(crate) fn restart(&mut self) {
+        *self = Self::new(self.numbering);
+    }
+
     /// Handles a packet of a joined channel. This host dropped `dropped_before` datagrams before
     /// it. Returns the losses of the channel that are now detected.
     #[inline]

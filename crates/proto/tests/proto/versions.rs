@@ -163,3 +163,26 @@ fn a_version_that_is_still_sent_elsewhere_is_completed() {
         assert!(receiver.complete_at.is_some() && superseded_by(receiver).is_empty());
     }
 }
+
+#[test]
+fn packets_of_an_old_version_are_neither_lost_nor_counted() {
+    let mut receiver = receiver(Some(1), 0.0);
+    let mut now = Instant::ZERO;
+    // The old version is sent for six passes, and then the new one, from the same address.
+    for content in [version(1), version(2)] {
+        let mut sender = publisher(&content);
+        let end = now + Duration::from_secs(10);
+        while now < end && receiver.complete_at.is_none() {
+            for datagram in sender.poll(now) {
+                receiver.maybe_hear(now, source(1), &datagram);
+            }
+            now = now + Duration::from_millis(1);
+            receiver.timeout(now);
+        }
+    }
+    assert!(receiver.complete_at.is_some(), "{:?}", receiver.events);
+    let stats = receiver.endpoint.stats();
+    assert_eq!(stats.lost, 0, "{stats:?}");
+    let inefficiency = receiver.inefficiency();
+    assert!(inefficiency < 1.2, "{inefficiency}: {stats:?}");
+}

@@ -9,7 +9,7 @@ use crate::job::ReceiveJob;
 use crate::receiver::catalog::{Content, Discovery, Finding};
 use crate::receiver::channels::{Channels, Precedence};
 use crate::receiver::config::Acceptance;
-use crate::receiver::sessions::{Announced, SessionIndex, SessionState, Standing};
+use crate::receiver::sessions::{Announced, SessionCounters, SessionIndex, SessionState, Standing};
 use crate::time::Instant;
 
 impl Reception {
@@ -192,6 +192,9 @@ impl Reception {
         reason: Rejection,
     ) {
         session.standing = Standing::Refused;
+        // If it offers other content later, only the packets from then on count.
+        session.counters = SessionCounters::default();
+        session.sequence.restart();
         session.is_old_version = reason == Rejection::OldVersion;
         self.forget(session, channels);
         let _ = self.report_rejection(session.key, reason);
