@@ -128,7 +128,7 @@ pub(crate) fn run(
     let mut report = watch.receive(prepared)?;
     if let Some(session) = watch.flute.begin(console) {
         watch.chooser = None;
-        report = watch.receive(recognised::receiver(builder, session, arguments).prepare()?)?;
+        report = watch.receive(recognised::receiver(builder, session, arguments)?.prepare()?)?;
     }
     let offered = watch.offers_shown > 0 && !watch.flute.has_begun();
     let mut circumstances = Circumstances::new(place, address, arguments, offered);
@@ -215,8 +215,10 @@ impl Setup {
         let directory = match (&arguments.to, &arguments.staging) {
             (None, _) => arguments.output.clone(),
             (Some(_), Some(staging)) => staging.clone(),
+            (Some(path), None) if arguments.flute => destination::file(path)?.0,
             (Some(_), None) => std::env::temp_dir(),
         };
+        destination::check(arguments)?;
         let mut addressing = addressing(arguments)?;
         if addressing.interfaces.is_empty() {
             addressing.interfaces.extend(sandbox.interface());
@@ -326,7 +328,7 @@ fn format(
     fontana.only = arguments.only.clone();
     fontana.skip_existing = arguments.skip_existing;
     fontana.delete = arguments.delete;
-    if arguments.delete && fontana.publisher.is_none() {
+    if arguments.delete && fontana.publisher.is_none() && !arguments.flute {
         let message = "--delete needs a publisher: only what its versions created is deleted";
         let hint = "give the sender's key: a ticket with key=, or --key";
         return Err(Failure::new(Outcome::Usage, message, hint));
@@ -351,20 +353,22 @@ fn format(
     }
     let format = match arguments.format() {
         SessionFormat::Fontana => ReceiveFormat::Fontana(fontana),
-        SessionFormat::Flute => ReceiveFormat::Flute(flute(arguments)),
+        SessionFormat::Flute => ReceiveFormat::Flute(flute(arguments)?),
         SessionFormat::Fcast => ReceiveFormat::Fcast,
     };
     Ok((format, !takes_first))
 }
 
 /// The options of a reception of plain FLUTE.
-fn flute(arguments: &ReceiveArguments) -> FluteReception {
+fn flute(arguments: &ReceiveArguments) -> Result<FluteReception, Failure> {
     let mut flute = FluteReception::default();
     flute.watch = arguments.watch;
     flute.only = arguments.only.clone();
     flute.skip_existing = arguments.skip_existing;
     flute.list = arguments.list;
-    flute
+    flute.delete = arguments.delete;
+    flute.file_name = arguments.to.as_deref().map(destination::file).transpose()?.map(|to| to.1);
+    Ok(flute)
 }
 
 /// How this receiver reports.

@@ -148,7 +148,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
         ErrorKind::ReceiversAbsent,
         "check that they run with --report and reach this host, or wait longer: --deadline",
     ),
-    (ErrorKind::NotOneFile, "receive into a directory"),
+    (ErrorKind::NotOneFile, "receive into a directory, or with --flute choose one: --only"),
     (ErrorKind::TooSmall, "use a larger device; nothing was written beyond its end"),
     (
         ErrorKind::StreamLate,

@@ -405,6 +405,14 @@ pub enum TransferError {
         /// Number of files.
         files: usize,
     },
+    /// A session with several files, where one was to be received.
+    #[error("{second:?} is a second file beside {first:?}, and only one has a name here")]
+    SecondFile {
+        /// The file that is received.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// The content is larger than the device.
     #[error("{path:?} has {capacity} bytes, and {length} are to be written")]
     TooSmall {

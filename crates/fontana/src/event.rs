@@ -334,6 +334,12 @@ pub enum ReceiveEvent {
         /// Its name as sent: any bytes.
         name: String,
     },
+    /// A file that a plain FLUTE session had written was deleted: its tables do not name it any
+    /// more ([`FluteReception::delete`](crate::FluteReception::delete)).
+    FileDeleted {
+        /// Its path in the directory.
+        name: String,
+    },
     /// An object of a session without a manifest (plain FLUTE, FCAST) was dropped, with what was
     /// received of it. It does not count any more.
     ObjectDropped {

@@ -9,6 +9,7 @@ use crate::sharing::Sharing;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
 use fontana_wire::{ContentEncoding, FluteVersion, Hash, Manifest, PublicKey, SecretKey};
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// The format of a session that is sent.
@@ -113,6 +114,16 @@ pub struct FluteFormat {
     /// kilobytes are in unnamed files in the directory for temporary files (`TMPDIR`, or `/tmp`)
     /// during the session.
     pub content_encoding: ContentEncoding,
+    /// Validity of a file delivery table. `None`: a year, which is longer than any session; of a
+    /// folder that changes ([`Publisher`](crate::Publisher)) [a day](Self::GROWING_LIFETIME). Its
+    /// table is renewed after half of that.
+    pub table_lifetime: Option<Duration>,
+}
+
+impl FluteFormat {
+    /// Validity of the table of a folder that changes. Receivers may delete what was withdrawn
+    /// after it, and one whose clock is wrong by less refuses no table.
+    pub const GROWING_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 }
 
 /// The options of an FCAST session.
@@ -161,6 +172,12 @@ pub struct FluteReception {
     /// Find the files, and receive none. The reception ends when a table says that it is complete,
     /// or two seconds after the last file was found.
     pub list: bool,
+    /// Delete files that this reception has written, or an earlier one of the session that watched
+    /// or deleted, once the tables that named them have expired, and a later one that is valid does
+    /// not ([`FileDeleted`](crate::ReceiveEvent::FileDeleted)).
+    pub delete: bool,
+    /// Give the only file of the session this name in the directory. A second file is refused.
+    pub file_name: Option<OsString>,
 }
 
 /// The options of a reception in Fontana's format.

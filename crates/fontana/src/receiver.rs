@@ -114,6 +114,7 @@ impl ReceiverBuilder {
         let options = &mut self.options;
         options.metadata = metadata;
         (options.watches_tables, options.lists) = (flute.watch, flute.list);
+        (options.deletes_expired, options.file_name) = (flute.delete, flute.file_name);
         options.expectation.manifest = fontana.manifest;
         options.expectation.publisher = fontana.publisher;
         options.expectation.ignore_expiry = fontana.ignore_expiry;

@@ -185,9 +185,22 @@ pub enum ReceiveJob {
         /// The object.
         toi: Toi,
     },
+    /// Delete what was written of files that the tables of a session do not name any more
+    /// ([`Receiver::delete_expired`](crate::Receiver::delete_expired)). No answer.
+    Expire(Expired),
     /// Every object is committed: finish the rest (empty files, staging). Answered by
     /// [`ReceiveDone::Finished`] or [`ReceiveDone::Failed`].
     Finish,
+}
+
+/// Files of a plain FLUTE session whose tables have expired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// The paths that their names stand for, ascending.
+    pub paths: Vec<String>,
+    /// Also those that earlier runs of the receiver have written, and that no table has named since
+    /// this run began.
+    pub earlier: bool,
 }
 
 /// The content that a receiver opens.
@@ -205,6 +218,8 @@ pub enum Opening {
         file: Arc<FdtFile>,
         /// Of two files with one name, the one with the higher number is newer.
         version: u64,
+        /// When the table expires that names it, in Unix seconds.
+        expires: u64,
         /// Its geometry.
         layout: ObjectLayout,
     },

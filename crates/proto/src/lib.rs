@@ -111,8 +111,8 @@ pub use event::{
     StreamBreak, TableStatus, TableWarning, Verified,
 };
 pub use job::{
-    BlockOutcome, Category, Choice, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe,
-    Saved, SavedBlock, Scope, Search, SendDone, SendJob, SymbolCopy,
+    BlockOutcome, Category, Choice, Committed, Expired, JobError, Opening, ReceiveDone, ReceiveJob,
+    Recipe, Saved, SavedBlock, Scope, Search, SendDone, SendJob, SymbolCopy,
 };
 pub use lacking::Lacking;
 pub use pacer::Pacer;

@@ -244,6 +244,12 @@ impl Receiver {
         self.reception.catalog.watch();
     }
 
+    /// Reports files of plain FLUTE that the tables do not name any more, once those that named
+    /// them have expired: [`ReceiveJob::Expire`]. To be called before anything is received.
+    pub fn delete_expired(&mut self) {
+        self.reception.catalog.delete_expired();
+    }
+
     /// Deselects objects of the accepted manifest, or of the tables of plain FLUTE: nothing of them
     /// is received, and they count neither in [`source_symbols`](Self::source_symbols) nor in
     /// [`session_packets`](ReceiverStats::session_packets). To be called before

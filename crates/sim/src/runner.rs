@@ -351,7 +351,7 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 ReceiveDone::Committed(Committed::Content { toi })
             }
             // Objects without a manifest are not simulated on ids.
-            ReceiveJob::Drop { .. } => return Ok(None),
+            ReceiveJob::Drop { .. } | ReceiveJob::Expire(_) => return Ok(None),
             ReceiveJob::Finish => ReceiveDone::Finished,
         };
         Ok(Some(Finished::now(done)))

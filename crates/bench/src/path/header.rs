@@ -221,6 +221,7 @@ impl JobRunner<ReceiveJob> for Placing {
             ReceiveJob::Place(_)
             | ReceiveJob::Settle { .. }
             | ReceiveJob::Drop { .. }
+            | ReceiveJob::Expire(_)
             | ReceiveJob::Locate(_)
             | ReceiveJob::Choose(_) => return Ok(None),
         };

@@ -127,15 +127,16 @@ pub(crate) struct ReceiveArguments {
     /// Standard output: every byte is verified before it is written, and nothing is written after a
     /// gap. All messages, and events (--json), then go to standard error. A device must not be in
     /// use. It is written in place after confirmation (--yes), and is read back as a whole before
-    /// success is reported. So is a file, which must not exist without --overwrite.
+    /// success is reported. So is a file, which must not exist without --overwrite. With --flute: a
+    /// file, which gets its name when it is complete; --only chooses it if the session has several.
     #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "flute", "fcast", "only", "skip_existing", "list", "watch"])]
+          conflicts_with_all = ["output", "fcast", "skip_existing", "list", "watch"])]
     pub(crate) to: Option<PathBuf>,
     /// With --to: keep data that cannot be delivered yet in this directory
     ///
     /// Standard output needs as much room as the file is long; a device needs the room of its
     /// repair symbols. The default is the directory for temporary files: TMPDIR, or /tmp.
-    #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", requires = "to", conflicts_with = "flute", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
     /// Keep at most this many bytes of a stream on the disk until they can be delivered: 512M, 4G
     ///
@@ -172,8 +173,10 @@ pub(crate) struct ReceiveArguments {
     /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
     ///
     /// Only files, links and empty directories that its versions created are deleted, also if they
-    /// were changed since. Needs the publisher's key.
-    #[arg(long, conflicts_with_all = ["flute", "fcast", "to", "any_version"])]
+    /// were changed since. Needs the publisher's key. With --flute: delete files that this session
+    /// has written, or an earlier one with --delete or --watch, and that are as they were written,
+    /// when the tables that named them have expired and later ones do not. See docs/flute.md.
+    #[arg(long, conflicts_with_all = ["fcast", "to", "any_version"])]
     pub(crate) delete: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///

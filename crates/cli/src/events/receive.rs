@@ -202,6 +202,9 @@ pub(crate) enum ReceiveEvent {
         object: u64,
         name: String,
     },
+    Deleted {
+        name: String,
+    },
     ObjectDropped {
         object: u64,
         names: Vec<String>,

@@ -1,4 +1,4 @@
-//! `recv --to`: standard output, or a device, after confirmation.
+//! `recv --to`: standard output, or a device, after confirmation. With `--flute`, a file.
 
 use super::Setup;
 use crate::args::ReceiveArguments;
@@ -6,10 +6,11 @@ use fontana::{CancellationToken, Device, Error, Outcome, PreparedReceiver};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::units::Bytes;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Prepares a receiver with the destination of the arguments. `stop` ends it.
 pub(super) fn open(
@@ -21,6 +22,7 @@ pub(super) fn open(
     let receiver = setup.receiver.cancellation_token(stop);
     Ok(match arguments.to.as_deref() {
         None => receiver.prepare()?,
+        Some(_) if arguments.flute => receiver.prepare()?,
         Some(path) if path == Path::new("-") => {
             receiver.into_pipe(standard_output()?, setup.directory).prepare()?
         }
@@ -30,6 +32,32 @@ pub(super) fn open(
             receiver.into_device(device, setup.directory).prepare()?
         }
     })
+}
+
+/// Rejects a choice of files where the one file needs none.
+pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
+    if arguments.to.is_some() && !arguments.only.is_empty() && !arguments.flute {
+        let message = "--only with --to: a session whose content goes there has one file";
+        return Err(Failure::new(Outcome::Usage, message, "leave --only out, or use --output"));
+    }
+    Ok(())
+}
+
+/// The directory and the name of a file that plain FLUTE is received into. Its bytes are known to
+/// be right when all of them are there, and then it gets its name.
+pub(super) fn file(path: &Path) -> Result<(PathBuf, OsString), Failure> {
+    let is_other = path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file());
+    match path.file_name().filter(|_| path != Path::new("-") && !is_other) {
+        Some(name) => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok((directory.unwrap_or(Path::new(".")).to_owned(), name.to_owned()))
+        }
+        None => {
+            let message = format!("--flute --to {}: that is no file", path.display());
+            let hint = "name a file: what --flute brings is compared when all of it is there";
+            Err(Failure::new(Outcome::Usage, message, hint))
+        }
+    }
 }
 
 fn standard_output() -> Result<File, Failure> {

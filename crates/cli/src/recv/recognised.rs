@@ -126,9 +126,8 @@ pub(super) fn receiver(
     builder: ReceiverBuilder,
     session: SessionKey,
     arguments: &ReceiveArguments,
-) -> ReceiverBuilder {
-    builder
-        .format(ReceiveFormat::Flute(super::flute(arguments)))
-        .tsi(Some(session.tsi))
-        .sources(vec![session.source])
+) -> Result<ReceiverBuilder, Failure> {
+    let flute = super::flute(arguments)?;
+    let builder = builder.format(ReceiveFormat::Flute(flute)).tsi(Some(session.tsi));
+    Ok(builder.sources(vec![session.source]))
 }

@@ -247,6 +247,11 @@ impl Watch<'_> {
                 self.bar.get_or_insert_with(|| ReceiveBar::new(console));
             }
             ReceiveEvent::FileUpdated { toi, name } => self.show_update(*toi, name),
+            ReceiveEvent::FileDeleted { name } => {
+                let name = Printable(name).to_string();
+                console.note(format_args!("{name} is deleted: the sender names it no more"));
+                console.event(&Line::Deleted { name });
+            }
             _ => {}
         }
     }
@@ -309,7 +314,8 @@ impl Watch<'_> {
             }
             ReceiveEvent::FileFound { .. }
             | ReceiveEvent::FileKept { .. }
-            | ReceiveEvent::FileUpdated { .. } => self.show_file(event),
+            | ReceiveEvent::FileUpdated { .. }
+            | ReceiveEvent::FileDeleted { .. } => self.show_file(event),
             ReceiveEvent::TableWarning(warning) => {
                 if *warning == TableWarning::OfFontana {
                     self.flute.on_head();

@@ -168,6 +168,14 @@ impl LiveFile {
 }
 
 fn live_table(instance: u8, files: &[&LiveFile], complete: bool) -> Vec<u8> {
+    table_until(VALID, instance, files, complete)
+}
+
+/// Times at which tables expire: in 2029, and in 2020.
+const VALID: u32 = 4_086_825_600;
+const EXPIRED: u32 = 3_786_825_600;
+
+fn table_until(expires: u32, instance: u8, files: &[&LiveFile], complete: bool) -> Vec<u8> {
     let entries = files.iter().map(|file| {
         let LiveFile { toi, name, bytes, more } = file;
         let length = bytes.len();
@@ -175,7 +183,7 @@ fn live_table(instance: u8, files: &[&LiveFile], complete: bool) -> Vec<u8> {
     });
     let complete = if complete { r#" Complete="true""# } else { "" };
     let head = format!(
-        r#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="4086825600"{complete}
+        r#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="{expires}"{complete}
         FEC-OTI-FEC-Encoding-ID="0" FEC-OTI-Maximum-Source-Block-Length="64"
         FEC-OTI-Encoding-Symbol-Length="{SYMBOL}">"#
     );
@@ -183,9 +191,11 @@ fn live_table(instance: u8, files: &[&LiveFile], complete: bool) -> Vec<u8> {
 }
 
 /// Receives what a sender sends in each of its phases: until this event, and at last to the end.
+/// `into`: a directory, or a file if the options end with `--to`.
 fn live(phases: Vec<(Vec<Vec<u8>>, &str)>, options: &str, into: &Path) -> Run {
     let place = place();
-    let words = format!("recv -y -i lo --json --group {place} {options} -o");
+    let output = if options.ends_with("--to") { "" } else { "-o" };
+    let words = format!("recv -y -i lo --json --group {place} {options} {output}");
     let mut receiver = Running::start(&arguments(&words, &[into]));
     let mut lines = Vec::new();
     let mut senders = Vec::new();
@@ -359,4 +369,104 @@ fn tables_of_many_files_take_no_more_memory_than_was_given() {
     assert!((500..2_000).contains(&found), "{found} files");
     assert!(peak < 48 << 20, "{peak} bytes");
     assert!(events.len() < 1 << 20, "{} bytes of events", events.len());
+}
+
+/// A session of several tables: the first one has expired.
+#[test]
+fn a_file_whose_table_has_expired_is_deleted_when_a_valid_one_does_not_name_it() {
+    let into = tempfile::tempdir().unwrap();
+    let [a, b] = [LiveFile::new(1, "a.bin", 1), LiveFile::new(2, "d/b.bin", 2)];
+    let tables = vec![table_until(EXPIRED, 1, &[&a, &b], false), live_table(2, &[&a], false)];
+    let packets = [tables, a.packets(), b.packets()].concat();
+    let deleted = r#"{"event":"deleted","name":"d/b.bin"}"#;
+    for options in ["--flute --delete --silence 2", "--flute --silence 2"] {
+        let deletes = options.contains("--delete");
+        let until = if deletes { deleted } else { DONE };
+        let options = if deletes { options.to_owned() } else { format!("{options} --overwrite") };
+        let run = live(vec![(packets.clone(), until)], &options, into.path()).expect(0);
+        assert!(has(into.path(), &a), "{}", run.stdout);
+        assert_eq!(has(into.path(), &b), !deletes, "{}", run.stdout);
+        assert_eq!(run.stdout.contains(deleted), deletes, "{}", run.stdout);
+    }
+}
+
+/// What the user has changed, and what was there before, stays.
+#[test]
+fn files_of_earlier_runs_are_deleted_when_a_later_one_does_not_name_them() {
+    let names = ["a.bin", "b.bin", "changed.bin", "valid.bin"];
+    let [a, b, changed, valid] =
+        [0, 1, 2, 3].map(|at| LiveFile::new(at as u32 + 1, names[at], at as u64 + 1));
+    for options in ["--flute --delete --timeout 30", "--flute --delete --watch"] {
+        let into = tempfile::tempdir().unwrap();
+        std::fs::write(into.path().join("mine"), "mine").unwrap();
+        let first = vec![
+            table_until(EXPIRED, 1, &[&a, &b, &changed], false),
+            live_table(2, &[&valid], true),
+        ];
+        let files = [&a, &b, &changed, &valid].map(LiveFile::packets).concat();
+        let run = "--flute --delete --timeout 30";
+        live(vec![([first, files].concat(), "")], run, into.path()).expect(0);
+        assert!([&a, &b, &changed, &valid].iter().all(|file| has(into.path(), file)));
+        std::fs::write(into.path().join("changed.bin"), "changed").unwrap();
+        let (place, words) = (place(), format!("recv -y -i lo --json {options}"));
+        let later = table_until(EXPIRED, 7, &[&a], false);
+        let packets = [vec![later, live_table(8, &[&a], true)], a.packets()].concat();
+        let sender = Foreign::start(&place, packets, None);
+        let words = format!("{words} --group {place} -o");
+        let mut receiver = Running::start(&arguments(&words, &[into.path()]));
+        while !receiver.line().contains(r#"{"event":"deleted","name":"b.bin"}"#) {}
+        let run = if options.contains("watch") { receiver.stop() } else { receiver.wait() };
+        sender.stop();
+        run.expect(0);
+        assert!(has(into.path(), &a) && has(into.path(), &valid) && !has(into.path(), &b));
+        assert!(into.path().join("mine").exists() && into.path().join("changed.bin").exists());
+    }
+}
+
+#[test]
+fn the_only_file_of_a_session_gets_the_name_that_the_user_gives_it() {
+    let into = tempfile::tempdir().unwrap();
+    let file = into.path().join("file");
+    let [a, b] = [LiveFile::new(1, "x/a.bin", 1), LiveFile::new(2, "b.bin", 2)];
+    let is = |sent: &LiveFile| std::fs::read(&file).is_ok_and(|bytes| bytes == sent.bytes);
+    let one = || vec![(sent(1, &[&a], true), "")];
+    let two = || vec![(sent(1, &[&a, &b], true), "")];
+    live(one(), "--flute --timeout 30 --to", &file).expect(0);
+    assert!(is(&a));
+    live(one(), "--flute --timeout 30 --to", &file).expect(6);
+    live(two(), "--flute --timeout 30 --overwrite --only b.bin --to", &file).expect(0);
+    assert!(is(&b));
+    let run = live(two(), "--flute --timeout 30 --overwrite --to", &file).expect(2);
+    assert!(is(&a), "the first one");
+    let said = run.event("object_failed")["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("a second file beside"), "{said}");
+    let others = std::fs::read_dir(into.path()).unwrap().count();
+    assert_eq!(others, 1);
+    for (options, to) in [
+        ("--flute --to", Path::new("-")),
+        ("--flute --to", into.path()),
+        ("--flute --watch --to", &file),
+        ("--only b.bin --to", &file),
+    ] {
+        live(vec![(Vec::new(), "")], options, to).expect(2);
+    }
+}
+
+/// A head that is late: the session was recognised as plain FLUTE before.
+#[test]
+fn a_head_ends_a_session_that_was_taken_for_plain_flute() {
+    let into = tempfile::tempdir().unwrap();
+    let [whole, part] = [LiveFile::new(1, "a.bin", 1), LiveFile::new(2, "b.bin", 2)];
+    let table = live_table(1, &[&whole, &part], true);
+    let one = part.packets().remove(0);
+    let content = [vec![table], whole.packets(), vec![one]].concat();
+    let head = [&[0; 4][..], b"FONTANA\x01", &[0; 64]].concat();
+    let head = packet([0, 0], 0, Some(u32::MAX), [&[], &head]);
+    let phases = vec![(content.clone(), DONE), ([vec![head], content].concat(), "")];
+    let run = live(phases, "--timeout 60", into.path()).expect(3);
+    let said = run.event("error")["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("no plain FLUTE: a head of Fontana"), "{said}");
+    assert!(run.stdout.contains(r#""event":"flute_found""#), "{}", run.stdout);
+    assert!(has(into.path(), &whole), "what was complete stays");
+    assert_eq!(std::fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
 }

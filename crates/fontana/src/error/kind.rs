@@ -413,7 +413,7 @@ impl TransferError {
             Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::MissingSlices { .. } => ErrorKind::MissingSlices,
             Self::ReceiversAbsent { .. } => ErrorKind::ReceiversAbsent,
-            Self::NotOneFile { .. } => ErrorKind::NotOneFile,
+            Self::NotOneFile { .. } | Self::SecondFile { .. } => ErrorKind::NotOneFile,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
             Self::StreamBroken { reason, .. } => match reason {
                 StreamBreak::Late => ErrorKind::StreamLate,

@@ -6,7 +6,7 @@ use super::settle::{Moment, Next, Settling, State, States};
 use crate::cancellation::CancellationToken;
 use crate::content::{Content, GrowingBase, LostFile, VersionBase, VersionFiles};
 use crate::error::{Error, IoError, SetupError};
-use crate::format::Format;
+use crate::format::{FluteFormat, Format};
 use crate::send::{PreparedSender, SendOptions};
 use crossbeam_channel::{Receiver, Sender};
 use fontana_proto::Category;
@@ -26,6 +26,9 @@ const MOST_RESTLESS: usize = 16;
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 /// Scans take at most one part of this many of the time.
 const SCAN_SHARE: u32 = 5;
+
+/// Time until a table is renewed again that could not be renewed.
+const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Time until a file is read again that could not be read.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -63,6 +66,8 @@ pub(super) struct Folder {
     base: Option<VersionBase>,
     /// The last state of a session of plain FLUTE.
     growing: GrowingBase,
+    /// When its table is renewed.
+    renews_at: Option<Instant>,
     /// That of the last version.
     manifest: Option<Manifest>,
     last_error: String,
@@ -98,6 +103,7 @@ impl Folder {
             sent: None,
             base: None,
             growing: GrowingBase::default(),
+            renews_at: None,
             manifest: None,
             last_error: String::new(),
             restless: BTreeSet::new(),
@@ -131,7 +137,11 @@ impl Folder {
             self.settling.observe(State::of(&tree), now, self.changes.watcher.is_some());
             self.report_restless(now.instant, out);
             let poll = now.instant + self.changes.every;
-            match self.settling.next(self.sent.as_ref(), now.instant) {
+            let next = match self.settling.next(self.sent.as_ref(), now.instant) {
+                Next::Wait(_) if self.is_to_be_renewed(now.instant) => Next::Prepare,
+                next => next,
+            };
+            match next {
                 Next::Prepare if !out.handover.is_allowed() => self.wait(poll, pause, out),
                 Next::Prepare => {
                     if let Err(error) = self.prepare(&tree, now.instant, out) {
@@ -150,9 +160,14 @@ impl Folder {
     fn prepare(&mut self, tree: &Tree, scanned: Instant, out: &Outbox) -> Result<(), Error> {
         let files = self.view(tree, scanned);
         let states = State::of(&files.tree);
-        if self.sent.as_ref() == Some(&states) {
+        let renews = self.is_to_be_renewed(scanned);
+        if self.sent.as_ref() == Some(&states) && !renews {
             self.settling.consider();
             return Ok(());
+        }
+        if renews {
+            // If that fails.
+            self.renews_at = Some(scanned + RENEW_AGAIN_AFTER);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let version = (now.as_millis() as u64).max(self.version.saturating_add(1));
@@ -189,6 +204,7 @@ impl Folder {
                 (self.version, self.base, self.sent) = (version, next, Some(states));
                 self.manifest = Some(session.description().manifest.clone());
                 self.growing = next_growing.unwrap_or_default();
+                self.renews_at = self.table_lifetime().map(|lifetime| scanned + lifetime / 2);
                 self.last_error.clear();
                 self.settling.consider();
                 // Sending fails only after the session's end.
@@ -209,6 +225,17 @@ impl Folder {
                 Err(error)
             }
         }
+    }
+
+    /// Validity of the tables of a session of plain FLUTE.
+    fn table_lifetime(&self) -> Option<Duration> {
+        let Format::Flute(flute) = &self.send.format else { return None };
+        Some(flute.table_lifetime.unwrap_or(FluteFormat::GROWING_LIFETIME))
+    }
+
+    /// Whether the table is to be renewed although no file has changed.
+    fn is_to_be_renewed(&self, now: Instant) -> bool {
+        self.renews_at.is_some_and(|at| at <= now)
     }
 
     /// Notes files that could not be read. False if there are none.

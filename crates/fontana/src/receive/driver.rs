@@ -247,6 +247,9 @@ fn receiver(
     if options.watches_tables {
         receiver.watch_tables();
     }
+    if options.deletes_expired {
+        receiver.delete_expired();
+    }
     receiver
 }
 
@@ -641,6 +644,9 @@ impl DecidingThread<'_, '_> {
             }
             TargetReport::Updated { toi, name } => {
                 return (self.emit)(ReceiveEvent::FileUpdated { toi: sent_toi(toi), name });
+            }
+            TargetReport::Deleted { name } => {
+                return (self.emit)(ReceiveEvent::FileDeleted { name });
             }
             TargetReport::Named(file) => return (self.emit)(ReceiveEvent::FileNamed(file)),
             TargetReport::Opened { scope, opened, room } => {

@@ -10,6 +10,7 @@ use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
 use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,10 @@ pub(crate) struct ReceiveOptions {
     pub(crate) watches_tables: bool,
     /// Find files, and receive none. Only plain FLUTE.
     pub(crate) lists: bool,
+    /// Delete what was written of files that tables do not name any more. Only plain FLUTE.
+    pub(crate) deletes_expired: bool,
+    /// The name of the session's only file in the directory. Only plain FLUTE.
+    pub(crate) file_name: Option<OsString>,
     /// Where files go.
     pub(crate) directory: PathBuf,
     /// Replace files that exist.
@@ -128,6 +133,8 @@ impl ReceiveOptions {
             metadata: MetadataMode::Manifest,
             watches_tables: false,
             lists: false,
+            deletes_expired: false,
+            file_name: None,
             directory: directory.into(),
             overwrite: false,
             skip_existing: false,

@@ -73,6 +73,7 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 self.objects.remove(&toi);
                 self.threads.hand_to_target(job);
             }
+            ReceiveJob::Expire(_) => self.threads.hand_to_target(job),
             // A fragment is committed when it was delivered, and all is finished when it was.
             ReceiveJob::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
                 (Some(stream), Some(object)) => stream.deliver_fragment(toi, object),

@@ -76,7 +76,9 @@ impl Target {
                     selection,
                     skip_existing: options.skip_existing,
                     lists: options.lists,
-                    remembers: options.watches_tables,
+                    remembers: options.watches_tables || options.deletes_expired,
+                    deletes_at_end: options.deletes_expired && !options.watches_tables,
+                    file_name: options.file_name.clone(),
                     max_bytes: options.max_bytes,
                 };
                 Self::Plain(PlainTarget::new(root, plain, abandoned, reports))
@@ -132,6 +134,12 @@ impl Target {
                 self.drop_object(toi);
                 return None;
             }
+            ReceiveJob::Expire(expired) => {
+                if let Self::Plain(plain) = self {
+                    plain.expire(&expired);
+                }
+                return None;
+            }
             ReceiveJob::Finish => (Scope::Session, self.finish().map(|()| TargetReport::Finished)),
             ReceiveJob::Place { .. }
             | ReceiveJob::Solve { .. }
@@ -156,8 +164,8 @@ impl Target {
             (Self::Pipe(pipe), Opening::Manifest(manifest)) => pipe.open(manifest),
             (
                 Self::Plain(plain),
-                &Opening::File { session, object: toi, ref file, version, layout },
-            ) => plain.open(&FileOpening { session, toi, file, version, layout }),
+                &Opening::File { session, object: toi, ref file, version, expires, layout },
+            ) => plain.open(&FileOpening { session, toi, file, version, expires, layout }),
             (Self::Fcast(fcast), &Opening::Compound { session, toi, layout }) => {
                 fcast.open(session, toi, layout)
             }

@@ -56,7 +56,8 @@ pub(super) fn control_objects(
         control.push(carousel::first_descriptor(geometry, content, growing)?);
         return Ok(ControlObjects { objects: control, ..ControlObjects::default() });
     }
-    let (is_plain, FluteFormat { version, content_encoding }) = match options.format {
+    let (is_plain, FluteFormat { version, content_encoding, table_lifetime }) = match options.format
+    {
         Format::Flute(flute) => (true, flute),
         _ => (false, FluteFormat::default()),
     };
@@ -93,7 +94,12 @@ pub(super) fn control_objects(
             signed_at: Duration::ZERO,
         });
     }
-    let xml = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
+    let usual = match content.table_instance() {
+        Some(_) => FluteFormat::GROWING_LIFETIME,
+        None => FDT_LIFETIME,
+    };
+    let lifetime = table_lifetime.unwrap_or(usual);
+    let xml = content.file_delivery_table(now + lifetime).emit(version);
     // Compression saves no packet where one is enough, and programs that know only version 1 do not
     // decompress a table.
     let is_short = xml.len() <= usize::from(size - FDT_EXTENSION_BYTES);

@@ -179,6 +179,13 @@ impl Catalog {
         }
     }
 
+    /// Reports files that tables do not name any more.
+    pub(super) fn delete_expired(&mut self) {
+        if let Self::Flute(catalog) = self {
+            catalog.delete_expired();
+        }
+    }
+
     /// Forgets an object that the user does not want, if its session may have no end. False if the
     /// transfer has to remember it.
     pub(super) fn deselect(&mut self, object: Toi) -> bool {

@@ -439,6 +439,7 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
                 self.remove(toi);
                 return Ok(None);
             }
+            ReceiveJob::Expire(_) => return Ok(None),
             ReceiveJob::Finish => ReceiveDone::Finished,
         };
         Ok(Some(Finished::now(done)))

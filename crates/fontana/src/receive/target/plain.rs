@@ -14,13 +14,16 @@ use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
 use crate::receive::staging_root::StagingRoot;
 use crate::shared::Sender;
+use crate::system::milliseconds_since_1970;
 use fontana_fec::{ObjectLayout, Sbn};
-use fontana_proto::SessionKey;
+use fontana_proto::{Expired, SessionKey};
 use fontana_store::{
-    Extents, FileAttributes, FileIndex, Identity, Selection, StagedObject, Staging, TargetName,
+    Extents, FileAttributes, FileIndex, Identity, Selection, StagedObject, Staging, StagingError,
+    TargetName,
 };
-use fontana_wire::{ContentEncoding, FdtFile, FdtMd5, Toi};
+use fontana_wire::{ContentEncoding, FdtFile, FdtMd5, RelativePath, Toi};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -37,7 +40,14 @@ pub(in crate::receive) struct PlainTarget {
     /// The states of files that were there before, and their MD5.
     existing: BTreeMap<TargetName, (Identity, [u8; 16])>,
     files: BTreeMap<Toi, PlainFile>,
+    /// The file that has the one name.
+    only_file: Option<RelativePath>,
+    /// Files that could not be deleted, so far.
+    not_deleted: usize,
 }
+
+/// Files that are reported because they could not be deleted: a session may have no end.
+const MAX_NOT_DELETED: usize = 64;
 
 /// Existing files whose MD5 is remembered.
 const MAX_EXISTING: usize = 16_384;
@@ -51,6 +61,10 @@ pub(super) struct PlainOptions {
     pub(super) lists: bool,
     /// What it writes is remembered for later runs.
     pub(super) remembers: bool,
+    /// Files of earlier runs that are not named are deleted when everything is received.
+    pub(super) deletes_at_end: bool,
+    /// The name of the session's only file in the directory; `None`: files have their own names.
+    pub(super) file_name: Option<OsString>,
     /// Most bytes that a file may be decompressed to.
     pub(super) max_bytes: u64,
 }
@@ -63,6 +77,8 @@ struct PlainFile {
     target: TargetName,
     /// Of two files with one name, the one with the higher number is newer.
     version: u64,
+    /// When the table expires that names it, in Unix seconds.
+    expires: u64,
     promise: Promise,
     encoding: ContentEncoding,
 }
@@ -73,6 +89,7 @@ pub(super) struct FileOpening<'a> {
     pub(super) toi: Toi,
     pub(super) file: &'a FdtFile,
     pub(super) version: u64,
+    pub(super) expires: u64,
     pub(super) layout: ObjectLayout,
 }
 
@@ -91,14 +108,23 @@ impl PlainTarget {
         reports: Sender<TargetReport>,
     ) -> Self {
         let (staging, written) = (SessionStaging::new(root, "flute"), WrittenFiles::default());
-        let (existing, files) = (BTreeMap::new(), BTreeMap::new());
-        let remembered = None;
-        Self { staging, options, abandoned, reports, written, remembered, existing, files }
+        Self {
+            staging,
+            options,
+            abandoned,
+            reports,
+            written,
+            remembered: None,
+            existing: BTreeMap::new(),
+            files: BTreeMap::new(),
+            only_file: None,
+            not_deleted: 0,
+        }
     }
 
     /// Makes room for a file, or for an object that has to be decompressed.
     pub(super) fn open(&mut self, opening: &FileOpening<'_>) -> Result<Opened, Error> {
-        let &FileOpening { session, toi, file, version, layout } = opening;
+        let &FileOpening { session, toi, file, version, expires, layout } = opening;
         if self.options.lists {
             return Ok(Opened::deselected(toi));
         }
@@ -106,9 +132,10 @@ impl PlainTarget {
             self.remembered = Some(self.staging.recall(session, &mut self.written)?);
         }
         let named = SessionStaging::name_of(&file.content_location)?;
-        if !self.options.selection.takes(named.path.as_bytes(), false)
-            || (self.options.skip_existing && self.is_kept(opening, &named)?)
-        {
+        let is_selected = self.options.selection.takes(named.path.as_bytes(), false);
+        let named = if is_selected { self.rename(named)? } else { named };
+        self.written.name(&named.target);
+        if !is_selected || (self.options.skip_existing && self.is_kept(opening, &named)?) {
             return Ok(Opened::deselected(toi));
         }
         self.check_free(&named)?;
@@ -140,11 +167,12 @@ impl PlainTarget {
             _ => staging.add_scratch(length)?,
         };
         let staged = stage(&staging, layout, Extents::whole_file(index, length))?;
-        let object = Arc::new(OpenObject::new(staged, vec![named.path.to_string()]));
-        let (object_of_file, target) = (Arc::clone(&object), named.target);
-        let plain = PlainFile { object: object_of_file, index, target, version, promise, encoding };
+        let opened = Arc::new(OpenObject::new(staged, vec![named.path.to_string()]));
+        let (object_of_file, target) = (Arc::clone(&opened), named.target);
+        let object = object_of_file;
+        let plain = PlainFile { object, index, target, version, expires, promise, encoding };
         self.files.insert(toi, plain);
-        Ok(Opened::single(toi, object))
+        Ok(Opened::single(toi, opened))
     }
 
     /// Checks a complete file and gives it its name.
@@ -177,6 +205,61 @@ impl PlainTarget {
             staging.forget(file.index);
         }
         Ok(TargetReport::Committed { toi })
+    }
+
+    /// Gives the only file of a session the name that the user has chosen, if there is one.
+    fn rename(&mut self, named: NamedFile) -> Result<NamedFile, Error> {
+        let Some(name) = &self.options.file_name else { return Ok(named) };
+        let first = self.only_file.get_or_insert_with(|| named.path.clone());
+        if *first != named.path {
+            let [first, second] = [first.to_string(), named.path.to_string()];
+            return Err(TransferError::SecondFile { first, second }.into());
+        }
+        let target = TargetName::new(&[name.as_encoded_bytes()]).map_err(StagingError::from)?;
+        Ok(NamedFile { target, ..named })
+    }
+
+    /// Deletes what tables do not name any more, of what this session has written.
+    pub(super) fn expire(&mut self, expired: &Expired) {
+        for path in &expired.paths {
+            // The name of a file that was refused may be none.
+            if let Ok(named) = SessionStaging::name_of(path) {
+                self.delete(&named.target);
+            }
+        }
+        if expired.earlier {
+            self.delete_unnamed();
+        }
+    }
+
+    /// Deletes the files of earlier runs that no table of this run names.
+    fn delete_unnamed(&mut self) {
+        let unix_seconds = milliseconds_since_1970() / 1_000;
+        for name in self.written.unnamed(unix_seconds) {
+            self.delete(&name);
+        }
+    }
+
+    /// Deletes a file, if it is as it was written.
+    fn delete(&mut self, name: &TargetName) {
+        let Some(own) = self.written.forget(name) else { return };
+        let deleted = match self.staging.state_of(name) {
+            Ok(found) if found == Some(own) => self.staging.delete(name),
+            Ok(_) => return,
+            Err(error) => Err(error),
+        };
+        let report = match deleted {
+            Ok(()) => {
+                TargetReport::Deleted { name: String::from_utf8_lossy(name.as_bytes()).into() }
+            }
+            Err(_) if self.not_deleted >= MAX_NOT_DELETED => return,
+            Err(error) => {
+                self.not_deleted += 1;
+                TargetReport::ItemFailed { error }
+            }
+        };
+        // The driver has dropped its end when the reception is over.
+        let _ = self.reports.send(report);
     }
 
     /// Rejects a name that is taken, unless this reception has written what has it.
@@ -237,9 +320,10 @@ impl PlainTarget {
     fn note_written(&mut self, toi: Toi, file: &PlainFile) -> Result<(), Error> {
         // Another program may have removed it.
         let Some(state) = self.staging.state_of(&file.target)? else { return Ok(()) };
-        let is_update = self.written.note(file.target.clone(), file.version, state);
+        let (target, expires) = (file.target.clone(), file.expires);
+        let is_update = self.written.note(target, file.version, state, expires);
         if let Some(remembered) = &mut self.remembered
-            && let Err(error) = remembered.note(&file.target, &state, &self.written)
+            && let Err(error) = remembered.note(&file.target, (&state, expires), &self.written)
         {
             // The file is there. A later run does not replace it.
             tracing::warn!(%error, "not remembered");
@@ -301,6 +385,9 @@ impl PlainTarget {
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Error> {
+        if self.options.deletes_at_end {
+            self.delete_unnamed();
+        }
         self.staging.finish()
     }
 

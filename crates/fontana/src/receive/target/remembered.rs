@@ -4,10 +4,11 @@
 //! They are in the file `.fontana-mark-flute-SOURCE-TSI` of the target directory:
 //!
 //! ```text
-//! "FONTFLU" and the format version, 1
+//! "FONTFLU" and the format version, 2
 //! a record for each file that was written, the last one of a name holds:
 //!   u32 bytes of the name, u64 inode, u64 size, i64 seconds and u32 nanoseconds of the last
-//!   change, the name, and 8 bytes of the BLAKE3 hash of the record
+//!   change, u64 Unix seconds at which its table expires, the name, and 8 bytes of the BLAKE3 hash
+//!   of the record
 //! ```
 //! Numbers are big-endian. What follows a torn record does not count.
 
@@ -18,9 +19,9 @@ use fontana_store::{Identity, StagingError, TargetDirectory, TargetName, Timesta
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const MAGIC: &[u8; 8] = b"FONTFLU\x01";
+const MAGIC: &[u8; 8] = b"FONTFLU\x02";
 /// Bytes of a record before the name.
-const FIXED: usize = 32;
+const FIXED: usize = 40;
 const CHECK: usize = 8;
 /// Bytes of records after which they are written again, without those that do not hold.
 const MAX_SIZE: usize = 16 << 20;
@@ -41,12 +42,12 @@ impl Remembered {
     ) -> Result<Self, Error> {
         let name = name_of(session);
         let bytes = directory.read_memo(&name, 2 * MAX_SIZE)?.unwrap_or_default();
-        for (path, state) in parse(&bytes) {
+        for (path, Written { state, expires }) in parse(&bytes) {
             let components: Vec<_> = path.split(|&byte| byte == b'/').collect();
             let Ok(target) = TargetName::new(&components) else { continue };
             let found = directory.identity(&target)?;
             if let Some(found) = found.filter(|found| state == State::of(found)) {
-                written.recall(target, found);
+                written.recall(target, found, expires);
             }
         }
         let mut own = Self { directory, name, bytes: 0 };
@@ -56,20 +57,21 @@ impl Remembered {
 
     /// Writes all records again.
     fn write(&mut self, written: &WrittenFiles) -> Result<(), StagingError> {
-        let records = written.all().map(|(name, state)| record(name, state));
+        let records = written.all().map(|(name, state, expires)| record(name, state, expires));
         let bytes = [MAGIC.to_vec(), records.collect::<Vec<_>>().concat()].concat();
         self.bytes = bytes.len();
         self.directory.write_memo(&self.name, &bytes)
     }
 
-    /// Notes that a file was written, and waits until that would survive a power failure.
+    /// Notes that a file was written whose table expires then, and waits until that would survive a
+    /// power failure.
     pub(super) fn note(
         &mut self,
         name: &TargetName,
-        state: &Identity,
+        (state, expires): (&Identity, u64),
         written: &WrittenFiles,
     ) -> Result<(), StagingError> {
-        let record = record(name, state);
+        let record = record(name, state, expires);
         if self.bytes + record.len() > MAX_SIZE {
             return self.write(written);
         }
@@ -102,7 +104,7 @@ impl State {
     }
 }
 
-fn record(name: &TargetName, state: &Identity) -> Vec<u8> {
+fn record(name: &TargetName, state: &Identity, expires: u64) -> Vec<u8> {
     let State { inode, size, changed } = State::of(state);
     let name = name.as_bytes();
     let mut record = (name.len() as u32).to_be_bytes().to_vec();
@@ -110,29 +112,39 @@ fn record(name: &TargetName, state: &Identity) -> Vec<u8> {
     record.extend(size.to_be_bytes());
     record.extend(changed.seconds.to_be_bytes());
     record.extend(changed.nanoseconds.to_be_bytes());
+    record.extend(expires.to_be_bytes());
     record.extend(name);
     let check = blake3::hash(&record);
     record.extend(check.as_bytes().iter().take(CHECK));
     record
 }
 
+/// What a record says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Written {
+    state: State,
+    /// When its table expires, in Unix seconds.
+    expires: u64,
+}
+
 /// The records, up to the first one that is torn.
-fn parse(bytes: &[u8]) -> BTreeMap<Vec<u8>, State> {
+fn parse(bytes: &[u8]) -> BTreeMap<Vec<u8>, Written> {
     let mut records = BTreeMap::new();
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else { return records };
-    while let Some((name, state, tail)) = parse_record(rest) {
-        records.insert(name, state);
+    while let Some((name, written, tail)) = parse_record(rest) {
+        records.insert(name, written);
         rest = tail;
     }
     records
 }
 
-fn parse_record(bytes: &[u8]) -> Option<(Vec<u8>, State, &[u8])> {
+fn parse_record(bytes: &[u8]) -> Option<(Vec<u8>, Written, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (inode, rest) = rest.split_first_chunk::<8>()?;
     let (size, rest) = rest.split_first_chunk::<8>()?;
     let (seconds, rest) = rest.split_first_chunk::<8>()?;
     let (nanoseconds, rest) = rest.split_first_chunk::<4>()?;
+    let (expires, rest) = rest.split_first_chunk::<8>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let (name, rest) = rest.split_at_checked(length)?;
     let (check, rest) = rest.split_first_chunk::<CHECK>()?;
@@ -143,7 +155,9 @@ fn parse_record(bytes: &[u8]) -> Option<(Vec<u8>, State, &[u8])> {
     };
     let (inode, size) = (u64::from_be_bytes(*inode), u64::from_be_bytes(*size));
     let is_whole = hash.as_bytes().starts_with(check);
-    is_whole.then(|| (name.to_vec(), State { inode, size, changed }, rest))
+    let state = State { inode, size, changed };
+    let written = Written { state, expires: u64::from_be_bytes(*expires) };
+    is_whole.then(|| (name.to_vec(), written, rest))
 }
 
 #[cfg(test)]
@@ -170,8 +184,8 @@ mod tests {
             let path = root.path().join(String::from_utf8_lossy(name.as_bytes()).as_ref());
             std::fs::write(path, "bytes").unwrap();
             let state = directory.identity(name).unwrap().unwrap();
-            written.note(name.clone(), 1, state);
-            own.note(name, &state, &written).unwrap();
+            written.note(name.clone(), 1, state, 7);
+            own.note(name, (&state, 7), &written).unwrap();
         }
         std::fs::remove_file(root.path().join("b")).unwrap();
         std::fs::write(root.path().join("c"), "others").unwrap();
@@ -179,6 +193,7 @@ mod tests {
         assert!(recalled.state_of(&names[0]).is_some());
         assert!(recalled.state_of(&names[1]).is_none() && recalled.state_of(&names[2]).is_none());
         assert!(!recalled.has_newer(&names[0], 1), "every version is newer");
+        assert_eq!(recalled.unnamed(8), [names[0].clone()]);
     }
 
     #[test]
@@ -198,7 +213,7 @@ mod tests {
         std::fs::write(root.path().join("a"), "bytes").unwrap();
         let name = TargetName::new(&["a"]).unwrap();
         let state = directory.identity(&name).unwrap().unwrap();
-        let whole = [&MAGIC[..], &record(&name, &state), &record(&name, &state)].concat();
+        let whole = [&MAGIC[..], &record(&name, &state, 7), &record(&name, &state, 8)].concat();
         for length in 0..whole.len() {
             let _ = parse(&whole[..length]);
             let mut changed = whole.clone();

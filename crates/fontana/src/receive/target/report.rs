@@ -19,6 +19,8 @@ pub(in crate::receive) enum TargetReport {
     Kept { toi: Toi, name: String, compared: bool },
     /// The file `name` has replaced an older version of it that this reception had written.
     Updated { toi: Toi, name: String },
+    /// The file `name` was deleted: tables do not name it any more.
+    Deleted { name: String },
     /// The object's files are complete on the disk, as far as they can be without other objects.
     Committed { toi: Toi },
     /// The object's bytes are not what the session says of them. Nothing is left of it.

@@ -106,6 +106,12 @@ impl SessionStaging {
         Ok(self.root.directory.identity(name)?)
     }
 
+    /// Deletes a file of the target directory, and waits until that is on the disk.
+    pub(super) fn delete(&self, name: &TargetName) -> Result<(), Error> {
+        self.root.directory.remove_file(name)?;
+        Ok(self.root.directory.sync_removed(std::iter::once(name))?)
+    }
+
     /// The file that a Content-Location names.
     pub(super) fn name_of(location: &str) -> Result<NamedFile, Error> {
         let path = parse_content_location(location)

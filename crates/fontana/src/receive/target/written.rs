@@ -22,6 +22,10 @@ struct WrittenFile {
     state: Identity,
     /// The number of its version: a higher one is newer. 0: an earlier run has written it.
     version: u64,
+    /// When the table expires that named it then, in Unix seconds.
+    expires: u64,
+    /// A table of this run names it.
+    is_named: bool,
     /// Its key in [`WrittenFiles::order`].
     number: u64,
 }
@@ -38,13 +42,37 @@ impl WrittenFiles {
     }
 
     /// Recalls a file that an earlier run has written.
-    pub(super) fn recall(&mut self, name: TargetName, state: Identity) {
-        self.note(name, 0, state);
+    pub(super) fn recall(&mut self, name: TargetName, state: Identity, expires: u64) {
+        self.note(name.clone(), 0, state, expires);
+        if let Some(file) = self.files.get_mut(&name) {
+            file.is_named = false;
+        }
     }
 
-    /// All files, and their states.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&TargetName, &Identity)> {
-        self.files.iter().map(|(name, file)| (name, &file.state))
+    /// All files, their states, and when the tables expire that named them.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&TargetName, &Identity, u64)> {
+        self.files.iter().map(|(name, file)| (name, &file.state, file.expires))
+    }
+
+    /// A table of this run names a file.
+    pub(super) fn name(&mut self, name: &TargetName) {
+        if let Some(file) = self.files.get_mut(name) {
+            file.is_named = true;
+        }
+    }
+
+    /// The files of earlier runs that no table of this run names, and whose tables have expired.
+    pub(super) fn unnamed(&self, unix_seconds: u64) -> Vec<TargetName> {
+        let is_out = |file: &WrittenFile| !file.is_named && file.expires < unix_seconds;
+        let unnamed = self.files.iter().filter(|(_, file)| is_out(file));
+        unnamed.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Forgets a file. Its state when it was written; `None` if it is not known.
+    pub(super) fn forget(&mut self, name: &TargetName) -> Option<Identity> {
+        let file = self.files.remove(name)?;
+        self.order.remove(&file.number);
+        Some(file.state)
     }
 
     /// Whether a newer version of a file was written.
@@ -53,11 +81,18 @@ impl WrittenFiles {
     }
 
     /// Notes that a version of a file was written. Whether it has replaced another one.
-    pub(super) fn note(&mut self, name: TargetName, version: u64, state: Identity) -> bool {
+    pub(super) fn note(
+        &mut self,
+        name: TargetName,
+        version: u64,
+        state: Identity,
+        expires: u64,
+    ) -> bool {
         self.count += 1;
         let number = self.count;
         self.order.insert(number, name.clone());
-        let before = self.files.insert(name, WrittenFile { state, version, number });
+        let file = WrittenFile { state, version, expires, is_named: true, number };
+        let before = self.files.insert(name, file);
         if let Some(before) = &before {
             self.order.remove(&before.number);
         }
@@ -87,13 +122,27 @@ mod tests {
     #[test]
     fn the_last_files_are_remembered_each_in_its_newest_version() {
         let mut written = WrittenFiles::default();
-        assert!(!written.note(name(0), 5, state(1)) && written.note(name(0), 7, state(2)));
+        assert!(!written.note(name(0), 5, state(1), 9) && written.note(name(0), 7, state(2), 9));
         assert_eq!(written.state_of(&name(0)), Some(state(2)));
         assert!(written.has_newer(&name(0), 6) && !written.has_newer(&name(0), 7));
         for number in 1..=MAX_FILES {
-            written.note(name(number), 1, state(1));
+            written.note(name(number), 1, state(1), 9);
         }
         assert_eq!((written.files.len(), written.order.len()), (MAX_FILES, MAX_FILES));
         assert_eq!(written.state_of(&name(0)), None);
+    }
+
+    #[test]
+    fn files_of_earlier_runs_are_unnamed_until_a_table_names_them() {
+        let mut written = WrittenFiles::default();
+        (0..3).for_each(|number| written.recall(name(number), state(1), 10));
+        written.recall(name(3), state(1), 20);
+        written.note(name(4), 1, state(1), 10);
+        written.name(&name(1));
+        assert_eq!(written.unnamed(10), []);
+        assert_eq!(written.unnamed(11), [name(0), name(2)]);
+        assert_eq!((written.forget(&name(0)), written.forget(&name(0))), (Some(state(1)), None));
+        assert_eq!(written.unnamed(11), [name(2)]);
+        assert_eq!(written.files.len(), written.order.len());
     }
 }

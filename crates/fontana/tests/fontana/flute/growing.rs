@@ -177,3 +177,38 @@ fn a_watched_session_replaces_the_files_of_its_earlier_run() {
         }
     }
 }
+
+/// Receivers may delete files whose table has expired.
+#[test]
+fn the_table_of_a_folder_is_renewed_before_it_expires() {
+    let _air = air();
+    let addressing = addressing();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("news");
+    std::fs::write(&path, noise(5_000, 1)).unwrap();
+    let mut format = FluteFormat::default();
+    format.table_lifetime = Some(Duration::from_secs(2));
+    let sender = Sender::builder([&path])
+        .addressing(addressing.clone())
+        .format(Format::Flute(format))
+        .code(Code::None)
+        .rate(Rate::bytes_per_second(RATE_BYTES_PER_SECOND));
+    let receiver = watched(&addressing);
+    let builder = Publisher::builder(sender).settle(Duration::from_millis(100));
+    let publisher = builder.poll(Some(Duration::from_millis(50))).start().unwrap();
+    let reception = std::thread::spawn(move || {
+        receiver.run_until(|event, receiver: &Receiver| {
+            if let ReceiveEvent::Progress(progress) = event
+                && progress.elapsed > Duration::from_secs(4)
+            {
+                receiver.stop();
+            }
+        })
+    });
+    let versions = publisher.events().filter(|event| matches!(event, PublishEvent::Version(_)));
+    assert_eq!(versions.take(3).count(), 3);
+    let run = reception.join().unwrap();
+    publisher.stop();
+    assert!(run.updates.is_empty() && run.warnings.is_empty(), "{:?}", run.warnings);
+    assert_eq!(run.files["news"], noise(5_000, 1));
+}

@@ -1,7 +1,7 @@
 //! What a catalog finds in a packet, as data: `Reception` applies it.
 
 use crate::event::{DropReason, FileRefusal, ReceiverEvent, Rejection, TableWarning};
-use crate::job::Opening;
+use crate::job::{Expired, Opening};
 use crate::receiver::config::ReceiverConfig;
 use crate::receiver::sessions::ContentId;
 use crate::receiver::transfer::Transfer;
@@ -101,12 +101,14 @@ pub(in crate::receiver) enum Finding {
         objects: Vec<NewObject>,
         /// Reported before they are opened.
         event: Option<ReceiverEvent>,
-        opening: Opening,
+        opening: Box<Opening>,
     },
     /// A defect of what was read.
     Warn(TableWarning),
     /// An object is not received any more. It precedes what takes its place.
     Drop { object: Toi, reason: DropReason },
+    /// Files that the tables do not name any more.
+    Expire(Expired),
     /// An object that is not received.
     Refuse { toi: Toi, content_location: String, reason: FileRefusal },
 }
@@ -114,7 +116,7 @@ pub(in crate::receiver) enum Finding {
 impl Finding {
     /// One object is received.
     pub(super) fn open(object: NewObject, event: Option<ReceiverEvent>, opening: Opening) -> Self {
-        Self::Open { objects: vec![object], event, opening }
+        Self::Open { objects: vec![object], event, opening: Box::new(opening) }
     }
 }
 

@@ -25,6 +25,7 @@
 //! [conclude](crate::Receiver::conclude).
 
 mod definition;
+mod expiry;
 mod listed;
 mod names;
 
@@ -41,6 +42,7 @@ use crate::receiver::sessions::{
 };
 use crate::time::Instant;
 use definition::Definition;
+use expiry::Expiries;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
 use fontana_wire::{
@@ -79,6 +81,8 @@ pub(in crate::receiver) struct FluteCatalog {
     is_complete: bool,
     /// Only the driver concludes the session.
     is_watched: bool,
+    /// Present if the driver deletes files that are not named any more.
+    expiries: Option<Expiries>,
     /// Runs of the sender before the present one.
     run: u32,
     /// When the sender was restarted last.
@@ -127,6 +131,9 @@ impl FluteCatalog {
             return self.on_head(packet, payload);
         }
         match tables.on_symbol(cx.now, packet, payload, &cx.config.limits.fdt) {
+            None if session.content.is_some() && session.content.as_ref() == cx.accepted => self
+                .find_expired(cx, tables)
+                .map_or(Discovery::Nothing, |it| Discovery::Objects(vec![it])),
             None => Discovery::Nothing,
             Some(Ok(table)) => self.on_table(cx, session, table),
             Some(Err(error)) => Discovery::Unreadable(error),
@@ -141,6 +148,27 @@ impl FluteCatalog {
             return Discovery::Nothing;
         }
         Discovery::Foreign(ReceiverEvent::TableWarning(TableWarning::OfFontana))
+    }
+
+    /// Finds files that are not named any more. Called when a part of a table was received.
+    fn find_expired(&mut self, cx: &Context<'_>, tables: &TableCollector) -> Option<Finding> {
+        let (now, unix_seconds) = (cx.now, cx.unix_seconds());
+        let expiries = self.expiries.as_mut()?;
+        if !expiries.is_due(now, unix_seconds)
+            || !tables.hears_valid(now, unix_seconds, expiry::HEARD_WITHIN)
+        {
+            return None;
+        }
+        let is_opened =
+            |listed: &Listed| !matches!(listed.state, FileState::Waiting | FileState::Refused);
+        let names_all = self.files.values().all(is_opened);
+        let expired = expiries.take(now, unix_seconds, names_all)?;
+        // A table that names one of them again defines it again.
+        self.files.retain(|_, listed| {
+            let is_done = matches!(listed.state, FileState::Done(_)) && listed.pending.is_none();
+            !(is_done && Expiries::is_of(&expired, &listed.definition.file.content_location))
+        });
+        Some(Finding::Expire(expired))
     }
 
     fn on_table(
@@ -181,8 +209,13 @@ impl FluteCatalog {
     ) -> Vec<Finding> {
         let Table { instance, fdt, invalid, shows_restart } = table;
         let expires = fdt.expires.to_unix_seconds(cx.unix_seconds());
+        tables.set_expiry(instance, expires);
         self.tables = self.tables.saturating_add(1);
         self.prune(cx.now);
+        if let Some(expiries) = &mut self.expiries {
+            expiries.on_table(expires);
+            fdt.files.iter().for_each(|file| expiries.name(&file.content_location, expires));
+        }
         let mut findings = Vec::new();
         findings.extend(self.warn_of_expiry(cx, &fdt));
         findings.extend(invalid.into_iter().filter_map(|entry| self.warn_of_entry(entry)));
@@ -248,6 +281,7 @@ impl FluteCatalog {
             tables.note(TableStatus::WithoutGeometryOfFiles);
         }
         self.count_unconfirmed();
+        findings.extend(self.find_expired(cx, tables));
         findings
     }
 
@@ -341,6 +375,9 @@ impl FluteCatalog {
         listed.state = FileState::Done(layout);
         self.demand.leave(&layout);
         let location = &listed.definition.file.content_location;
+        if let Some(expiries) = &mut self.expiries {
+            expiries.keep(location, listed.definition.expires);
+        }
         let older = self.names.complete(location, listed.version);
         let dropped = older.into_iter().filter_map(|toi| self.supersede(toi)).collect();
         if self.unconfirmed > 0 {
@@ -727,6 +764,11 @@ impl FluteCatalog {
         self.is_watched = true;
     }
 
+    /// Reports files that tables do not name any more.
+    pub(super) fn delete_expired(&mut self) {
+        self.expiries = Some(Expiries::default());
+    }
+
     /// Whether only the driver concludes the session.
     pub(super) fn is_watched(&self) -> bool {
         self.is_watched
@@ -743,6 +785,9 @@ impl FluteCatalog {
             listed.state = FileState::Done(layout);
             self.demand.leave(&layout);
             self.names.leave(&listed.definition.file.content_location, listed.version);
+            if let Some(expiries) = &mut self.expiries {
+                expiries.keep(&listed.definition.file.content_location, listed.definition.expires);
+            }
         }
     }
 }
@@ -791,8 +836,8 @@ impl Listed {
             content_location: file.content_location.clone(),
             transfer_length: layout.oti().transfer_length,
         };
-        let version = self.version;
-        let opening = Opening::File { session, object, file, version, layout };
+        let (version, expires) = (self.version, self.definition.expires);
+        let opening = Opening::File { session, object, file, version, expires, layout };
         let object = NewObject { toi: object, layout, block_hashes: None };
         Finding::open(object, Some(event), opening)
     }

@@ -287,7 +287,7 @@ pub(in crate::receiver) fn content(
         Some(NewObject { toi, layout, block_hashes: Some(object.block_hashes.clone()) })
     });
     let event = ReceiverEvent::Accepted { session, manifest: Arc::clone(manifest), hash, verified };
-    let opening = Opening::Manifest(Arc::clone(manifest));
+    let opening = Box::new(Opening::Manifest(Arc::clone(manifest)));
     Content {
         id: ContentId::Manifest(hash),
         version: Some(manifest.version()),

@@ -139,8 +139,7 @@ impl Reception {
                         self.transfer.insert(object.toi, object.layout, object.block_hashes);
                     }
                     self.outputs.extend(event.map(ReceiverOutput::Event));
-                    self.outputs
-                        .push_back(ReceiverOutput::Job(ReceiveJob::Open(Box::new(opening))));
+                    self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
                 }
                 Finding::Warn(warning) => {
                     let event = ReceiverEvent::TableWarning(warning);
@@ -148,6 +147,9 @@ impl Reception {
                 }
                 Finding::Drop { object, reason } => {
                     self.drop_object(around.sessions, object, reason);
+                }
+                Finding::Expire(expired) => {
+                    self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Expire(expired)));
                 }
                 // Each refusal is remembered, so that it is reported once: as many as objects may
                 // be accepted.

@@ -9,6 +9,7 @@ use fontana_wire::{
     InvalidEntry, Packet, Payload, Toi, fti,
 };
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Collects the tables of a session, and what headers say of files that no table has named yet.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(in crate::receiver) struct TableCollector {
     last: Option<u32>,
     /// That of the one before it.
     previous: Option<u32>,
+    /// The number of the instance that was received last as a whole.
+    heard: Option<u32>,
     headers: BTreeMap<Toi, InBand>,
     /// What is known of tables that are neither read nor collected.
     noted: TableStatus,
@@ -47,6 +50,8 @@ struct ReadInstance {
     digest: Hash,
     /// The last time at which all of it had arrived.
     heard_at: Instant,
+    /// When it expires, in Unix seconds.
+    expires: u64,
 }
 
 /// A table, when it is complete and was not read before.
@@ -120,6 +125,7 @@ impl TableCollector {
         }
         let bytes = self.open.get_mut(&id)?.collector.push(sbn, esi, symbol)?;
         self.open.remove(&id);
+        self.heard = Some(id);
         let digest = digest(encoding, &bytes);
         let known = self.read.get_mut(&id);
         if let Some(known) = known.filter(|known| known.digest == digest) {
@@ -133,7 +139,7 @@ impl TableCollector {
             while self.read.len() >= Self::MAX_READ {
                 self.read.pop_first();
             }
-            self.read.insert(id, ReadInstance { digest, heard_at: now });
+            self.read.insert(id, ReadInstance { digest, heard_at: now, expires: 0 });
             self.previous = self.last.replace(id);
             Table { instance: id, fdt, invalid, shows_restart }
         }))
@@ -167,6 +173,27 @@ impl TableCollector {
     /// The last time at which all of an instance had arrived; `None` if it is not known.
     pub(in crate::receiver) fn heard_at(&self, instance: u32) -> Option<Instant> {
         self.read.get(&instance).map(|read| read.heard_at)
+    }
+
+    /// Notes when an instance that was read expires, in Unix seconds.
+    pub(in crate::receiver) fn set_expiry(&mut self, instance: u32, expires: u64) {
+        if let Some(read) = self.read.get_mut(&instance) {
+            read.expires = expires;
+        }
+    }
+
+    /// Whether the instance that was received last has not expired, and was received `within` this
+    /// time.
+    pub(in crate::receiver) fn hears_valid(
+        &self,
+        now: Instant,
+        unix_seconds: u64,
+        within: Duration,
+    ) -> bool {
+        let is_valid = |read: &ReadInstance| {
+            read.expires >= unix_seconds && now.saturating_since(read.heard_at) <= within
+        };
+        self.heard.and_then(|id| self.read.get(&id)).is_some_and(is_valid)
     }
 
     /// Notes what explains why no table is read.

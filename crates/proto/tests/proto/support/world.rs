@@ -238,6 +238,7 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 }
             }
             ReceiveJob::Drop { toi } => self.files.drop_object(*toi),
+            ReceiveJob::Expire(expired) => self.files.expired.push(expired.clone()),
             ReceiveJob::Commit { toi } if self.reads_descriptors => {
                 if let Some(done) = self.read_descriptor(*toi) {
                     return Ok(Some(Finished::now(done)));

@@ -1,7 +1,7 @@
 //! The files of a plain FLUTE session, as a target has them: checked and named.
 
 use super::{disk_error, hash};
-use fontana_proto::{Opening, ReceiveDone};
+use fontana_proto::{Expired, Opening, ReceiveDone};
 use fontana_wire::{FdtFile, FdtMd5, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub struct PlainFiles {
     pub opened: BTreeMap<Toi, Arc<FdtFile>>,
     /// Each file that got its name, and its bytes, in this order.
     pub named: Vec<(String, Vec<u8>)>,
+    /// Files that no table names any more.
+    pub expired: Vec<Expired>,
 }
 
 impl PlainFiles {
