@@ -4,6 +4,7 @@ use super::sender::{GAP, Listener, SentFile, expires_in, pass, schemes, table, t
 use crate::support::world::noise;
 use fontana_proto::SplitMix64;
 use fontana_wire::Fdt;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Seeds of each property.
@@ -235,4 +236,46 @@ fn a_stranger_who_redefines_all_files_once_a_second_does_not_stop_the_session_fo
         assert!(listener.receiver.complete_at.is_some(), "seed {seed}: {events:?}");
         assert!(listener.restarts() <= 1);
     }
+}
+
+/// An hour of a stranger in the name of a session that does not end.
+#[test]
+fn a_stranger_who_redefines_all_files_takes_little_memory_and_few_lines() {
+    let mut random = SplitMix64::new(1, 4);
+    let names = ["a", "b", "c", "d", "e"];
+    let honest: Vec<_> =
+        (1..=5).map(|toi| SentFile::new(toi, names[toi as usize - 1], 3_000, toi as u64)).collect();
+    let carousel = [table(7, &honest, false), honest.iter().flat_map(SentFile::packets).collect()];
+    let carousel = carousel.concat();
+    let mut listener = Listener::new();
+    listener.receiver.endpoint.watch_tables();
+    listener.receiver.endpoint.delete_expired();
+    let (mut sizes, mut packets) = (Vec::new(), carousel.iter().cycle());
+    let mut last = BTreeMap::new();
+    for attack in 1..=3_600 {
+        let forged: Vec<_> = honest
+            .iter()
+            .map(|file| {
+                let bytes = noise(1 + random.below(20_000) as usize, attack);
+                SentFile { bytes, has_md5: random.below(2) == 0, ..file.clone() }
+            })
+            .collect();
+        listener.hear_all(&table(random.below(1 << 20), &forged, false));
+        forged.iter().for_each(|file| listener.hear(&file.packets()[0]));
+        packets.by_ref().take(180).for_each(|packet| listener.hear(packet));
+        last.extend(listener.receiver.runner.files.named.drain(..));
+        if attack % 600 == 0 {
+            sizes.push(format!("{:?}", listener.receiver.endpoint).len());
+        }
+    }
+    let seconds = listener.now.as_nanos() as usize / 1_000_000_000;
+    let (first, most) = (sizes[0], sizes.iter().max().unwrap());
+    assert!(*most < 2 * first && *most < 1 << 20, "{sizes:?}");
+    assert!(listener.restarts() <= seconds.div_ceil(60), "{}", listener.restarts());
+    // A file changes at most once in two seconds: it is dropped, found and done.
+    let lines = listener.events().len();
+    assert!(lines <= 2 * 5 * seconds, "{lines} lines in {seconds} s");
+    listener.repeat(&carousel, 20);
+    last.extend(listener.receiver.runner.files.named.drain(..));
+    assert!(honest.iter().all(|file| last.get(file.name) == Some(&file.bytes)));
 }
