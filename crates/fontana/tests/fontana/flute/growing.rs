@@ -4,7 +4,10 @@
 use super::fontana_side::{
     FontanaReceiver, FontanaSender, Losing, RATE_BYTES_PER_SECOND, addressing, air, noise, write,
 };
-use super::peer::{Listening, TSI, complete, config, no_code, send, sender_of, with_a_large_cache};
+use super::peer::{
+    Background, Listening, Sending, TSI, carousel, complete, config, no_code, object, send, sender,
+    sender_of, with_a_large_cache,
+};
 use flute::core::lct::Cenc;
 use flute::sender::{Config, Profile};
 use fontana::wire::{FluteVersion, Tsi};
@@ -13,7 +16,8 @@ use fontana::{
     ReceiveEvent, ReceiveFormat, Receiver, Sender, SenderBuilder,
 };
 use std::path::Path;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
 
 fn flute(version: FluteVersion) -> Format {
     let mut flute = FluteFormat::default();
@@ -211,4 +215,76 @@ fn the_table_of_a_folder_is_renewed_before_it_expires() {
     publisher.stop();
     assert!(run.updates.is_empty() && run.warnings.is_empty(), "{:?}", run.warnings);
     assert_eq!(run.files["news"], noise(5_000, 1));
+}
+
+#[test]
+fn a_sender_that_is_started_again_is_read_by_the_peer() {
+    for version in [FluteVersion::V1, FluteVersion::V2] {
+        let _air = air();
+        let addressing = addressing();
+        let directory = tempfile::tempdir().unwrap();
+        let paths = ["first", "second"].map(|name| directory.path().join(name));
+        std::fs::write(&paths[0], noise(50_000, 1)).unwrap();
+        std::fs::write(&paths[1], noise(40_000, 2)).unwrap();
+        let listening = Listening::join(&addressing);
+        let [first, second] = paths;
+        let senders = Background::run(move |stop| {
+            let sender = publisher(&addressing, &first, version);
+            std::thread::sleep(Duration::from_secs(2));
+            drop(sender);
+            let _sender = publisher(&addressing, &second, version);
+            while !stop.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let files = complete(listening.receive(2, with_a_large_cache(), Losing::permille(0)));
+        drop(senders);
+        assert!(files["first"] == noise(50_000, 1) && files["second"] == noise(40_000, 2));
+    }
+}
+
+#[test]
+fn a_file_that_a_peer_updates_is_replaced() {
+    for profile in [Profile::RFC3926, Profile::RFC6726] {
+        let _air = air();
+        let addressing = addressing();
+        let receiver = watched(&addressing);
+        let mut peer = sender(&addressing, &no_code(), &Config { profile, ..config() });
+        let version = |seed| object("news", &noise(60_000, seed), carousel(Cenc::Null));
+        let mut toi = peer.add_object(0, version(1)).unwrap();
+        peer.publish(SystemTime::now()).unwrap();
+        let (update, updates) = mpsc::channel();
+        let mut sending = Sending::to(&addressing);
+        let peer = Background::run(move |stop| {
+            while !stop.is_cancelled() {
+                if let Ok(seed) = updates.try_recv() {
+                    peer.remove_object(toi);
+                    toi = peer.add_object(0, version(seed)).unwrap();
+                    peer.publish(SystemTime::now()).unwrap();
+                }
+                match peer.read(SystemTime::now()) {
+                    Some(packet) => sending.send(&packet),
+                    None => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+        let mut seed = 1;
+        let received = receiver.run_until(|event, receiver: &Receiver| {
+            if matches!(event, ReceiveEvent::ObjectDone(_)) {
+                seed += 1;
+                match seed {
+                    // Two changes in less than a second and a half are refused.
+                    2..=3 => {
+                        std::thread::sleep(Duration::from_millis(800));
+                        update.send(seed).unwrap();
+                    }
+                    _ => receiver.stop(),
+                }
+            }
+        });
+        drop(peer);
+        assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
+        assert_eq!(received.updates, ["file:///news", "file:///news"]);
+        assert!(received.files["news"] == noise(60_000, 3));
+    }
 }
