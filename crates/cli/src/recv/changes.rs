@@ -18,7 +18,7 @@ const MAX_FAILURES: usize = 16;
 pub(super) struct Changes {
     /// Those that are being received.
     open: BTreeSet<Toi>,
-    /// One was completed since the program has run last.
+    /// One was completed, or deleted, since the program has run last.
     has_changed: bool,
     files: u64,
     bytes: u64,
@@ -38,6 +38,7 @@ impl Changes {
             ReceiveEvent::ObjectFailed { toi, .. } | ReceiveEvent::ObjectDropped { toi, .. } => {
                 self.open.remove(toi);
             }
+            ReceiveEvent::FileDeleted { .. } => self.has_changed = true,
             _ => return None,
         }
         let is_due = self.open.is_empty() && std::mem::take(&mut self.has_changed);
@@ -122,6 +123,13 @@ mod tests {
 
     fn report() -> Report {
         Report::new(None, None, 0, &Described::default())
+    }
+
+    #[test]
+    fn a_deletion_is_a_change() {
+        let mut changes = Changes::default();
+        assert!(changes.note(&ReceiveEvent::FileDeleted { name: "a".to_owned() }).is_some());
+        assert!(changes.note(&ReceiveEvent::AllAnnouncedReceived).is_none());
     }
 
     #[test]

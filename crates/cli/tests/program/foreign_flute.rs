@@ -470,3 +470,52 @@ fn a_head_ends_a_session_that_was_taken_for_plain_flute() {
     assert!(has(into.path(), &whole), "what was complete stays");
     assert_eq!(std::fs::read_dir(into.path()).unwrap().count(), 1, "nothing else is left");
 }
+
+#[test]
+fn other_sessions_of_the_group_are_named_with_their_tickets() {
+    let into = tempfile::tempdir().unwrap();
+    let place = place();
+    let [a, b] = [LiveFile::new(1, "a.bin", 1), LiveFile::new(1, "b.bin", 2)];
+    let mut other = sent(1, &[&b], true);
+    for packet in &mut other {
+        // The TSI, after the first word and the CCI.
+        packet[11] = 8;
+    }
+    let [first, second] = [sent(1, &[&a], true), other];
+    let (table, content) = first.split_at(1);
+    let sender = Foreign::start(&place, [table, &second, content].concat(), None);
+    let words = format!("recv --flute -y -i lo --timeout 30 --group {place} -o");
+    let received = run(&arguments(&words, &[into.path()])).expect(0);
+    let ticket = format!("fontana://127.0.0.1@{place}/8");
+    let said = received.stdout + &received.stderr;
+    let line = format!("another session is here: fontana recv --flute '{ticket}'");
+    assert_eq!(said.matches(&line).count(), 1, "{said}");
+    let words = format!("recv --flute -i lo --timeout 30 {ticket} -o");
+    run(&arguments(&words, &[into.path()])).expect(0);
+    sender.stop();
+    assert!(has(into.path(), &a) && has(into.path(), &b));
+}
+
+#[test]
+fn a_sender_says_what_other_programs_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let [short, long] = ["short", "long"].map(|name| directory.path().join(name));
+    std::fs::write(&short, "short").unwrap();
+    File::create(&long).unwrap().set_len((10 << 20) + 1).unwrap();
+    let said = |words: &str, file: &Path| {
+        let sent = run(&arguments(&format!("send -i lo --dry-run {words}"), &[file])).expect(0);
+        sent.stdout + &sent.stderr
+    };
+    for (words, file, says, beyond) in [
+        ("--flute", &short, true, false),
+        ("--flute", &long, true, true),
+        ("--flute=2", &long, false, false),
+        ("--flute --fec raptorq", &long, false, false),
+    ] {
+        let text = said(words, file);
+        assert_eq!(text.contains("which most programs read"), says, "{text}");
+        assert_eq!(text.contains("GPAC reads those of one block"), beyond, "{text}");
+        assert!(!text.contains("RFC 5775"), "{text}");
+    }
+    assert!(said("--flute --tsi 0", &short).contains("0 is no session number of ALC (RFC 5775"));
+}

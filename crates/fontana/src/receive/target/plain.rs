@@ -385,10 +385,11 @@ impl PlainTarget {
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.staging.finish()?;
         if self.options.deletes_at_end {
             self.delete_unnamed();
         }
-        self.staging.finish()
+        Ok(())
     }
 
     pub(super) fn discard(&mut self) {
