@@ -1,14 +1,17 @@
-//! A sender and a receiver that use the crate `flute`, as a peer of `fontana-bench net`.
+//! Senders and a receiver that use the crate `flute`, as peers of `fontana-bench net` and of
+//! `.ci/long foreign`.
 //!
 //! ```text
 //! flute send GROUP:PORT ADDRESS FILE MBIT PERCENT
+//! flute live GROUP:PORT ADDRESS DIRECTORY MBIT
 //! flute receive GROUP:PORT ADDRESS DIRECTORY
 //! ```
 //!
 //! ADDRESS is that of the interface. The sender has the file in memory, and repeats it without end
 //! at MBIT per second. It is told the loss: with PERCENT 0 it uses no code, otherwise RaptorQ with
 //! repair symbols for a loss of PERCENT. The receiver ends when it has the file. MD5 is off on both
-//! sides, because the bench compares the files.
+//! sides, because the bench compares the files. `live` sends the files of a directory as it
+//! changes: each state of a file is an object with an MD5, and tables expire after 20 seconds.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,9 +24,10 @@ use flute::receiver::writer::ObjectWriterFSBuilder;
 use flute::receiver::{self, MultiReceiver};
 use flute::sender::{self, CarouselRepeatMode, ObjectDesc, Sender, TransferConfig};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -47,11 +51,18 @@ fn main() {
             let sender = sender(to.parse().unwrap(), Path::new(file), percent.parse().unwrap());
             send(sender, to.parse().unwrap(), address.parse().unwrap(), rate);
         }
+        ["live", to, address, directory, mbit] => {
+            let rate = mbit.parse::<f64>().unwrap() * 1e6 / 8.0;
+            let to = to.parse().unwrap();
+            let mut folder = Folder::new(to, Path::new(directory));
+            send_with(to, address.parse().unwrap(), rate, |now| folder.read(now));
+        }
         ["receive", from, address, directory] => {
             receive(from.parse().unwrap(), address.parse().unwrap(), Path::new(directory));
         }
         _ => {
             eprintln!("usage: flute send GROUP:PORT ADDRESS FILE MBIT PERCENT");
+            eprintln!("       flute live GROUP:PORT ADDRESS DIRECTORY MBIT");
             eprintln!("       flute receive GROUP:PORT ADDRESS DIRECTORY");
             std::process::exit(2);
         }
@@ -96,7 +107,99 @@ fn sender(group: SocketAddrV4, file: &Path, percent: f64) -> Sender {
     sender
 }
 
+/// A directory that changes.
+struct Folder {
+    sender: Sender,
+    directory: PathBuf,
+    /// The files that are sent: their lengths, times of change and TOIs.
+    sent: BTreeMap<String, (u64, SystemTime, u128)>,
+    looks_at: SystemTime,
+    renews_at: SystemTime,
+}
+
+impl Folder {
+    const LOOKS_EVERY: Duration = Duration::from_millis(200);
+    /// Tables are renewed after half of this.
+    const EXPIRES_AFTER: Duration = Duration::from_secs(20);
+
+    fn new(group: SocketAddrV4, directory: &Path) -> Self {
+        let again = Duration::from_secs(1);
+        let config = sender::Config {
+            interleave_blocks: 1,
+            fdt_duration: Self::EXPIRES_AFTER,
+            fdt_carousel_mode: CarouselRepeatMode::DelayBetweenTransfers(again),
+            ..Default::default()
+        };
+        let sender = Sender::new(endpoint(group), 1, &Oti::new_no_code(SYMBOL, 64), &config);
+        let (looks_at, renews_at) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
+        let directory = directory.to_owned();
+        Self { sender, directory, sent: BTreeMap::new(), looks_at, renews_at }
+    }
+
+    /// The next packet, if one is due.
+    fn read(&mut self, now: SystemTime) -> Option<Vec<u8>> {
+        if now >= self.looks_at {
+            self.looks_at = now + Self::LOOKS_EVERY;
+            if self.update() || now >= self.renews_at {
+                self.renews_at = now + Self::EXPIRES_AFTER / 2;
+                self.sender.publish(now).unwrap();
+            }
+        }
+        self.sender.read(now)
+    }
+
+    /// Adds what is new, and removes what is not there any more. Whether there was any.
+    fn update(&mut self) -> bool {
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(&self.directory).unwrap().flatten() {
+            let (name, metadata) = (entry.file_name().into_string().unwrap(), entry.metadata());
+            // Programs write a file under another name first.
+            let Some(state) = metadata.ok().filter(|_| !name.ends_with(".tmp")) else { continue };
+            found.insert(name, (state.len(), state.modified().unwrap()));
+        }
+        let mut changed = false;
+        let is_same = |name: &str, state: &(u64, SystemTime, u128)| {
+            found.get(name) == Some(&(state.0, state.1))
+        };
+        let sender = &mut self.sender;
+        self.sent.retain(|name, state| {
+            let is_same = is_same(name, state);
+            changed |= !is_same && sender.remove_object(state.2);
+            is_same
+        });
+        for (name, (length, modified)) in found {
+            if self.sent.contains_key(&name) {
+                continue;
+            }
+            // It may be gone, or be replaced meanwhile: the next look finds that.
+            let Ok(bytes) = std::fs::read(self.directory.join(&name)) else { continue };
+            let transfer = TransferConfig {
+                carousel_mode: Some(CarouselRepeatMode::DelayBetweenTransfers(Duration::ZERO)),
+                ..Default::default()
+            };
+            let location = url::Url::parse(&format!("file:///{name}")).unwrap();
+            let media_type = "application/octet-stream";
+            let object =
+                ObjectDesc::create_from_buffer(bytes, media_type, &location, true, transfer);
+            let toi = self.sender.add_object(0, object.unwrap()).unwrap();
+            self.sent.insert(name, (length, modified, toi));
+            changed = true;
+        }
+        changed
+    }
+}
+
 fn send(mut sender: Sender, to: SocketAddrV4, address: Ipv4Addr, bytes_per_second: f64) {
+    send_with(to, address, bytes_per_second, |now| sender.read(now));
+}
+
+/// Sends packets as they are due.
+fn send_with(
+    to: SocketAddrV4,
+    address: Ipv4Addr,
+    bytes_per_second: f64,
+    mut next: impl FnMut(SystemTime) -> Option<Vec<u8>>,
+) {
     let socket = socket();
     socket.set_multicast_if_v4(&address).unwrap();
     socket.set_send_buffer_size(4 << 20).unwrap();
@@ -108,7 +211,7 @@ fn send(mut sender: Sender, to: SocketAddrV4, address: Ipv4Addr, bytes_per_secon
             std::thread::sleep(due - now);
         }
         due = due.max(now.checked_sub(BURST).unwrap_or(now));
-        let Some(packet) = sender.read(SystemTime::now()) else {
+        let Some(packet) = next(SystemTime::now()) else {
             std::thread::sleep(Duration::from_millis(1));
             continue;
         };
