@@ -30,10 +30,12 @@ mod packets;
 mod report;
 mod reporting;
 mod site;
+mod web;
 mod world;
 
 pub use class::{Class, classes};
 pub use report::{BenchError, ClassReport, MAX_LOG_BYTES};
+pub use web::{Clients, Mirror, Step, WebAttack};
 
 /// A run of the bench.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +136,7 @@ fn beside(
             let transfer = reporting::run(bench.seed, Some((make, bench.variants)))?;
             Ok(Beside { transfer, reception: Reception::default() })
         }
+        Attack::Web(_) => Err(BenchError("a class of HTTP, which has no virtual time")),
     }
 }
 
@@ -232,9 +235,11 @@ impl PacketSource {
             Attack::Packets(make)
             | Attack::AddressedPackets(make)
             | Attack::SealedPackets(make) => make,
-            Attack::Manifests(_) | Attack::Tables | Attack::Site(_) | Attack::Reports(_) => {
-                return Ok(None);
-            }
+            Attack::Manifests(_)
+            | Attack::Tables
+            | Attack::Site(_)
+            | Attack::Reports(_)
+            | Attack::Web(_) => return Ok(None),
         };
         let attacker = attacker(seed, HonestSession::new(seed, 2)?.seal_id())?;
         Ok(Some(Self { attacker, make }))

@@ -28,6 +28,8 @@ impl FreshStart {
     pub const SYMBOLS: u32 = 1 << 23;
     /// The lowest ESI of a fresh symbol.
     const LOWEST: u32 = 1 << 23;
+    /// After the highest one.
+    pub const END: Esi = Esi(1 << 24);
     /// The bits of an ESI by which it is above the lowest one.
     const OFFSET: u32 = (1 << 23) - 1;
     /// ESIs at the beginning of the part of each shelf of which no server draws its start: two

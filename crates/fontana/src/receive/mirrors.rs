@@ -74,6 +74,8 @@ pub(super) struct Mirrors {
     records: Records,
     /// Blocks that one mirror sends as a whole.
     wholes: BTreeMap<BlockId, Range<u64>>,
+    /// When there was last none of these, or a mirror with files was sending something.
+    wholes_served_at: Instant,
     /// Corrupt blocks that wait for packets, and until when.
     doubtful: BTreeMap<BlockId, Instant>,
     /// What the blocks lack may have changed.
@@ -140,7 +142,7 @@ impl Mirrors {
         let due: Vec<BlockId> = self.doubtful.iter().filter(is_due).map(|(&id, _)| id).collect();
         for block in due {
             self.doubtful.remove(&block);
-            if receiver.is_suspect(block) && !self.fetch_again(block, receiver, Vec::new()) {
+            if receiver.is_suspect(block) && !self.fetch_again(now, block, receiver, Vec::new()) {
                 // A worker may be about to find the wrong symbols.
                 self.doubtful.insert(block, now + LOOK_EVERY);
             }
@@ -148,6 +150,7 @@ impl Mirrors {
         for number in 0..self.mirrors.len() {
             self.give_order(now, number, receiver);
         }
+        self.end_late_wholes(now, receiver);
         self.cut_useless_symbols(receiver);
         for mirror in &self.mirrors {
             if let (Work::Fetch { range, symbol_size, .. }, Some(rest)) =
@@ -379,7 +382,7 @@ impl Mirrors {
             self.is_dirty = true;
         }
         if matches!(work, Work::Fresh(_)) {
-            return self.end_fresh(now, number, receiver);
+            return self.end_fresh(now, number);
         }
         let Work::Fetch { range, whole, .. } = work else { return };
         match self.pull.expected(id) {
@@ -445,7 +448,8 @@ impl Mirrors {
             let wait = failure.wait(mirror.failures);
             tracing::info!(mirror = %mirror.address, %failure, ?wait, "trying again");
             mirror.retries_at = now + wait;
-            return self.pull.rest(now, id, wait);
+            self.pull.rest(now, id, wait);
+            return self.end_vain_wholes(now, receiver);
         }
         if matches!(work, Work::Manifest) && !failure.is_of_server() {
             // It may have the files.
@@ -488,9 +492,9 @@ impl Mirrors {
                 let tried = self.mirrors.get(number).map(|mirror| mirror.id);
                 self.records.convict(block, number);
                 self.charge(now, number, block, receiver);
-                self.fetch_again(block, receiver, tried.into_iter().collect())
+                self.fetch_again(now, block, receiver, tried.into_iter().collect())
             }
-            Origin::Several => self.fetch_again(block, receiver, Vec::new()),
+            Origin::Several => self.fetch_again(now, block, receiver, Vec::new()),
             Origin::Mixed => false,
         };
         if !is_fetched {
@@ -501,6 +505,7 @@ impl Mirrors {
     /// One mirror is to send all of a block. False if that is not possible now.
     fn fetch_again(
         &mut self,
+        now: Instant,
         block: BlockId,
         receiver: &mut Receiver,
         tried: Vec<SourceId>,
@@ -510,7 +515,7 @@ impl Mirrors {
             let files = self.files.as_ref();
             files.is_some_and(|files| files.published(range.clone()) == [range.clone()])
         };
-        let has_files = self.mirrors.iter().any(MirrorState::may_have_files);
+        let has_files = self.mirrors.iter().any(|mirror| mirror.may_send_wholes(now));
         let Some(positions) = positions.filter(published).filter(|_| has_files) else {
             return false;
         };
@@ -560,16 +565,31 @@ impl Mirrors {
         self.pull.remove_source(now, id);
         self.events.push(ReceiveEvent::MirrorDropped { mirror: address, failure });
         if let Some(receiver) = receiver {
-            self.end_vain_wholes(receiver);
+            self.end_vain_wholes(now, receiver);
         }
     }
 
-    /// No mirror is left that could send a block as a whole: packets, or shelves, may bring it.
-    pub(super) fn end_vain_wholes(&mut self, receiver: &mut Receiver) {
-        if !self.mirrors.iter().any(MirrorState::may_have_files) {
-            for block in self.wholes.keys().copied().collect::<Vec<_>>() {
-                self.end_whole(block, receiver);
-            }
+    /// Blocks that are to be sent as a whole do not wait for mirrors that send nothing.
+    fn end_late_wholes(&mut self, now: Instant, receiver: &mut Receiver) {
+        let is_sending = |mirror: &MirrorState| matches!(mirror.work, Work::Fetch { .. });
+        if self.wholes.is_empty() || self.mirrors.iter().any(is_sending) {
+            self.wholes_served_at = now;
+        } else if now.saturating_since(self.wholes_served_at) >= DOUBTFUL_FOR {
+            self.end_all_wholes(receiver);
+        }
+    }
+
+    /// No mirror could send a block as a whole soon: packets, shelves or fresh symbols may bring
+    /// it.
+    pub(super) fn end_vain_wholes(&mut self, now: Instant, receiver: &mut Receiver) {
+        if !self.mirrors.iter().any(|mirror| mirror.may_send_wholes(now)) {
+            self.end_all_wholes(receiver);
+        }
+    }
+
+    fn end_all_wholes(&mut self, receiver: &mut Receiver) {
+        for block in self.wholes.keys().copied().collect::<Vec<_>>() {
+            self.end_whole(block, receiver);
         }
     }
 

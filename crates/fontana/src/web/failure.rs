@@ -63,9 +63,6 @@ pub enum MirrorFailure {
     /// Its fresh symbols are not those that were requested.
     #[error("it sent symbols that were not requested")]
     NotRequested,
-    /// It sends the same symbols again and again.
-    #[error("it sent no new symbols, but what it had sent before")]
-    Repeats,
     /// It has files with an address each, and none for this one.
     #[error("no address was given for {path}")]
     NoAddress {
@@ -92,7 +89,6 @@ impl MirrorFailure {
             | Self::Wrong(_)
             | Self::Exhausted
             | Self::NotRequested
-            | Self::Repeats
             | Self::NoAddress { .. }
             | Self::NoRanges => false,
         }

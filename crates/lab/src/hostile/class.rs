@@ -4,6 +4,7 @@ use super::manifests;
 use super::packets;
 use super::reporting;
 use super::site;
+use super::web::WebAttack;
 use super::world::Guard;
 
 /// A kind of hostile packets.
@@ -35,6 +36,8 @@ pub(super) enum Attack {
     Site(site::Make),
     /// Reports and requests to a sender that repairs on demand.
     Reports(reporting::Make),
+    /// Requests and answers of HTTP.
+    Web(WebAttack),
 }
 
 impl Class {
@@ -62,6 +65,10 @@ impl Class {
         Self { id, what, forges: true, attack: Attack::Reports(make) }
     }
 
+    const fn web(id: &'static str, what: &'static str, attack: WebAttack) -> Self {
+        Self { id, what, forges: true, attack: Attack::Web(attack) }
+    }
+
     /// Its packets meet a session with a group key.
     pub fn has_group_key(&self) -> bool {
         self.guard() == Guard::GroupKey
@@ -73,6 +80,14 @@ impl Class {
             self.attack,
             Attack::Packets(_) | Attack::AddressedPackets(_) | Attack::SealedPackets(_)
         )
+    }
+
+    /// Whom it attacks over HTTP, and not in virtual time; `None` for all other classes.
+    pub fn over_http(&self) -> Option<WebAttack> {
+        match self.attack {
+            Attack::Web(attack) => Some(attack),
+            _ => None,
+        }
     }
 
     /// It meets several receivers.
@@ -187,6 +202,9 @@ const CLASSES: &[Class] = &[
     Class::site("H44", "receivers that share: forged symbols", site::symbols),
     Class::site("H45", "receivers that share: requests for anything", site::requests),
     Class::site("H46", "receivers that share: changed messages", site::changed_messages),
+    Class::web("H47", "requests to a server: impossible, damaged", WebAttack::Requests),
+    Class::web("H48", "requests to a server: abandoned", WebAttack::Abandoned),
+    Class::web("H49", "false, damaged and endless answers of mirrors", WebAttack::Answers),
 ];
 
 impl std::fmt::Debug for Class {
@@ -204,7 +222,7 @@ mod tests {
     #[test]
     fn every_class_leaves_the_receiver_standing() {
         let bench = Bench { variants: 300, ..Bench::default() };
-        for class in classes() {
+        for class in classes().iter().filter(|class| class.over_http().is_none()) {
             let report = run(class, &bench).unwrap();
             let broken = report.broken();
             // The memory of this process is that of all tests.

@@ -10,8 +10,8 @@ use fontana_wire::{FreshRequest, FreshShare, FreshStart, Toi};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Requests in a row that bring no new symbol, after which a server is of no use.
-const MAX_BARREN: u32 = 4;
+/// Symbols of a block among which the first one is looked for that has not arrived.
+const LOOK_AHEAD: u32 = 1 << 16;
 
 /// An object that the server has symbols of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,11 +117,22 @@ impl FreshPull {
             let count = count.min(FreshRequest::MAX_COUNT.into());
             if count > 0 {
                 left = left.saturating_sub(count);
-                let start = self.next.get(&block).copied().unwrap_or(0);
+                let start = self.first_missing(block, wanted);
                 blocks.push(FreshShare { sbn, count: count as u32, start });
             }
         }
         FreshOrder { object, request: FreshRequest { start: 0, blocks } }
+    }
+
+    /// The number after the last symbol of a block that this server has sent, or a later one: from
+    /// another address of the same server, others may have arrived.
+    fn first_missing(&self, block: BlockId, wanted: &impl Wanted) -> u32 {
+        let next = self.next.get(&block).copied().unwrap_or(0);
+        let first = self.start.esi(next);
+        let end = first.0.saturating_add(LOOK_AHEAD).min(FreshStart::END.0);
+        let missing =
+            wanted.missing(block, first.0..end).and_then(|esis| self.start.number(Esi(esis.start)));
+        missing.unwrap_or(next)
     }
 
     /// Symbols that are still expected of the present request, by block.
@@ -153,9 +164,9 @@ impl FreshPull {
         self.has_fresh |= is_fresh;
     }
 
-    /// The request has ended. False if the server is of no use: several requests in a row have
-    /// brought nothing but symbols that had arrived before.
-    pub fn end_request(&mut self, now: Instant) -> bool {
+    /// The request has ended. Returns the number of requests in a row that have brought nothing but
+    /// symbols that had arrived before.
+    pub fn end_request(&mut self, now: Instant) -> u32 {
         self.rate.end(now);
         self.expected.clear();
         self.barren = match (self.has_fresh, self.frames) {
@@ -164,7 +175,7 @@ impl FreshPull {
             (false, _) => self.barren.saturating_add(1),
         };
         (self.has_fresh, self.frames) = (false, 0);
-        self.barren < MAX_BARREN
+        self.barren
     }
 }
 
@@ -210,9 +221,9 @@ mod tests {
             pull.on_needed(true);
         }
         assert_eq!(pull.expected().collect::<Vec<_>>(), [(block(2), 7)]);
-        assert!(pull.end_request(NOW));
+        pull.end_request(NOW);
         assert_eq!(query(&mut pull, [1, 0, 7]).as_deref(), Some("start=0&blocks=0:1:66,2:7"));
-        assert!(pull.end_request(NOW));
+        pull.end_request(NOW);
         assert_eq!(query(&mut pull, [0; 3]), None);
         // The first request of a server whose rate is not known is short.
         let mut other = super::tests::pull();
@@ -246,18 +257,43 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_repeats_itself_is_of_no_use() {
+    fn requests_in_a_row_that_bring_nothing_new_are_counted() {
         let mut pull = pull();
-        for _ in 1..MAX_BARREN {
+        for barren in 1..5 {
             query(&mut pull, [1, 1, 1]);
             pull.on_needed(false);
-            assert!(pull.end_request(NOW));
+            assert_eq!(pull.end_request(NOW), barren);
         }
         // An answer that did not come, or that nothing needed, counts for nothing.
-        assert!(pull.end_request(NOW));
-        pull.on_needed(false);
-        assert!(!pull.end_request(NOW));
+        assert_eq!(pull.end_request(NOW), 4);
         pull.on_needed(true);
-        assert!(pull.end_request(NOW));
+        assert_eq!(pull.end_request(NOW), 0);
+    }
+
+    /// What came from another address of the same server is not asked for.
+    #[test]
+    fn symbols_that_have_arrived_are_skipped() {
+        struct Since(FreshStart, u32);
+
+        impl Wanted for Since {
+            fn count(&self, _: BlockId) -> u32 {
+                9
+            }
+
+            fn missing(&self, _: BlockId, esis: Range<u32>) -> Option<Range<u32>> {
+                let first = self.0.esi(self.1).0.max(esis.start);
+                (first < esis.end).then_some(first..esis.end)
+            }
+        }
+
+        let mut pull = pull();
+        let mut start = |number| {
+            let since = Since(FreshStart::draw(0), number);
+            let order = pull.next_request(NOW, Duration::from_secs(1), &since).unwrap();
+            order.request.blocks[0].start
+        };
+        assert_eq!([start(0), start(70), start(LOOK_AHEAD - 1)], [0, 70, LOOK_AHEAD - 1]);
+        // All of them have arrived.
+        assert_eq!(start(LOOK_AHEAD), 0);
     }
 }

@@ -215,7 +215,7 @@ impl JobRunner<SendJob> for MemorySendRunner {
 pub struct MemoryReceiveRunner {
     layouts: BTreeMap<Toi, ObjectLayout>,
     /// Symbols of blocks that are not complete.
-    placed: BTreeMap<BlockId, BTreeMap<Esi, Placed>>,
+    placed: BTreeMap<BlockId, PlacedSymbols>,
     /// Blocks whose hash is not checked yet.
     recovered: BTreeMap<BlockId, Vec<u8>>,
     /// Blocks that are verified.
@@ -223,11 +223,35 @@ pub struct MemoryReceiveRunner {
     committed: Vec<Toi>,
 }
 
-/// A symbol that was placed.
-#[derive(Clone, Debug)]
-struct Placed {
-    to: SymbolPlace,
-    bytes: Vec<u8>,
+/// The symbols of a block that were placed.
+#[derive(Clone, Debug, Default)]
+struct PlacedSymbols {
+    in_place: BTreeMap<Esi, Vec<u8>>,
+    /// What each slot got last.
+    slots: BTreeMap<u32, (Esi, Vec<u8>)>,
+}
+
+/// The slots of repair symbols, as a job lists them.
+type Slots = BTreeMap<Esi, u32>;
+
+impl PlacedSymbols {
+    fn insert(&mut self, esi: Esi, to: SymbolPlace, bytes: Vec<u8>) {
+        match to {
+            SymbolPlace::InPlace => _ = self.in_place.insert(esi, bytes),
+            SymbolPlace::RepairSlot(slot) => _ = self.slots.insert(slot, (esi, bytes)),
+        }
+    }
+
+    /// The symbol, unless another one has its slot.
+    fn get(&self, esi: Esi, slots: &Slots) -> Option<&[u8]> {
+        let in_slot = || self.slots.get(slots.get(&esi)?).filter(|(placed, _)| *placed == esi);
+        self.in_place.get(&esi).or_else(|| Some(&in_slot()?.1)).map(Vec::as_slice)
+    }
+}
+
+/// The slots of a list of repair symbols in their order.
+fn slots(repair: &[Esi]) -> Slots {
+    repair.iter().copied().zip(0..).collect()
 }
 
 impl MemoryReceiveRunner {
@@ -250,7 +274,9 @@ impl MemoryReceiveRunner {
 
     /// A symbol that was placed, of a block that is not settled yet.
     pub fn placed(&self, block: BlockId, esi: Esi) -> Option<&[u8]> {
-        Some(&self.placed.get(&block)?.get(&esi)?.bytes)
+        let placed = self.placed.get(&block)?;
+        let in_slot = || placed.slots.values().find(|(slot, _)| *slot == esi);
+        placed.in_place.get(&esi).or_else(|| Some(&in_slot()?.1)).map(Vec::as_slice)
     }
 
     /// Objects that were committed, in this order.
@@ -260,8 +286,11 @@ impl MemoryReceiveRunner {
 
     /// The bytes of each symbol and block that is saved, so that tests can change them.
     pub fn saved_bytes_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
-        let symbols = self.placed.values_mut().flat_map(BTreeMap::values_mut);
-        symbols.map(|symbol| &mut symbol.bytes).chain(self.complete.values_mut())
+        let symbols = self.placed.values_mut().flat_map(|placed| {
+            let in_slots = placed.slots.values_mut().map(|(_, bytes)| bytes);
+            placed.in_place.values_mut().chain(in_slots)
+        });
+        symbols.chain(self.complete.values_mut())
     }
 
     /// Forgets an object, for example a fragment of a stream that was delivered.
@@ -279,14 +308,9 @@ impl MemoryReceiveRunner {
             in_place: Vec::new(),
             repair: Vec::new(),
         });
-        let begun = self.placed.iter().map(|(&block, symbols)| {
-            let (mut in_place, mut repair) = (Vec::new(), Vec::new());
-            for (&esi, placed) in symbols {
-                match placed.to {
-                    SymbolPlace::InPlace => in_place.push(esi),
-                    SymbolPlace::RepairSlot(slot) => repair.push((esi, slot)),
-                }
-            }
+        let begun = self.placed.iter().map(|(&block, placed)| {
+            let in_place = placed.in_place.keys().copied().collect();
+            let repair = placed.slots.iter().map(|(&slot, &(esi, _))| (esi, slot)).collect();
             SavedBlock { block, is_complete: false, in_place, repair }
         });
         Saved {
@@ -318,15 +342,17 @@ impl MemoryReceiveRunner {
         &mut self,
         block: BlockId,
         recipe: Recipe,
+        slots: &Slots,
         arrived: &[Esi],
     ) -> Result<ReceiveDone, &'static str> {
         let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
         let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
         let size = usize::from(layout.oti().symbol_size);
-        let mut bytes = decode_block(&plan, size, |esi| self.symbol(block, size, esi))
+        let mut bytes = decode_block(&plan, size, |esi| self.symbol(block, size, esi, slots))
             .map_err(|_| "a plan that uses what was not placed")?;
         for &esi in arrived {
-            let symbol = self.symbol(block, size, esi).ok_or("a symbol that was not placed")?;
+            let symbol = self.symbol(block, size, esi, slots);
+            let symbol = symbol.ok_or("a symbol that was not placed")?;
             let out = bytes.get_mut(esi.0 as usize * size..).unwrap_or_default();
             out.iter_mut().zip(symbol).for_each(|(out, &byte)| *out = byte);
         }
@@ -338,12 +364,12 @@ impl MemoryReceiveRunner {
     }
 
     /// A symbol of `size` bytes that is stored; the object's last one may be shorter.
-    fn symbol(&self, block: BlockId, size: usize, esi: Esi) -> Option<&[u8]> {
-        let placed = self.placed.get(&block).and_then(|placed| placed.get(&esi));
+    fn symbol(&self, block: BlockId, size: usize, esi: Esi, slots: &Slots) -> Option<&[u8]> {
+        let placed = self.placed.get(&block).and_then(|placed| placed.get(esi, slots));
         // A block that an earlier run verified has no symbols.
         let complete = || self.complete.get(&block)?.get(esi.0 as usize * size..);
         let source = || complete().map(|bytes| bytes.get(..size).unwrap_or(bytes));
-        let stored = placed.map(|symbol| symbol.bytes.as_slice()).or_else(source);
+        let stored = placed.or_else(source);
         stored.filter(|bytes| !bytes.is_empty())
     }
 
@@ -351,13 +377,15 @@ impl MemoryReceiveRunner {
         let block = search.block;
         let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
         let size = usize::from(layout.oti().symbol_size);
-        if search.available.iter().any(|&esi| self.symbol(block, size, esi).is_none()) {
+        let slots = slots(&search.repair);
+        let symbol = |esi| self.symbol(block, size, esi, &slots);
+        if search.available.iter().any(|&esi| symbol(esi).is_none()) {
             return Err("a search among symbols that were not placed");
         }
         let location = search.locator().map_or_else(
             |location| location,
             |mut locator| {
-                let symbols = Lent(|esi| self.symbol(block, size, esi).unwrap_or_default());
+                let symbols = Lent(|esi| symbol(esi).unwrap_or_default());
                 let Ok(_) = locator.add_columns(size, symbols, Scratch::default());
                 locator.locate(search.locating)
             },
@@ -373,7 +401,8 @@ impl MemoryReceiveRunner {
         let length = (range.end - range.start) as usize;
         let mut bytes = Vec::with_capacity(length);
         for esi in (0..length.div_ceil(size)).map(|esi| Esi(esi as u32)) {
-            bytes.extend_from_slice(self.symbol(block, size, esi).ok_or("a symbol is missing")?);
+            let symbol = self.symbol(block, size, esi, &Slots::new());
+            bytes.extend_from_slice(symbol.ok_or("a symbol is missing")?);
         }
         bytes.truncate(length);
         let range = |Esi(esi): Esi| {
@@ -414,7 +443,7 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
                 let placed = self.placed.entry(run.block).or_default();
                 for ((esi, to), bytes) in run.ids().zip(run.symbols(batch.slab)) {
                     let bytes = bytes.ok_or("a symbol outside the slab")?.to_vec();
-                    placed.insert(esi, Placed { to, bytes });
+                    placed.insert(esi, to, bytes);
                 }
                 return Ok(None);
             }
@@ -422,8 +451,8 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
                 let progress = decoder.solve(budget);
                 ReceiveDone::Solved { block, decoder, progress }
             }
-            ReceiveJob::Recover { block, recipe, arrived, .. } => {
-                self.recover(block, recipe, &arrived)?
+            ReceiveJob::Recover { block, recipe, repair, arrived } => {
+                self.recover(block, recipe, &slots(&repair), &arrived)?
             }
             ReceiveJob::Locate(search) => self.locate(*search)?,
             ReceiveJob::Choose(choice) => self.choose(&choice)?,

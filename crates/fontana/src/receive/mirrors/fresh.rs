@@ -10,6 +10,12 @@ use fontana_fec::Esi;
 use fontana_proto::pull::PulledRun;
 use fontana_proto::{BlockId, Instant, Receiver};
 use fontana_wire::{FreshFrame, FreshIndex};
+use std::time::Duration;
+
+/// Requests in a row without a new symbol after which a server rests.
+const MAX_BARREN: u32 = 3;
+/// Longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// Consecutive symbols of a block in a report, without their ids.
 struct ArrivedRun {
@@ -110,12 +116,14 @@ impl Mirrors {
     }
 
     /// A request for fresh symbols has ended.
-    pub(super) fn end_fresh(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+    pub(super) fn end_fresh(&mut self, now: Instant, number: usize) {
         self.is_dirty = true;
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
         let Kind::Fresh(fresh) = &mut mirror.kind else { return };
-        if !fresh.end_request(now) {
-            self.drop_mirror(now, number, MirrorFailure::Repeats, Some(receiver));
+        // Others may bring what it sends, if it has several addresses: it is asked more rarely.
+        if let Some(barren @ 1..) = fresh.end_request(now).checked_sub(MAX_BARREN) {
+            let wait = Duration::from_millis(500).saturating_mul(1 << barren.min(6));
+            mirror.retries_at = now + wait.min(LONGEST_REST);
         }
     }
 }

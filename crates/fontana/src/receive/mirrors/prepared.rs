@@ -76,6 +76,7 @@ impl PreparedMirrors {
             content: None,
             records: Records::default(),
             wholes: BTreeMap::new(),
+            wholes_served_at: Instant::ZERO,
             doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,

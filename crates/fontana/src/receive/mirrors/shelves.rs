@@ -64,7 +64,7 @@ impl Mirrors {
         if !mirror.may_have_files() {
             self.pull.remove_source(now, mirror.id);
         }
-        self.end_vain_wholes(receiver);
+        self.end_vain_wholes(now, receiver);
     }
 
     /// The others do the work of a shelf that is late.

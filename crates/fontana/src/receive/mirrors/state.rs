@@ -1,5 +1,6 @@
 //! What the deciding thread knows of one mirror.
 
+use super::DOUBTFUL_FOR;
 use crate::web::failure::MirrorFailure;
 use crate::web::mirror::{Need, Order};
 use crate::web::report::{MirrorKind, MirrorReport};
@@ -148,6 +149,11 @@ impl MirrorState {
     /// Whether it may send blocks as a whole.
     pub(super) fn may_have_files(&self) -> bool {
         self.dropped.is_none() && !matches!(self.kind, Kind::Shelf(_) | Kind::Fresh(_))
+    }
+
+    /// Whether it may send a block as a whole, and does not rest for long.
+    pub(super) fn may_send_wholes(&self, now: Instant) -> bool {
+        self.may_have_files() && self.retries_at <= now + DOUBTFUL_FOR
     }
 
     /// When the others stop counting on its symbols, if it sends repair symbols.

@@ -86,6 +86,7 @@ impl Reception {
             content: None,
             records: Records::default(),
             wholes: BTreeMap::new(),
+            wholes_served_at: Instant::ZERO,
             doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,
@@ -252,6 +253,45 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
     reception.report(1, Done::File(index.emit(), None));
     assert!(reception.mirrors.wholes.is_empty());
     assert!(!reception.driver.endpoint.release(FIRST), "a shelf may send it");
+}
+
+/// A mirror that rests for a minute, or for ten years, does not keep a block from the others.
+#[test]
+fn a_wrong_block_is_not_left_to_a_mirror_that_rests() {
+    let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
+    reception.mirrors.mirrors[1].kind = Kind::Unknown;
+    reception.mirrors.mirrors[1].work = Work::Index;
+    reception.drive();
+    let range = reception.order(0).unwrap();
+    reception.send(0, range, |bytes| bytes.fill(9));
+    reception.report(0, Done::Ended);
+    let receiver = &mut reception.driver.endpoint;
+    let failure = MirrorFailure::Wrong(2);
+    reception.mirrors.drop_mirror(reception.now, 0, failure, Some(receiver));
+    assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
+    let retry_after = Some(Duration::from_secs(300_000_000));
+    let status = MirrorFailure::Status { path: "x".into(), status: 429, retry_after };
+    reception.report(1, Done::Failed(status));
+    assert!(reception.mirrors.wholes.is_empty());
+    assert!(!reception.driver.endpoint.release(FIRST), "packets may bring it");
+}
+
+/// Nor does one that has not said yet whether it has files.
+#[test]
+fn a_wrong_block_does_not_wait_for_a_mirror_that_sends_nothing() {
+    let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
+    reception.mirrors.mirrors[1].kind = Kind::Unknown;
+    reception.mirrors.mirrors[1].work = Work::Index;
+    reception.drive();
+    let range = reception.order(0).unwrap();
+    reception.send(0, range, |bytes| bytes.fill(9));
+    reception.report(0, Done::Ended);
+    let receiver = &mut reception.driver.endpoint;
+    reception.mirrors.drop_mirror(reception.now, 0, MirrorFailure::Wrong(2), Some(receiver));
+    reception.drive();
+    assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
+    reception.drive_after(DOUBTFUL_FOR);
+    assert!(reception.mirrors.wholes.is_empty());
 }
 
 /// Symbols of another request complete the block before its turn comes.

@@ -10,11 +10,15 @@ use fontana_console::json::rounded;
 use fontana_console::signal::stop_on_signals;
 use fontana_console::units::Bytes;
 use fontana_lab::hostile::{Bench, Class, ClassReport, classes, run as run_class};
-use sockets::{Plan, Protection, Stage, Transfer};
+use sockets::{Plan, Protection, Stage};
 use std::fmt::Display;
 use std::time::Duration;
+use transfer::Transfer;
 
+mod process;
 mod sockets;
+mod transfer;
+mod web;
 
 pub(crate) fn run(
     arguments: &HostileArguments,
@@ -82,7 +86,7 @@ fn in_process(
     let mut broken = Vec::new();
     // The smaller budget first, for all classes: this process keeps what it had allocated.
     for memory in budgets(arguments) {
-        for class in chosen {
+        for class in chosen.iter().filter(|class| class.over_http().is_none()) {
             if stop.is_cancelled() {
                 return Ok(broken);
             }
@@ -141,8 +145,21 @@ fn on_sockets(
     let (sealed, open): (Vec<&Class>, Vec<&Class>) =
         chosen.iter().copied().filter(|class| class.has_packets()).partition(has_group_key);
     let of_open = if symbol_digests { Protection::SymbolDigests } else { Protection::None };
+    let over_http: Vec<_> =
+        chosen.iter().filter_map(|class| Some((*class, class.over_http()?))).collect();
     let mut broken = Vec::new();
     for memory in budgets(arguments).into_iter().map(|bytes| bytes as u64) {
+        let alone = match over_http.is_empty() {
+            true => Transfer::default(),
+            false => stage.transfer_over_http(None, memory)?,
+        };
+        for &(class, attack) in &over_http {
+            if stop.is_cancelled() {
+                return Ok(broken);
+            }
+            let transfer = stage.transfer_over_http(Some((attack, variants, seed)), memory)?;
+            broken.extend(judge(class, &transfer, &alone, memory, console));
+        }
         for (classes, protection) in [(&open, of_open), (&sealed, Protection::GroupKey)] {
             if classes.is_empty() {
                 continue;
@@ -158,22 +175,21 @@ fn on_sockets(
                 }
                 let plan = Plan { class, variants, seed, during };
                 let transfer = stage.transfer(Some(&plan), protection, memory)?;
-                let broke = transfer.broken(class, &alone, memory);
-                show_transfer(class, &transfer, &alone, memory, console);
-                broken.extend(broke.into_iter().map(|what| format!("{}: {what}", class.id)));
+                broken.extend(judge(class, &transfer, &alone, memory, console));
             }
         }
     }
     Ok(broken)
 }
 
-fn show_transfer(
+/// Shows a transfer. Returns what the class broke.
+fn judge(
     class: &Class,
     transfer: &Transfer,
     alone: &Transfer,
     memory: u64,
     console: &Console,
-) {
+) -> impl Iterator<Item = String> {
     let broken = transfer.broken(class, alone, memory);
     console.result_event(&Line::ClassOnSockets {
         id: class.id.into(),
@@ -204,6 +220,9 @@ fn show_transfer(
         class.what,
         mark(&broken),
     ));
+    let said = transfer.error.clone().filter(|_| !broken.is_empty());
+    let broken = broken.into_iter().map(str::to_owned).chain(said);
+    broken.map(|what| format!("{}: {what}", class.id))
 }
 
 fn owned(broken: &[&str]) -> Vec<String> {

@@ -2,24 +2,22 @@
 //! loopback interface, and an attacker who receives the session too.
 
 use super::not_run;
+use super::process::{Process, program};
+use super::transfer::Transfer;
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
 use fontana::seal::GroupKey;
 use fontana_console::failure::Failure;
-use fontana_lab::hostile::{Class, Direction, MAX_LOG_BYTES, PacketSource};
+use fontana_lab::hostile::{Class, Direction, PacketSource};
 use fontana_proto::SplitMix64;
-use serde_json::Value;
 use std::fs;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time after which a reception has failed.
-const DEADLINE: Duration = Duration::from_secs(60);
 /// Addresses that the attacker has beside the sender's.
 const OTHER_ADDRESSES: u8 = 8;
 /// Time between two bursts of an attacker.
@@ -35,8 +33,8 @@ pub(super) enum Protection {
 
 /// The files of all transfers.
 pub(super) struct Stage {
-    directory: tempfile::TempDir,
-    file: PathBuf,
+    pub(super) directory: tempfile::TempDir,
+    pub(super) file: PathBuf,
     group_key: PathBuf,
     /// The publisher's key.
     key: PathBuf,
@@ -51,40 +49,6 @@ pub(super) struct Plan<'a> {
     pub(super) seed: u64,
     /// Time over which they are sent.
     pub(super) during: Duration,
-}
-
-/// The end of a transfer.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Transfer {
-    pub(super) packets: u64,
-    pub(super) is_exact: bool,
-    pub(super) exit_code: Option<i32>,
-    pub(super) memory_max: Option<u64>,
-    pub(super) log_bytes: u64,
-    pub(super) kernel_drops: u64,
-    pub(super) seconds: f64,
-    /// Symbols of the session that it did not have.
-    pub(super) symbols: u64,
-}
-
-impl Transfer {
-    /// Symbols that it took beyond those of `alone`.
-    pub(super) fn extra_symbols(&self, alone: &Self) -> i64 {
-        self.symbols as i64 - alone.symbols as i64
-    }
-
-    /// What it broke, beside `alone`. Times depend on what else the host does.
-    pub(super) fn broken(&self, class: &Class, alone: &Self, memory: u64) -> Vec<&'static str> {
-        let allowed = if class.forges { i64::MAX } else { alone.symbols as i64 / 100 };
-        let checks = [
-            (self.exit_code.is_some(), "the receiver has failed"),
-            (self.is_exact, "the honest transfer is not complete"),
-            (self.memory_max.is_none_or(|most| most <= memory), "too much memory"),
-            (self.log_bytes <= MAX_LOG_BYTES, "too much is logged"),
-            (self.extra_symbols(alone) <= allowed, "too many honest packets"),
-        ];
-        checks.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
-    }
 }
 
 impl Stage {
@@ -191,12 +155,8 @@ impl Stage {
             command.arg(&self.file);
             command
         })?;
-        let mut line = String::new();
-        sender.stdout.read_line(&mut line)?;
-        let event: Value = serde_json::from_str(&line).map_err(io::Error::other)?;
-        let ticket = event["tickets"][0].as_str().or_else(|| event["ticket"].as_str());
-        let ticket = ticket.ok_or_else(|| io::Error::other(format!("no ticket in {line}")))?;
-        Ok((sender, ticket.to_owned()))
+        let event = sender.event_with("ticket")?;
+        Ok((sender, event["ticket"].as_str().unwrap_or_default().to_owned()))
     }
 }
 
@@ -209,97 +169,6 @@ fn write_noise(path: &Path, size: u64) -> io::Result<()> {
     }
     out.flush()?;
     out.get_ref().set_len(size)
-}
-
-/// The program `fontana` beside this one.
-fn program() -> io::Result<Command> {
-    let path = std::env::current_exe()?.with_file_name("fontana");
-    if path.exists() {
-        return Ok(Command::new(path));
-    }
-    let message = format!("there is no {path:?}: build or install fontana beside fontana-lab");
-    Err(io::Error::new(io::ErrorKind::NotFound, message))
-}
-
-/// A program that is killed when it is no longer needed.
-struct Process {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Process {
-    fn start(mut command: Command) -> io::Result<Self> {
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
-        Ok(Self { child, stdout: BufReader::new(stdout) })
-    }
-
-    /// Waits for the end of a receiver.
-    fn watch(&mut self, transfer: &mut Transfer) -> io::Result<()> {
-        let (mut log, mut summary) = (0, None);
-        let stderr = self.child.stderr.take();
-        let process = self.child.id();
-        let (errors, ended) = std::thread::scope(|scope| {
-            let errors = spawn_scoped(scope, "errors", || count(stderr));
-            let mut line = String::new();
-            let began = Instant::now();
-            while self.stdout.read_line(&mut line)? > 0 && began.elapsed() < DEADLINE {
-                // Several times a second: events of progress come as long as the receiver runs.
-                transfer.memory_max = transfer.memory_max.max(peak_memory(process));
-                log += line.len() as u64;
-                let event = serde_json::from_str::<Value>(&line).unwrap_or_default();
-                if event["event"] == "summary" {
-                    summary = Some(event);
-                }
-                line.clear();
-            }
-            let ended = self.child.wait();
-            let errors = errors.map_err(|ThreadError(error)| error)?.join();
-            Ok::<_, io::Error>((errors.unwrap_or_default(), ended))
-        })?;
-        transfer.log_bytes = log + errors;
-        transfer.exit_code = ended?.code();
-        if let Some(summary) = summary {
-            transfer.seconds = summary["seconds"].as_f64().unwrap_or_default();
-            transfer.symbols = summary["fresh"].as_u64().unwrap_or_default();
-            transfer.kernel_drops = summary["kernel_drops"].as_u64().unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// The number of bytes that a program writes.
-fn count(output: Option<impl Read>) -> u64 {
-    let Some(mut output) = output else { return 0 };
-    let (mut bytes, mut buffer) = (0, [0; 4096]);
-    while let Ok(read @ 1..) = output.read(&mut buffer) {
-        bytes += read as u64;
-    }
-    bytes
-}
-
-/// Most resident memory of a process so far, in bytes, without the pages of the program's file.
-fn peak_memory(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let bytes = |field: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-        let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-        Some(kilobytes << 10)
-    };
-    Some(bytes("VmHWM:")?.saturating_sub(bytes("RssFile:")?))
 }
 
 /// Sends the packets of a plan, evenly over its time.
@@ -350,6 +219,6 @@ fn send_hostile(
     Ok(sent)
 }
 
-fn same(one: &Path, other: &Path) -> io::Result<bool> {
+pub(super) fn same(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(fs::metadata(one)?.len() == fs::metadata(other)?.len() && fs::read(one)? == fs::read(other)?)
 }
