@@ -41,7 +41,7 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
                 some_of(names)
             ),
             "the sender is broken, or another host sends other content under the session's name \
-             (--source ADDRESS); receive again",
+             (a ticket can name its address: fontana://ADDRESS@GROUP:PORT/...); receive again",
         ),
     }
 }

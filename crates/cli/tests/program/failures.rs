@@ -143,7 +143,7 @@ fn content_that_is_not_the_manifests_is_4() {
     let into = directory.path().join("into");
     let words = format!("recv {} --json --timeout 30 -o", sender.ticket);
     let received = run(&arguments(&words, &[&into])).expect(4);
-    assert_says(&received, "is not that of the manifest", "--source");
+    assert_says(&received, "is not that of the manifest", "fontana://ADDRESS@");
     assert_eq!(received.event("summary")["poisoned_blocks"], 2);
     assert_eq!(received.event("object_failed")["code"], 4);
     assert!(!into.join("file").exists(), "nothing unverified has a final name");
