@@ -60,8 +60,12 @@ pub const MAX_MANIFESTS: u32 = 10_000;
 /// Runs a class: a transfer without it, and one beside it.
 ///
 /// # Errors
-/// The honest session cannot be made, or is not complete without an attack.
+/// The honest session cannot be made, or is not complete without an attack; or the class runs
+/// [over HTTP](Class::over_http) alone.
 pub fn run(class: &Class, bench: &Bench) -> Result<ClassReport, BenchError> {
+    if class.over_http().is_some() {
+        return Err(BenchError("a class of HTTP, which has no virtual time"));
+    }
     memory::measure_program();
     let session = HonestSession::new(bench.seed, 2)?;
     let guard = class.guard();
@@ -136,7 +140,7 @@ fn beside(
             let transfer = reporting::run(bench.seed, Some((make, bench.variants)))?;
             Ok(Beside { transfer, reception: Reception::default() })
         }
-        Attack::Web(_) => Err(BenchError("a class of HTTP, which has no virtual time")),
+        Attack::Web(_) => receive(Reception::default()),
     }
 }
 

@@ -12,7 +12,7 @@ use fontana_proto::{BlockId, Instant, Receiver};
 use fontana_wire::{FreshFrame, FreshIndex};
 use std::time::Duration;
 
-/// Requests in a row without a new symbol after which a server rests.
+/// Requests in a row without a new symbol before a server rests.
 const MAX_BARREN: u32 = 3;
 /// Longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(30);
@@ -120,7 +120,8 @@ impl Mirrors {
         self.is_dirty = true;
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
         let Kind::Fresh(fresh) = &mut mirror.kind else { return };
-        // Others may bring what it sends, if it has several addresses: it is asked more rarely.
+        // Another address of the same server may bring what this one sends: it is asked more
+        // rarely, and not dropped.
         if let Some(barren @ 1..) = fresh.end_request(now).checked_sub(MAX_BARREN) {
             let wait = Duration::from_millis(500).saturating_mul(1 << barren.min(6));
             mirror.retries_at = now + wait.min(LONGEST_REST);

@@ -229,10 +229,9 @@ fn a_block_that_was_fetched_in_vain_is_fetched_again() {
     reception.complete();
 }
 
-/// Until its index has arrived, a mirror with a shelf may be one with files, and is to send the
-/// block as a whole.
-#[test]
-fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
+/// A reception whose first mirror has sent wrong blocks and was dropped. The second one has not
+/// said yet what it has, and is to send them as a whole.
+fn wrong_and_dropped() -> Reception {
     let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
     reception.mirrors.mirrors[1].kind = Kind::Unknown;
     reception.mirrors.mirrors[1].work = Work::Index;
@@ -244,6 +243,14 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
     let failure = MirrorFailure::Wrong(2);
     reception.mirrors.drop_mirror(reception.now, 0, failure, Some(receiver));
     assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
+    reception
+}
+
+/// Until its index has arrived, a mirror with a shelf may be one with files, and is to send the
+/// block as a whole.
+#[test]
+fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
+    let mut reception = wrong_and_dropped();
     let number = fontana_wire::ShelfNumber::new(1).unwrap();
     let index = ShelfIndex {
         manifest: reception.mirrors.content.unwrap(),
@@ -258,17 +265,7 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
 /// A mirror that rests for a minute, or for ten years, does not keep a block from the others.
 #[test]
 fn a_wrong_block_is_not_left_to_a_mirror_that_rests() {
-    let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
-    reception.mirrors.mirrors[1].kind = Kind::Unknown;
-    reception.mirrors.mirrors[1].work = Work::Index;
-    reception.drive();
-    let range = reception.order(0).unwrap();
-    reception.send(0, range, |bytes| bytes.fill(9));
-    reception.report(0, Done::Ended);
-    let receiver = &mut reception.driver.endpoint;
-    let failure = MirrorFailure::Wrong(2);
-    reception.mirrors.drop_mirror(reception.now, 0, failure, Some(receiver));
-    assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
+    let mut reception = wrong_and_dropped();
     let retry_after = Some(Duration::from_secs(300_000_000));
     let status = MirrorFailure::Status { path: "x".into(), status: 429, retry_after };
     reception.report(1, Done::Failed(status));
@@ -279,17 +276,8 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_rests() {
 /// Nor does one that has not said yet whether it has files.
 #[test]
 fn a_wrong_block_does_not_wait_for_a_mirror_that_sends_nothing() {
-    let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
-    reception.mirrors.mirrors[1].kind = Kind::Unknown;
-    reception.mirrors.mirrors[1].work = Work::Index;
+    let mut reception = wrong_and_dropped();
     reception.drive();
-    let range = reception.order(0).unwrap();
-    reception.send(0, range, |bytes| bytes.fill(9));
-    reception.report(0, Done::Ended);
-    let receiver = &mut reception.driver.endpoint;
-    reception.mirrors.drop_mirror(reception.now, 0, MirrorFailure::Wrong(2), Some(receiver));
-    reception.drive();
-    assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
     reception.drive_after(DOUBTFUL_FOR);
     assert!(reception.mirrors.wholes.is_empty());
 }
@@ -353,14 +341,35 @@ fn a_refused_certificate_is_reported_while_another_mirror_does_not_answer() {
     }
 }
 
+/// A server of fresh symbols, of no object.
+fn fresh() -> Kind {
+    let start = fontana_wire::FreshStart::draw(1);
+    Kind::Fresh(fontana_proto::pull::FreshPull::new(start, Vec::new()))
+}
+
+/// Another address of the same server may have brought what this one sends.
+#[test]
+fn a_server_whose_answers_bring_nothing_new_rests_and_is_not_dropped() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    reception.mirrors.mirrors[0].kind = fresh();
+    let mut rest_after = |is_new| {
+        let mirrors = &mut reception.mirrors;
+        let Kind::Fresh(fresh) = &mut mirrors.mirrors[0].kind else { panic!("it has symbols") };
+        fresh.on_needed(is_new);
+        let now = mirrors.mirrors[0].retries_at.max(reception.now);
+        mirrors.end_fresh(now, 0);
+        assert!(dropped(&mut reception).is_empty());
+        reception.mirrors.mirrors[0].retries_at.saturating_since(now).as_secs()
+    };
+    let rests: Vec<_> = (0..10).map(|_| rest_after(false)).collect();
+    assert_eq!(rests, [0, 0, 0, 1, 2, 4, 8, 16, 30, 30]);
+    assert_eq!([rest_after(true), rest_after(false)], [0, 0]);
+}
+
 /// A server that was started again has other symbols, and says so by a status.
 #[test]
 fn the_index_of_a_server_of_symbols_is_asked_for_again_a_few_times() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    let fresh = || {
-        let start = fontana_wire::FreshStart::draw(1);
-        Kind::Fresh(fontana_proto::pull::FreshPull::new(start, Vec::new()))
-    };
     let work = || {
         let due = Instant::ZERO;
         Work::Fresh(state::Frames { toi: Toi(1), symbol_size: SYMBOL as u16, due })

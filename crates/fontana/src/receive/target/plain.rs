@@ -168,8 +168,7 @@ impl PlainTarget {
         };
         let staged = stage(&staging, layout, Extents::whole_file(index, length))?;
         let opened = Arc::new(OpenObject::new(staged, vec![named.path.to_string()]));
-        let (object_of_file, target) = (Arc::clone(&opened), named.target);
-        let object = object_of_file;
+        let (object, target) = (Arc::clone(&opened), named.target);
         let plain = PlainFile { object, index, target, version, expires, promise, encoding };
         self.files.insert(toi, plain);
         Ok(Opened::single(toi, opened))

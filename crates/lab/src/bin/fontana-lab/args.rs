@@ -172,7 +172,8 @@ pub(crate) struct HostileArguments {
     /// Send them over sockets of the loopback interface, beside a transfer
     ///
     /// Sender and receiver are processes: the program `fontana` beside this one. Classes of
-    /// manifests and tables are left out.
+    /// manifests, tables, reports and sharing are left out, and those of HTTP run, which have no
+    /// virtual time.
     #[arg(long)]
     pub(crate) sockets: bool,
     /// Send so much honest content with --sockets

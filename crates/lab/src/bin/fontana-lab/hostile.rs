@@ -26,7 +26,7 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     stop_on_signals(stop)?;
-    let chosen = choose(&arguments.classes)?;
+    let chosen = choose(&arguments.classes, arguments.sockets)?;
     let broken = if arguments.sockets {
         on_sockets(&chosen, arguments, console, stop)?
     } else {
@@ -56,18 +56,31 @@ fn budgets(arguments: &HostileArguments) -> Vec<usize> {
     })
 }
 
-/// The classes with these ids, in their order; all if there are none.
-fn choose(ids: &[String]) -> Result<Vec<&'static Class>, Failure> {
+/// The classes with these ids, in their order; all that run in this way if there are none.
+fn choose(ids: &[String], sockets: bool) -> Result<Vec<&'static Class>, Failure> {
+    let runs = |class: &&Class| match class.over_http() {
+        Some(_) => sockets,
+        None => !sockets || class.has_packets(),
+    };
     if ids.is_empty() {
-        return Ok(classes().iter().collect());
+        return Ok(classes().iter().filter(runs).collect());
     }
     let find = |id: &String| {
         let class = classes().iter().find(|class| class.id.eq_ignore_ascii_case(id));
-        class.ok_or_else(|| {
+        let class = class.ok_or_else(|| {
             let known: Vec<_> = classes().iter().map(|class| class.id).collect();
             let message = format!("no class of hostile packets is called {id:?}");
             Failure::new(Outcome::Usage, message, format!("there are {}", known.join(", ")))
-        })
+        })?;
+        if runs(&class) {
+            return Ok(class);
+        }
+        let (way, hint) = match sockets {
+            true => ("over sockets", "leave out --sockets"),
+            false => ("in virtual time", "add --sockets"),
+        };
+        let message = format!("the class {} does not run {way}", class.id);
+        Err(Failure::new(Outcome::Usage, message, hint))
     };
     ids.iter().map(find).collect()
 }
@@ -86,7 +99,7 @@ fn in_process(
     let mut broken = Vec::new();
     // The smaller budget first, for all classes: this process keeps what it had allocated.
     for memory in budgets(arguments) {
-        for class in chosen.iter().filter(|class| class.over_http().is_none()) {
+        for class in chosen {
             if stop.is_cancelled() {
                 return Ok(broken);
             }
@@ -143,7 +156,7 @@ fn on_sockets(
     ));
     let has_group_key = |class: &&Class| class.has_group_key();
     let (sealed, open): (Vec<&Class>, Vec<&Class>) =
-        chosen.iter().copied().filter(|class| class.has_packets()).partition(has_group_key);
+        chosen.iter().copied().filter(|class| class.over_http().is_none()).partition(has_group_key);
     let of_open = if symbol_digests { Protection::SymbolDigests } else { Protection::None };
     let over_http: Vec<_> =
         chosen.iter().filter_map(|class| Some((*class, class.over_http()?))).collect();
