@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let receiver = Receiver::from_ticket(&ticket)
                 .into_pipe(std::io::stdout(), std::env::temp_dir())
                 .start()?;
+            eprintln!("receiving");
             eprintln!("{:?}", receiver.join()?.outcome);
         }
         _ => return Err(usage.into()),

@@ -7,7 +7,7 @@ use fontana::{
 use fontana_testing::noise;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 fn example(name: &str) -> Command {
@@ -21,10 +21,10 @@ fn address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// The first line that an example prints.
-fn first_line(example: &mut Child) -> String {
+/// The first line of what an example prints.
+fn first_line(output: impl Read) -> String {
     let mut line = String::new();
-    BufReader::new(example.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(output).read_line(&mut line).unwrap();
     line.trim().to_owned()
 }
 
@@ -41,7 +41,7 @@ fn a_file_is_sent_and_received() {
     std::fs::write(&file, noise(1_000_000, 1)).unwrap();
     let address = address().to_string();
     let mut sender = example("send_file").args([&address, "600"]).arg(&file).spawn().unwrap();
-    let ticket = first_line(&mut sender);
+    let ticket = first_line(sender.stdout.as_mut().unwrap());
     let received = example("receive_file").arg(ticket).arg(&into).output().unwrap();
     sender.kill().unwrap();
     sender.wait().unwrap();
@@ -75,13 +75,15 @@ fn a_publisher_is_followed() {
 fn a_stream_goes_from_standard_input_to_standard_output() {
     let address = address().to_string();
     let mut sender = example("pipe").args(["send", &address]).spawn().unwrap();
-    let ticket = first_line(&mut sender);
+    let ticket = first_line(sender.stdout.as_mut().unwrap());
     let mut receiver = example("pipe").args(["receive", &ticket]).spawn().unwrap();
+    // A receiver that joins after the first bytes have passed has missed them.
+    assert_eq!(first_line(receiver.stderr.as_mut().unwrap()), "receiving");
     sender.stdin.take().unwrap().write_all(&noise(100_000, 2)).unwrap();
     let mut bytes = Vec::new();
     receiver.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
-    assert!(bytes == noise(100_000, 2), "{} bytes", bytes.len());
     succeeded(&receiver.wait_with_output().unwrap());
+    assert!(bytes == noise(100_000, 2), "{} bytes", bytes.len());
     succeeded(&sender.wait_with_output().unwrap());
 }
 
