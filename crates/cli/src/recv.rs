@@ -527,6 +527,9 @@ impl Watch<'_> {
             let others = Count(shared.members.into(), "other receiver");
             self.console.note(format_args!("{used} came from {others}; {sent} sent to them"));
         }
+        if summary.is_known_to_sender == Some(false) {
+            self.console.note("the sender has not said that it knows of this end");
+        }
         // The receiver was stopped.
         let received = of_fontana.map_or(summary.outcome, |failure| failure.outcome);
         let outcome = received.worst(self.run_hook(summary)).worst(self.end_audit());

@@ -88,6 +88,9 @@ pub struct ReceiveReport {
     pub mirrors: Vec<crate::web::report::MirrorReport>,
     /// What was shared with other receivers; `None` if nothing was to be.
     pub shared: Option<ShareReport>,
+    /// Whether the sender has said that it knows of the end; `None` if it was not told of it, and
+    /// has not asked.
+    pub is_known_to_sender: Option<bool>,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
 }

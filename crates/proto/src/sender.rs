@@ -344,6 +344,11 @@ impl Sender {
         }
     }
 
+    /// True while what was [announced](Self::announce) is still to be sent.
+    pub fn is_announcing(&self) -> bool {
+        self.announcement.is_some()
+    }
+
     /// Sends so many symbols of these blocks that were not sent before, after what is planned
     /// already ([`SendMode::RepairOnDemand`]).
     pub fn repair(&mut self, symbols: &[(BlockId, u32)]) {

@@ -765,6 +765,8 @@ impl DecidingThread<'_, '_> {
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
         self.outcome.shared = self.sharing.as_ref().map(SharingThread::report);
+        self.outcome.is_known_to_sender =
+            self.reporting.as_ref().and_then(ReportStage::is_known_to_sender);
         let suspect = self.core.endpoint.suspect_block();
         self.outcome.suspect =
             suspect.map(|block| SuspectBlock { toi: block.toi, block: block.sbn.0 });

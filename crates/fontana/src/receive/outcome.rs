@@ -55,6 +55,8 @@ pub(super) struct Results {
     pub(super) suspect: Option<SuspectBlock>,
     /// [`ReceiveReport::shared`].
     pub(super) shared: Option<ShareReport>,
+    /// [`ReceiveReport::is_known_to_sender`].
+    pub(super) is_known_to_sender: Option<bool>,
 }
 
 /// Objects of a session without a manifest, and failures, that are remembered: it may have no end.
@@ -144,6 +146,7 @@ impl Results {
             table,
             suspect,
             shared,
+            is_known_to_sender,
             ..
         } = self;
         let mut failures: Vec<_> = failures.into_values().chain(items).collect();
@@ -178,6 +181,7 @@ impl Results {
             #[cfg(feature = "web")]
             mirrors: Vec::new(),
             shared,
+            is_known_to_sender,
             delivery,
         }
     }

@@ -123,6 +123,11 @@ impl ReportStage {
         !self.reporter.is_known() && elapsed < until.min(ended_at + LONGEST_WAIT)
     }
 
+    /// Whether a sender that has asked knows the final state.
+    pub(super) fn is_known_to_sender(&self) -> Option<bool> {
+        self.called_at.map(|_| self.reporter.is_known())
+    }
+
     /// When a report or a request is due; `None` if none is.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.reporter.poll_timeout()

@@ -37,6 +37,8 @@ use std::time::Duration;
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
+/// A wait that nothing interrupts.
+pub(super) const NEAR: Duration = Duration::from_millis(1);
 /// Updates of the collecting thread that wait for the pacing thread: more reports than arrive in a
 /// second.
 const MAX_UPDATES: usize = 512;
@@ -104,8 +106,8 @@ pub(super) fn run(
         match reports {
             // The receiving end is dropped with the pacing thread, which ends it in any case.
             Some(reports) => {
-                let over = collects.clone();
-                spawn_scoped(scope, "reports", move || reports.run(&update, &over))?;
+                let (over, bell) = (collects.clone(), alarm.bell());
+                spawn_scoped(scope, "reports", move || reports.run(&update, &bell, &over))?;
             }
             None => drop(update),
         }
@@ -125,6 +127,7 @@ pub(super) fn run(
             repair: sent_requests.map(RepairProgress::new),
             crowd: None,
             solved,
+            is_over: false,
             ended: false,
         };
         // It drops `encoded` at its end, so that workers leave the jobs that are still queued.
@@ -150,6 +153,8 @@ struct PacingThread {
     /// What is known of the receivers.
     crowd: Option<Arc<Crowd>>,
     solved: Arc<SolvedStore>,
+    /// The collecting thread has ended: so does the session, once its last roll call is sent.
+    is_over: bool,
     ended: bool,
 }
 
@@ -173,6 +178,8 @@ impl PacingThread {
                 self.take_update(update, emit);
             }
             self.poll(now)?;
+            // The last roll call tells receivers that they are known.
+            self.ended |= self.is_over && !self.core.endpoint.is_announcing();
             let elapsed = Duration::from_nanos(now.as_nanos());
             if let Some(head) = self.renewal.as_mut().and_then(|renewal| renewal.poll(elapsed)) {
                 self.core.endpoint.renew(&head);
@@ -252,20 +259,24 @@ impl PacingThread {
                 self.crowd = Some(Arc::clone(&crowd));
                 emit(SendEvent::Crowd(crowd));
             }
-            Update::Over => self.ended = true,
+            Update::Over => self.is_over = true,
             // Of another kind of session.
             Update::Stream(_) => {}
         }
     }
 
-    /// Waits until the next packet is due. Without a time, its symbols are not ready: then until a
-    /// worker has finished a batch.
+    /// Waits until the next packet is due. If that is far, or its symbols are not ready, then also
+    /// until a worker has finished a batch, or receivers have requested something.
     fn wait(&mut self) {
-        let latest = self.now() + STOP_LATENCY;
+        let now = self.now();
+        let latest = now + STOP_LATENCY;
         let due = self.core.endpoint.poll_timeout();
         match due {
-            Some(due) => self.clock.sleep_until(due.min(latest).as_nanos()),
-            None => _ = self.alarm.wait_until(&self.clock, latest.as_nanos()),
+            Some(due) if due < now + NEAR => self.clock.sleep_until(due.as_nanos()),
+            _ => {
+                let until = due.map_or(latest, |due| due.min(latest));
+                self.alarm.wait_until(&self.clock, until.as_nanos());
+            }
         }
         let now = self.now();
         if due.is_some_and(|due| due <= now) {

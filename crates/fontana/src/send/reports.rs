@@ -14,7 +14,7 @@ use crate::reporting::{Crowd, ReportCollection};
 use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
 use crossbeam_channel::{SendError, Sender};
-use fontana_net::{Clock, CollectorSocket};
+use fontana_net::{Bell, Clock, CollectorSocket};
 use fontana_proto::report::{
     CollectorConfig, Expected, RateConfig, ReceiverStatus, RepairConfig, ReportCollector,
 };
@@ -46,6 +46,8 @@ const MAX_RECEIVERS: usize = 1 << 16;
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Interval of the rounds of reports when nothing is left to repair.
 const LAST_ROUNDS: Duration = Duration::from_millis(100);
+/// Longest time from a report to its arrival, beside the round trip.
+const SLACK: Duration = Duration::from_millis(50);
 /// Fewest fingerprints that a roll call has room for: two roll calls a second acknowledge two
 /// receivers.
 const LEAST_CAPACITY: usize = 4;
@@ -101,6 +103,19 @@ struct Collected {
     /// What the last check has looked at, and when.
     checked: Option<(u64, Instant)>,
     next_round: Instant,
+    last_round: LastRound,
+}
+
+/// The round of reports that follows everything that was sent: who has requested may not have
+/// reported before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastRound {
+    /// Something is still to be sent.
+    NotYet,
+    /// It is called after the round of this number.
+    After(u32),
+    /// Its reports have arrived then.
+    HeardAt(Instant),
 }
 
 impl ReportThread {
@@ -231,8 +246,9 @@ impl ReportThread {
         self.repair.as_ref().map(|(_, sent)| Arc::clone(sent))
     }
 
-    /// Collects reports until `stop` is cancelled, or the pacing thread takes no more updates.
-    pub(super) fn run(mut self, updates: &Sender<Update>, stop: &CancellationToken) {
+    /// Collects reports until `stop` is cancelled, or the pacing thread, which `bell` wakes, takes no
+    /// more updates.
+    pub(super) fn run(mut self, updates: &Sender<Update>, bell: &Bell, stop: &CancellationToken) {
         let clock = Clock::start();
         let mut collected = Collected {
             collector: ReportCollector::new(self.config.clone(), Instant::ZERO),
@@ -246,6 +262,7 @@ impl ReportThread {
             next_check: Instant::ZERO,
             checked: None,
             next_round: Instant::ZERO,
+            last_round: LastRound::NotYet,
         };
         let mut buffer = vec![0; FeedbackDatagram::MAX_SIZE + 1];
         while !stop.is_cancelled() {
@@ -253,7 +270,11 @@ impl ReportThread {
             let Ok(is_over) = self.poll(&mut collected, now, updates) else { return };
             if is_over {
                 let _ = updates.send(Update::Over);
+                bell.ring();
                 return;
+            }
+            if !updates.is_empty() {
+                bell.ring();
             }
             let patience = collected.patience(now);
             let received = match self.socket.receive(patience, &mut buffer) {
@@ -309,7 +330,13 @@ impl ReportThread {
         };
         // The last receivers say at once that they are complete.
         let is_ending = all_since.is_some_and(|at| now < at + FAREWELL);
-        if is_ending && now >= collected.next_round && !collector.has_only_final() {
+        collected.last_round = match (all_since, collected.last_round) {
+            (None, _) => LastRound::NotYet,
+            (Some(_), LastRound::NotYet) => LastRound::After(collector.round()),
+            (Some(_), last_round) => last_round,
+        };
+        let asks = matches!(collected.last_round, LastRound::After(_));
+        if is_ending && now >= collected.next_round && (asks || !collector.has_only_final()) {
             collected.next_round = now + LAST_ROUNDS;
             collector.want_round();
         }
@@ -321,6 +348,10 @@ impl ReportThread {
             let (receivers, round_trip) = (collector.head_count(), collector.round_trip());
             call.repair =
                 repair.as_mut().and_then(|repair| repair.rounds.call(now, receivers, round_trip));
+            if matches!(collected.last_round, LastRound::After(last) if last != call.round) {
+                let window = Duration::from_millis(call.window_ms.into());
+                collected.last_round = LastRound::HeardAt(now + window + round_trip + SLACK);
+            }
             let trip = collector.long_round_trip();
             call.rate = rate.as_mut().map(|rate| rate.control.call(now, trip));
             if stream.as_ref().is_some_and(|stream| stream.repairs) {
@@ -342,7 +373,10 @@ impl ReportThread {
             collected.next_check = now + CHECK_EVERY;
             collected.checked = Some((changes, now));
             let is_done = match self.options.expected {
-                Expected::Anyone => collector.has_only_final(),
+                Expected::Anyone => {
+                    matches!(collected.last_round, LastRound::HeardAt(at) if now >= at)
+                        && collector.has_only_final()
+                }
                 _ => collector.summary().is_as_expected(),
             };
             collected.done_since = if is_done { collected.done_since.or(Some(now)) } else { None };

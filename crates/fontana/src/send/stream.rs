@@ -2,6 +2,7 @@
 
 use super::call::CallSigner;
 use super::checks::{Numbers, check_addressing};
+use super::driver::NEAR;
 use super::egress::Egress;
 use super::emitted::Emitted;
 use super::following::{StreamProgress, StreamStage};
@@ -223,9 +224,9 @@ impl PreparedStream {
             let collects = CancellationToken::new();
             let mut following = None;
             if let Some(Reported { thread, signer, progress }) = self.reports {
-                let over = collects.clone();
+                let (over, bell) = (collects.clone(), alarm.bell());
                 // The receiving end is dropped with this thread, which ends it in any case.
-                spawn_scoped(scope, "reports", move || thread.run(&update, &over))?;
+                spawn_scoped(scope, "reports", move || thread.run(&update, &bell, &over))?;
                 let (awaited, crowd, is_over) = (None, None, false);
                 let parts =
                     Following { updates, collects, signer, progress, awaited, crowd, is_over };
@@ -409,7 +410,9 @@ impl PacingThread {
 
     /// Whether the stream is sent, and receivers are waited for no longer.
     fn has_ended(&self) -> bool {
-        let waits = |following: &Following| !following.is_over && !self.interrupted;
+        // The last roll call tells receivers that they are known.
+        let is_told = |over| over && !self.core.endpoint.is_announcing();
+        let waits = |following: &Following| !is_told(following.is_over) && !self.interrupted;
         self.is_sent && !self.following.as_ref().is_some_and(waits)
     }
 
@@ -548,11 +551,14 @@ impl PacingThread {
         }
     }
 
-    /// Waits until something may be sent, or a fragment is ready for which there is room.
+    /// Waits until something may be sent, a fragment is ready for which there is room, or receivers
+    /// have requested something.
     fn wait(&self) {
-        let latest = self.now() + STOP_LATENCY;
+        let now = self.now();
+        let latest = now + STOP_LATENCY;
         let due = self.core.endpoint.poll_timeout().map_or(latest, |due| due.min(latest));
-        if self.fragments.is_some() && self.core.endpoint.wants_fragment() {
+        let is_ready = self.fragments.is_some() && self.core.endpoint.wants_fragment();
+        if is_ready || due > now + NEAR {
             self.alarm.wait_until(&self.clock, due.as_nanos());
         } else {
             self.clock.sleep_until(due.as_nanos());

@@ -97,7 +97,8 @@ fn a_sender_ends_when_all_expected_receivers_are_complete() {
     for receiver in receivers {
         let asked = receiver.events().any(|it| matches!(it, ReceiveEvent::Reporting { .. }));
         assert!(asked);
-        assert_eq!(receiver.join().unwrap().outcome, Outcome::Complete);
+        let report = receiver.join().unwrap();
+        assert_eq!((report.outcome, report.is_known_to_sender), (Outcome::Complete, Some(true)));
     }
     let states: Vec<_> = sender
         .events()
@@ -181,6 +182,28 @@ fn reports_need_a_signer_and_something_that_authenticates_expected_receivers() {
         .prepare();
     let error = unsigned.map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("a key that signs the session"), "{error}");
+}
+
+/// A sender that expects no receiver ends by itself, soon after the source symbols, when nothing is
+/// lacking; it has told everyone by then.
+#[test]
+fn a_sender_that_repairs_on_demand_tells_each_receiver_that_it_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(2_000_000, 3)).unwrap();
+    let mut reports = ReportCollection::default();
+    reports.trust_unauthenticated = true;
+    let sender = sender(10, &file, None, reports).mode(SendMode::RepairOnDemand).start().unwrap();
+    let receivers = ["a", "b", "c"].map(|label| {
+        let into = directory.path().join(label);
+        receiver(10, &sender, &into, label, None, None).start().unwrap()
+    });
+    for receiver in receivers {
+        let report = receiver.join().unwrap();
+        assert_eq!((report.outcome, report.is_known_to_sender), (Outcome::Complete, Some(true)));
+    }
+    let crowd = sender.join().unwrap().crowd.unwrap();
+    assert_eq!((crowd.summary.complete, crowd.summary.known), (3, 3));
 }
 
 #[test]

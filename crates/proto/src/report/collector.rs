@@ -379,6 +379,11 @@ impl ReportCollector {
         self.places.slot(by, receiver).is_some()
     }
 
+    /// The number of the round of reports.
+    pub fn round(&self) -> u32 {
+        self.head_count.round()
+    }
+
     /// Asks for a roll call before the next one is due.
     pub fn want_call(&mut self) {
         self.is_wanted = true;

@@ -11,7 +11,8 @@ use std::time::Duration;
 ///
 /// With the first roll call of a round it notes what is lacking, and draws a wait (RFC 5401). If
 /// the sender says before its end that it sends as many symbols for other receivers, or that enough
-/// receivers have requested in this round, it does not request.
+/// receivers have requested in this round, it does not request. If the sender halves the window,
+/// because it knows by then of fewer receivers, the wait is drawn again.
 #[derive(Debug)]
 pub(super) struct RepairRequester {
     random: SplitMix64,
@@ -23,6 +24,8 @@ struct Round {
     instance: InstanceId,
     number: u32,
     lacking: Lacking,
+    /// The window that the wait was drawn from.
+    window: Duration,
     /// When to request; `None`: there is no need, or it has requested.
     due: Option<Instant>,
 }
@@ -44,14 +47,19 @@ impl RepairRequester {
             self.round = None;
             return;
         };
+        let window = Duration::from_micros(repair.window_us.into());
+        let random = &mut self.random;
+        let mut wait = || truncated_backoff(window, repair.receivers, random);
         let last = self.round.take().filter(|round| round.instance == call.instance);
         let mut round = last.filter(|round| round.number == repair.round).unwrap_or_else(|| {
             let lacking = up_to(repair.last, lacking(RepairRequest::MAX_BLOCKS));
-            let window = Duration::from_micros(repair.window_us.into());
-            let wait = truncated_backoff(window, repair.receivers, &mut self.random);
-            let due = (!lacking.is_nothing()).then_some(now + wait);
-            Round { instance: call.instance, number: repair.round, lacking, due }
+            let due = (!lacking.is_nothing()).then_some(now + wait());
+            Round { instance: call.instance, number: repair.round, lacking, window, due }
         });
+        if window < round.window / 2 {
+            round.window = window;
+            round.due = round.due.map(|due| due.min(now + wait()));
+        }
         let blocks = &round.lacking.blocks;
         // Roll calls do not say which symbols are sent, only how many.
         let is_covered = !blocks.is_empty() && blocks.iter().all(|need| repair.covers(need));

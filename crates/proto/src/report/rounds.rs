@@ -496,6 +496,10 @@ impl RepairRounds {
             round.called_at = Some(now);
             round.window = window;
             round.heard_at = now + window + round_trip + SLACK;
+        } else if window < round.window / 2 {
+            // Fewer receivers than the round was called for, or nearer ones: they draw again.
+            round.window = window;
+            round.heard_at = round.heard_at.min(now + window + round_trip + SLACK);
         }
         round.has_news = false;
         let pending = round.needs.iter().filter_map(|(block, &symbols)| {

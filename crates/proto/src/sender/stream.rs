@@ -252,6 +252,11 @@ impl StreamSender {
         self.wake = Instant::ZERO;
     }
 
+    /// True while what was [announced](Self::announce) is still to be sent.
+    pub fn is_announcing(&self) -> bool {
+        self.announcement.is_some()
+    }
+
     /// Whether receivers report now. Without [`StreamRedundancy::Reported`] it has no effect, as
     /// the following calls.
     pub fn set_followed(&mut self, is_followed: bool) {

@@ -10,13 +10,13 @@ use fontana_proto::report::{
     RepairConfig, RepairRounds, ReportCollector, Reporter,
 };
 use fontana_proto::{
-    BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, SplitMix64, TransmissionSchedule,
+    BlockId, ControlObject, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode,
+    SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
 };
 use fontana_wire::{
     BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, SymbolMap, Toi,
-    Tsi,
+    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, RollCallList, SealId,
+    SecretKey, SymbolMap, Toi, Tsi,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -540,6 +540,50 @@ fn requests_of_one_network_close_no_round() {
     assert_eq!([closed(15, false), closed(1, true)], [true, true]);
 }
 
+/// A short session has sent its source symbols before the sender knows how few receivers there are.
+#[test]
+fn a_round_that_was_called_for_many_receivers_does_not_wait_when_there_are_few() {
+    let block = BlockId { toi: Toi(1), sbn: Sbn(0) };
+    let config = RepairConfig {
+        blocks: BTreeMap::from([(block, 100)]),
+        symbols_per_second: 1e3,
+        pending_capacity: 48,
+        max_receivers: 8,
+        max_age: None,
+        trusts_unauthenticated: false,
+        has_signers: false,
+    };
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    for seed in 0..100 {
+        let mut rounds = RepairRounds::new(config.clone(), Instant::ZERO);
+        let (id, label) = (ReceiverId([1; 16]), ReceiverLabel::default());
+        let mut reporter = Reporter::new(id, label, 4, seed);
+        rounds.handle_sent(at(0));
+        let mut hear = |ms, receivers, round_trip_ms| {
+            let round_trip = Duration::from_millis(round_trip_ms);
+            let repair = rounds.call(at(ms), receivers, round_trip);
+            let window = repair.as_ref().unwrap().window_us;
+            let call = RollCall { repair, ..roll_call(ms) };
+            let lacking = |_| Lacking {
+                blocks: vec![BlockNeed { toi: 1, sbn: 0, symbols: 7 }],
+                ..Lacking::default()
+            };
+            reporter.handle_roll_call(at(ms), &call, lacking);
+            Duration::from_micros(window.into())
+        };
+        let (many, few) = (hear(0, 2_048, 25), hear(200, 3, 1));
+        assert!(
+            many > Duration::from_millis(250) && few < Duration::from_millis(10),
+            "{many:?} {few:?}"
+        );
+        let due = reporter.poll_timeout().unwrap();
+        assert!(due <= at(200) + few, "{due:?} with seed {seed}");
+        // And the sender does not wait for others: the next round is due.
+        rounds.handle_timeout(at(300));
+        assert!(rounds.wants_call(at(300)));
+    }
+}
+
 /// A forged loss makes a session wait for silent rounds, until it is forgotten.
 #[test]
 fn the_largest_loss_is_forgotten() {
@@ -698,6 +742,41 @@ fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
         assert!(last <= 22, "{last}");
         assert!(sender.is_sent());
     }
+}
+
+/// A roll call that asks for no report.
+fn roll_call(serial: u64) -> RollCall {
+    RollCall {
+        instance: INSTANCE,
+        tsi: Tsi(5),
+        serial,
+        issued_unix_ms: CLOCK,
+        collector: "10.0.0.1:9".parse().unwrap(),
+        round: 1,
+        position: u32::MAX,
+        window_ms: 1_000_000,
+        head_count: 3,
+        known: 0,
+        salt: serial,
+        list: RollCallList::Known(Vec::new()),
+        repair: None,
+        rate: None,
+    }
+}
+
+/// The last roll call tells the last receivers that they are known.
+#[test]
+fn a_sender_says_while_a_roll_call_is_still_to_be_sent() {
+    let layout = Oti { transfer_length: 3_000, symbol_size: 1000, scheme: NO_CODE };
+    let mut sender = sender(layout.layout().unwrap(), true);
+    assert!(!sender.is_announcing());
+    let publisher = SecretKey::from_seed(&[7; 32]);
+    let symbol = roll_call(1).emit(&publisher);
+    let oti = control_oti(symbol.len(), symbol.len() as u16);
+    let object = ControlObject::new(Toi::ROLL_CALL, oti, &symbol, None, 1);
+    sender.announce(object.unwrap());
+    assert!(sender.is_announcing());
+    sent(&mut sender, |sender| assert!(!sender.is_announcing()));
 }
 
 const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: 100 });
