@@ -219,6 +219,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn control_packets_fit_the_least_mtu_of_ipv6() {
+        for (symbol_size, expected) in [(220, 204), (1176, 1160), (1344, 1160), (8192, 1160)] {
+            let size = control_symbol_size(symbol_size);
+            assert_eq!(size, expected);
+            let headers = 40 + 8 + 16 + usize::from(FTI_BYTES) + 4 + SEAL_BYTES;
+            assert!(headers + usize::from(size) <= 1280 && size.is_multiple_of(4));
+        }
+    }
+
+    #[test]
     fn blocks_have_about_the_wanted_length_until_there_are_too_many() {
         let shape = |length| {
             let layout = object_oti(Code::RaptorQ, length, 1344, 10_000).layout().unwrap();

@@ -287,6 +287,22 @@ mod tests {
     }
 
     #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn messages_arrive_without_receive_offload() {
+        let (socket, address, _) = bound();
+        let mut messages = Messages::new(None);
+        let sender = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        for length in [1000, 9000] {
+            sender.send_to(&vec![1; length], &address).unwrap();
+            let mut batch = Batch::default();
+            messages.receive(&socket, 3, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
+            assert_eq!(received(&batch), [(3, length)]);
+        }
+        let nothing = messages.receive(&socket, 3, &mut Batch::default(), 1, &mut |_| true);
+        assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
     fn a_merged_or_a_very_large_message_gives_slots_up() {
         let window = (0..WINDOW).map(|_| (1400, 1400));
         assert_eq!(sizes(window.clone().chain([(2800, 1400)])), Sizes::default());

@@ -141,6 +141,8 @@ impl SendSocket {
 mod tests {
     use super::*;
     use crate::interface::InterfaceAddress;
+    use crate::namespace::{Namespace, NamespaceError};
+    use crate::sender::ChannelAddress;
 
     fn interface(index: u32, name: &str, addresses: &[&str]) -> Interface {
         let address = |text: &&str| InterfaceAddress {
@@ -173,5 +175,53 @@ mod tests {
             assert_eq!(find(vec![again.clone()]), Finding::Changed(again));
         }
         assert_eq!(find(vec![interface(7, "eth0", &["fe80::1"])]), Finding::Gone, "no address yet");
+    }
+
+    #[test]
+    fn packets_are_lost_while_the_interface_is_gone_and_sent_when_it_is_back() {
+        let network = match Namespace::silent() {
+            Err(NamespaceError::NotPermitted) => {
+                return fontana_testing::skip("network namespaces need root");
+            }
+            network => network.unwrap(),
+        };
+        let plug = |address: &str| {
+            let up = "link set eth0 up\nlink set peer up\nroute add default dev eth0";
+            let add = "link add eth0 type veth peer name peer";
+            network.ip(&format!("{add}\naddr add {address}/24 dev eth0\n{up}")).unwrap();
+        };
+        plug("10.0.0.1");
+        let open = || {
+            let interfaces = Interfaces::list().unwrap();
+            let eth0 = interfaces.iter().find(|interface| interface.name == "eth0").unwrap();
+            let to = ChannelAddress::Multicast(([239, 255, 0, 1], 9).into());
+            SendSocket::new(&SendConfig::new(eth0, vec![to])).unwrap()
+        };
+        let mut sender = network.within(open).unwrap();
+        let mut send = || {
+            // The next loss asks the system, whatever the time.
+            sender.attachment.looked_at = None;
+            let sent = network.within(|| sender.send_batch(0, &[7; 900], 300)).unwrap().unwrap();
+            (sent.lost, sender.interface_change().map(|(number, change)| (number, change.clone())))
+        };
+        let interface = || "eth0".to_owned();
+        assert_eq!(send(), (0, None));
+        network.ip("link del eth0").unwrap();
+        let gone = InterfaceChange::Gone { interface: interface() };
+        assert_eq!(send(), (3, Some((1, gone.clone()))));
+        assert_eq!(send(), (3, Some((1, gone))), "told once");
+        plug("10.0.0.1");
+        let (_, change) = send();
+        let back = |source| InterfaceChange::Back { interface: interface(), source };
+        assert_eq!(change, Some((2, back(None))));
+        assert_eq!(send().0, 0);
+        // Another address of the same interface.
+        network.ip("addr del 10.0.0.1/24 dev eth0\naddr add 10.0.0.9/24 dev eth0").unwrap();
+        let (lost, change) = send();
+        assert_eq!(lost, 3);
+        assert_eq!(change, Some((3, back(Some([10, 0, 0, 9].into())))));
+        network.ip("route replace default dev eth0").unwrap();
+        assert_eq!(send().0, 0);
+        assert!(sender.uses_offload(), "the interface was the reason");
     }
 }
