@@ -65,3 +65,40 @@ fn a_sender_whose_address_changes_goes_on_and_says_so() {
     reception.complete();
     session.end();
 }
+
+#[test]
+fn a_key_is_listened_for_on_all_networks_and_a_sender_names_those_it_leaves_out() {
+    let Some(scene) = Scene::new(2) else { return };
+    for host in 0..2 {
+        // A second network, which the routing table prefers for groups at the receiver.
+        let command = format!(
+            "ip link add dummy7 type dummy && ip addr add 10.99.0.{}/24 dev dummy7 && \
+             ip link set dummy7 multicast on up && {}",
+            host + 1,
+            if host == 1 { "ip route add 239.0.0.0/8 dev dummy7" } else { "true" },
+        );
+        let done = scene.bench.command(host, "sh").args(["-ec", &command]).status().unwrap();
+        assert!(done.success(), "{command}");
+    }
+    let file = scene.noise("image.raw", 1 << 20);
+    let key = scene.path("key");
+    let mut keygen = scene.bench.command(0, env!("CARGO_BIN_EXE_fontana"));
+    let made = keygen.arg("keygen").arg(&key).output().unwrap();
+    let text = String::from_utf8_lossy(&made.stdout).into_owned();
+    let is_key = |word: &&str| word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let public = text.split_whitespace().find(is_key).unwrap_or_else(|| panic!("{text}"));
+    let output = std::fs::File::create(scene.path("said")).unwrap();
+    let mut sender = scene.bench.command(0, env!("CARGO_BIN_EXE_fontana"));
+    let sender = sender.args(["send", "--rate", "16M", "--sign"]).arg(&key).arg(&file);
+    let mut sender = sender.stderr(output).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let into = scene.path("into");
+    let mut receiver = scene.bench.command(1, env!("CARGO_BIN_EXE_fontana"));
+    let receiver = receiver.args(["recv", "--timeout", "30", "--key", public, "-o"]).arg(&into);
+    let received = receiver.output().unwrap();
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    assert!(received.status.success(), "{}", String::from_utf8_lossy(&received.stderr));
+    assert!(same_file(&file, &into.join("image.raw")));
+    let said = std::fs::read_to_string(scene.path("said")).unwrap();
+    assert!(said.contains("sent on eth0 only, not on dummy7"), "{said}");
+}
