@@ -86,7 +86,7 @@ pub(super) fn tell_left_out(plan: &Plan, interface: &str, console: &Console) {
     if !others.is_empty() {
         let others: Vec<_> = others.iter().map(ToString::to_string).collect();
         let others = others.join(", ");
-        console.note(format_args!(
+        console.say(format_args!(
             "sent on {interface} only, not on {others}: name each that is meant (-i)"
         ));
     }
