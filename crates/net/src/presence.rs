@@ -1,9 +1,9 @@
 //! Whether the interfaces of a session are still there, and which index they have.
 //!
-//! An adapter that is plugged in again, a bridge that is made again and a tunnel that connects again
-//! have their name, and another index. What was joined and chosen by the old index is lost with it.
-//! The kernel is asked once a second, by ioctls of netdevice(7) and without netlink. An interface
-//! that is renamed keeps its index, and nothing is lost.
+//! An adapter that is plugged in again, a bridge that is made again and a tunnel that connects
+//! again have their name, and another index. What was joined and chosen by the old index is lost
+//! with it. The kernel is asked once a second, by ioctls of netdevice(7) and without netlink. An
+//! interface that is renamed keeps its index, and nothing is lost.
 
 use crate::interface::Interface;
 use std::net::IpAddr;

@@ -1,13 +1,13 @@
-//! Packets of content that are too long for the path, while the short ones of the head, the manifest
-//! and roll calls arrive.
+//! Packets of content that are too long for the path, while the short ones of the head, the
+//! manifest and roll calls arrive.
 
 use fontana::wire::Manifest;
 use fontana::{ReceiveProgress, ReceiverStats};
 use fontana_console::units::{Count, Time};
 use std::time::Duration;
 
-/// Time after the manifest without a symbol: a sender sends symbols all the time, unless it has sent
-/// everything.
+/// Time after the manifest without a symbol: a sender sends symbols all the time, unless it has
+/// sent everything.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What arrives while a reception has its manifest and no symbol.

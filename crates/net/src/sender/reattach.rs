@@ -1,7 +1,8 @@
 //! The interface of a sender that was removed and is back, or has another address.
 //!
-//! Packets are lost while the interface is gone. Its name is looked for after a loss, once a second,
-//! and a socket for the interface with that name replaces the one for its old index and address.
+//! Packets are lost while the interface is gone. Its name is looked for after a loss, once a
+//! second, and a socket for the interface with that name replaces the one for its old index and
+//! address.
 
 use super::config::SendConfig;
 use super::{Bound, SendSocket, bind};
