@@ -1,6 +1,6 @@
 //! Network addresses as people write them.
 
-use fontana::net::{InterfaceSelector, Interfaces, doctor};
+use fontana::net::{InterfaceSelector, Interfaces, IpVersion, doctor};
 use fontana::wire::Ticket;
 use fontana::{DEFAULT_GROUP, Outcome};
 use fontana_console::console::Console;
@@ -93,6 +93,22 @@ pub(crate) fn source_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
     let mut sources = ticket.sources.iter().copied().chain(ticket.near);
     let interface = sources.find_map(|source| interfaces.towards_source(source))?;
     Some(InterfaceSelector::Name(interface.name.clone()))
+}
+
+/// The interfaces that carry multicast of the group's version, without loopback and without the one
+/// of this name; none if there is only one.
+pub(crate) fn multicast_interfaces(group: IpAddr, without: Option<&str>) -> Vec<InterfaceSelector> {
+    let Ok(interfaces) = Interfaces::list() else { return Vec::new() };
+    let carries = |interface: &&fontana::net::Interface| {
+        let has_address = interface.address(IpVersion::of(group)).is_some();
+        !interface.is_loopback && interface.carries_multicast() && has_address
+    };
+    let names: Vec<_> = interfaces.iter().filter(carries).map(|i| i.name.clone()).collect();
+    if !group.is_multicast() || names.len() < 2 {
+        return Vec::new();
+    }
+    let others = names.into_iter().filter(|name| Some(name.as_str()) != without);
+    others.map(InterfaceSelector::Name).collect()
 }
 
 /// Warns if an interface that the user named carries no multicast, in the words of `fontana

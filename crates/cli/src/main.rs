@@ -13,6 +13,7 @@ mod doctor;
 mod events;
 mod head;
 mod hook;
+mod interfaces;
 mod key_file;
 mod keygen;
 mod manifest_file;

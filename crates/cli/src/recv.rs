@@ -37,6 +37,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use too_long::TooLong;
 use unheard::Unheard;
 
 mod audit;
@@ -53,6 +54,7 @@ mod published;
 mod recognised;
 mod sealed;
 mod show;
+mod too_long;
 mod unheard;
 
 pub(crate) fn run(
@@ -62,9 +64,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     let mut sandbox = Sandbox::prepare(arguments)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
-    if setup.heeds_expiry {
-        clock::check(console);
-    }
+    clock::check(setup.heeds_expiry, arguments.may_report(), console);
     if arguments.watch && arguments.format() == SessionFormat::Fontana {
         return follow::run(arguments, setup, sandbox, console, stop);
     }
@@ -121,6 +121,7 @@ pub(crate) fn run(
         hook_outcome: None,
         audit,
         manifest: None,
+        too_long: TooLong::default(),
         flute: FluteSessions::new(arguments, address),
         changes: Changes::default(),
         runs: arguments.watch.then(Arc::default),
@@ -132,6 +133,7 @@ pub(crate) fn run(
     }
     let offered = watch.offers_shown > 0 && !watch.flute.has_begun();
     let mut circumstances = Circumstances::new(place, address, arguments, offered);
+    circumstances.symbol_size = watch.manifest.as_deref().and_then(too_long::symbol_size);
     if watch.flute.has_begun() {
         circumstances.format = SessionFormat::Flute;
     }
@@ -296,6 +298,10 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
     if addressing.interfaces.is_empty() {
         addressing.interfaces.extend(arguments.ticket().and_then(address::source_interface));
     }
+    // A key alone does not say on which network its sender is.
+    if addressing.interfaces.is_empty() && arguments.named.is_none() && arguments.key.is_some() {
+        addressing.interfaces = address::multicast_interfaces(addressing.address().ip(), None);
+    }
     Ok(addressing)
 }
 
@@ -420,6 +426,7 @@ struct Watch<'a> {
     audit: Option<AuditLog>,
     /// The manifest that was accepted.
     manifest: Option<Arc<Manifest>>,
+    too_long: TooLong,
     flute: FluteSessions,
     changes: Changes,
     /// The runs of the program while a session of plain FLUTE is watched.

@@ -85,6 +85,7 @@ pub(crate) fn run(
     let further = networks::prepare(arguments, &plan, &content, &session, stop)?;
     let tickets = networks::tickets(&session.ticket, &further);
     let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
+    networks::tell_left_out(&plan, &outline.interface, console);
     let outline = Outline { interface: networks::names(&outline.interface, &further), ..outline };
     let reports = plan.format.reports.as_ref().filter(|_| !arguments.dry_run);
     let program = confine::confine(arguments, &plan.addressing, reports, console)?;

@@ -173,6 +173,29 @@ impl Listening {
         &self.base
     }
 
+    /// The interfaces on which groups are joined.
+    pub(crate) fn interfaces(&self) -> impl Iterator<Item = &Interface> {
+        let first = match &self.base.reception {
+            Reception::Group { interface, .. } => Some(interface),
+            Reception::Broadcast(_) | Reception::Unicast(_) => None,
+        };
+        first.into_iter().chain(&self.base.further_interfaces)
+    }
+
+    /// As [`group`](Self::group), on these interfaces. `None` also if there are none.
+    pub(crate) fn group_on<'a>(
+        &self,
+        channel: u8,
+        interfaces: impl IntoIterator<Item = &'a Interface>,
+    ) -> Option<ReceiveConfig> {
+        let mut interfaces = interfaces.into_iter().cloned();
+        let mut config = self.group(channel)?;
+        let Reception::Group { interface, .. } = &mut config.reception else { return None };
+        *interface = interfaces.next()?;
+        config.further_interfaces = interfaces.collect();
+        Some(config)
+    }
+
     /// The configuration of a channel's group; `None` if the channel is not in the list, or has no
     /// multicast group.
     pub(crate) fn group(&self, channel: u8) -> Option<ReceiveConfig> {

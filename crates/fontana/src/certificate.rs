@@ -1,7 +1,7 @@
 //! Certificates: what a publisher gives to a mirror in place of its key.
 
 use crate::error::Error;
-use crate::geometry::FTI_BYTES;
+use crate::geometry;
 use crate::system::{expires_after, random_bytes};
 use data_encoding::HEXLOWER;
 use fontana_proto::control_oti;
@@ -142,7 +142,7 @@ pub(crate) fn content_head(
 /// of one size.
 fn control_symbol_size(manifest: &Manifest) -> u16 {
     let object = manifest.objects().first();
-    object.map_or(u16::MAX, |object| object.oti.symbol_size).saturating_sub(FTI_BYTES)
+    geometry::control_symbol_size(object.map_or(u16::MAX, |object| object.oti.symbol_size))
 }
 
 #[cfg(test)]

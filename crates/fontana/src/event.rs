@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::rate::Rate;
 use crate::reporting::{AwaitedReceivers, Crowd};
 use crate::seal::RejectedPackets;
-use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
+use fontana_net::{InterfaceChange, MissingNeighbor, MtuDrop, SendLoss, Ungranted};
 use fontana_proto::report::ReceiverStatus;
 use fontana_proto::{
     DropReason, Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
@@ -24,6 +24,10 @@ pub enum SendEvent {
     Progress(SendProgress),
     /// A file was given up, because it changed or cannot be read. The other files are still sent.
     Failed(Arc<Error>),
+    /// The system refuses something that the session does not need. Emitted once for each kind.
+    Ungranted(Ungranted),
+    /// The interface is gone, or is back and used again.
+    Interface(InterfaceChange),
     /// Packets exceed the interface's MTU, which was lowered. They are lost until it is raised
     /// again.
     MtuDropped(MtuDrop),
@@ -207,6 +211,15 @@ pub enum ReceiveEvent {
         path: PathBuf,
         /// Its error.
         error: Arc<std::io::Error>,
+    },
+    /// The system refuses something that the reception does not need. Emitted once for each kind.
+    Ungranted(Ungranted),
+    /// An interface on which groups are joined is gone, or is back and they are joined again.
+    Interface(InterfaceChange),
+    /// The publisher asks for reports, and none is sent, because its clock and this host's differ.
+    ClocksDiffer {
+        /// By how much.
+        difference: Duration,
     },
     /// The publisher asks for reports, and the receiver sends them to this address
     /// ([`FontanaReception::reporting`](crate::FontanaReception::reporting)).

@@ -12,10 +12,21 @@ use fontana_fec::codes::raptorq::{self, RaptorQ};
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{self, Tornado, TornadoCode};
 use fontana_fec::{EncodingId, FecScheme, MAX_TRANSFER_LENGTH, Oti};
+use fontana_wire::SEAL_BYTES;
 use std::sync::LazyLock;
 
 /// Bytes of EXT_FTI, which packets of control objects have.
 pub(crate) const FTI_BYTES: u16 = 16;
+
+/// Largest symbol of a control object that only Fontana reads: head, manifest, roll calls. Sealed,
+/// and with all headers, it fits 1280 bytes, the least MTU of IPv6. So a receiver behind a tunnel
+/// learns what is sent, and how large its packets are, although these do not arrive.
+const MAX_CONTROL_SYMBOL: u16 = 1280 - 48 - 16 - FTI_BYTES - 4 - SEAL_BYTES as u16;
+
+/// Bytes of the symbols of control objects, in a session with symbols of this size.
+pub(crate) fn control_symbol_size(symbol_size: u16) -> u16 {
+    symbol_size.saturating_sub(FTI_BYTES).min(MAX_CONTROL_SYMBOL)
+}
 
 /// Default number of source symbols per block.
 pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
@@ -206,6 +217,16 @@ pub(crate) fn plain_control_oti(code: Code, length: usize, symbol_size: u16) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_packets_fit_the_least_mtu_of_ipv6() {
+        for (symbol_size, expected) in [(220, 204), (1176, 1160), (1344, 1160), (8192, 1160)] {
+            let size = control_symbol_size(symbol_size);
+            assert_eq!(size, expected);
+            let headers = 40 + 8 + 16 + usize::from(FTI_BYTES) + 4 + SEAL_BYTES;
+            assert!(headers + usize::from(size) <= 1280 && size.is_multiple_of(4));
+        }
+    }
 
     #[test]
     fn blocks_have_about_the_wanted_length_until_there_are_too_many() {

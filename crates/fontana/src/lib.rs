@@ -144,7 +144,7 @@ pub use session::Events;
 pub use sharing::{ShareReport, Sharing};
 pub use stdin_copy::StdinCopy;
 pub use stream::{StreamSender, StreamSenderBuilder};
-pub use system::generate_key;
+pub use system::{clock_is_early, generate_key};
 pub use versions::Versions;
 #[cfg(feature = "web")]
 pub use web::{

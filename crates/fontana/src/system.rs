@@ -40,6 +40,20 @@ pub(crate) fn unix_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The date of this program, in unix milliseconds: 2026-11-20. A clock that is earlier is wrong. A
+/// constant, so that builds can be reproduced. Each release sets it.
+pub(crate) const WRITTEN_UNIX_MS: u64 = 1_795_132_800_000;
+
+/// How much earlier this host's clock is than the date of this program; `None` if it is not.
+pub fn clock_is_early() -> Option<Duration> {
+    early(unix_ms())
+}
+
+fn early(unix_ms: u64) -> Option<Duration> {
+    let early = WRITTEN_UNIX_MS.checked_sub(unix_ms).filter(|&ms| ms > 0)?;
+    Some(Duration::from_millis(early))
+}
+
 /// Random bytes from the system.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
@@ -71,4 +85,16 @@ pub(crate) fn expires_after(lifetime: Duration) -> Option<NonZeroU64> {
 
 pub(crate) fn random_u64() -> Result<u64, Error> {
     random_bytes().map(u64::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_earlier_than_the_program_is_early() {
+        assert_eq!(early(WRITTEN_UNIX_MS), None);
+        assert_eq!(early(WRITTEN_UNIX_MS + 1), None);
+        assert_eq!(early(WRITTEN_UNIX_MS - 1000), Some(Duration::from_secs(1)));
+    }
 }

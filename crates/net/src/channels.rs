@@ -53,6 +53,8 @@ pub struct Channels {
 #[derive(Debug)]
 pub(crate) enum Change {
     Join(Vec<ReceiveSocket>),
+    /// They replace those of the same channel and interface.
+    Rejoin(Vec<ReceiveSocket>),
     Leave(u8),
 }
 
@@ -81,6 +83,25 @@ impl Channels {
             self.send(Change::Join(sockets.into_iter().map(|s| s.on_channel(channel)).collect()));
         }
         Ok(())
+    }
+
+    /// Joins a channel again on one interface, which has another index than before: `config` has no
+    /// other one. Unread datagrams of its old sockets are lost. Joins it if it is not joined.
+    ///
+    /// # Errors
+    /// As [`ReceiveSocket::open`]; the old sockets stay in that case.
+    pub fn rejoin(&self, channel: u8, config: &ReceiveConfig) -> Result<(), ReceiveError> {
+        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = ReceiveSocket::open_all(config)?;
+        tracing::debug!(channel, reception = ?config.reception, "joined again");
+        joined.insert(channel);
+        self.send(Change::Rejoin(sockets.into_iter().map(|s| s.on_channel(channel)).collect()));
+        Ok(())
+    }
+
+    /// The channels that are joined.
+    pub fn joined(&self) -> BTreeSet<u8> {
+        self.joined.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Leaves the channel's group and closes its sockets; unread datagrams are lost. The receive

@@ -57,7 +57,7 @@ impl Interface {
     }
 
     /// True if this is one of its addresses.
-    fn has(&self, ip: IpAddr) -> bool {
+    pub(crate) fn has(&self, ip: IpAddr) -> bool {
         self.addresses.iter().any(|a| a.ip == ip)
     }
 
@@ -192,6 +192,21 @@ pub enum InterfaceError {
         /// The existing interfaces.
         available: String,
     },
+    /// An interface is up with an address of the other version only.
+    #[error(
+        "no interface but loopback is up with an {version} address, and {name} has another \
+         version: take a group of that, for example {group}; there are: {available}"
+    )]
+    OtherVersion {
+        /// The requested version.
+        version: IpVersion,
+        /// The interface.
+        name: String,
+        /// A group of its version.
+        group: IpAddr,
+        /// The existing interfaces.
+        available: String,
+    },
     /// No interface is up with an address of the requested version, not even loopback.
     #[error("no interface is up with an {version} address; there are: {available}")]
     NothingUsable {
@@ -229,14 +244,15 @@ pub struct Interfaces(Vec<Interface>);
 
 impl Interfaces {
     /// Lists the interfaces. Linux is asked by netlink, or as in
-    /// [`list_without_netlink`](Self::list_without_netlink) where a process may not use that.
+    /// [`list_without_netlink`](Self::list_without_netlink) if that fails.
     ///
     /// # Errors
     /// The system returns an error (out of memory or descriptors).
     pub fn list() -> io::Result<Self> {
         match sys::interface_addresses() {
+            // A filter of system calls answers with the error that its author chose.
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            Err(error) if is_refusal(&error) => Self::list_without_netlink(),
+            Err(error) => Self::list_without_netlink().map_err(|_| error),
             raw => Ok(Self::with_mtu(raw?)),
         }
     }
@@ -426,8 +442,18 @@ impl Interfaces {
     /// `deaf`: an interface that would serve if its multicast were on.
     fn no_default(&self, version: IpVersion, deaf: Option<String>) -> InterfaceError {
         let available = self.to_string();
-        match deaf {
-            Some(name) => InterfaceError::NoMulticast { name, available },
+        let (other, group) = match version {
+            IpVersion::V4 => (IpVersion::V6, IpAddr::from([0xff15, 0, 0, 0, 0, 0, 0, 0x7701])),
+            IpVersion::V6 => (IpVersion::V4, IpAddr::from([239, 255, 77, 1])),
+        };
+        let is_other = |interface: &&Interface| {
+            let carries = interface.carries_multicast() && !interface.is_loopback;
+            carries && interface.address(other).is_some()
+        };
+        let found = self.iter().find(is_other).map(|found| found.name.clone());
+        match deaf.map_or(found.map(Err), |name| Some(Ok(name))) {
+            Some(Err(name)) => InterfaceError::OtherVersion { version, name, group, available },
+            Some(Ok(name)) => InterfaceError::NoMulticast { name, available },
             None if self.loopback().is_some_and(|lo| lo.address(version).is_some()) => {
                 InterfaceError::OnlyLoopback { version, available }
             }
@@ -464,13 +490,6 @@ fn routed_source(destination: IpAddr) -> Option<IpAddr> {
     // Any port works; 9 is "discard", in case a packet is sent by mistake.
     socket.connect(SocketAddr::new(destination, 9)).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
-}
-
-/// Whether the process may not open a netlink socket: a filter of system calls refuses it, with the
-/// error that its author chose.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn is_refusal(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EAFNOSUPPORT))
 }
 
 fn address_bits(ip: IpAddr) -> u8 {
@@ -625,6 +644,18 @@ mod tests {
         assert!(matches!(only, Err(InterfaceError::OnlyLoopback { .. })), "{only:?}");
         let none = alone.choose_default(IpVersion::V6, None).unwrap_err();
         assert!(none.to_string().contains("IPv6"), "{none}");
+    }
+
+    #[test]
+    fn a_host_with_the_other_version_only_is_told_a_group_of_it() {
+        for (address, version, group) in
+            [("fe80::3", IpVersion::V4, "ff15::7701"), ("10.0.0.3", IpVersion::V6, "239.255.77.1")]
+        {
+            let lo = interface(1, "lo", &["127.0.0.1", "::1"]);
+            let host = Interfaces::from_vec(vec![lo, interface(2, "eth0", &[address])]);
+            let message = host.choose_default(version, None).unwrap_err().to_string();
+            assert!(message.contains("eth0") && message.contains(group), "{message}");
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@
 //! | [`channels`] | the sockets of a session's channels |
 //! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
 //! | [`feedback`] | the return path: sockets that are opened only where reports are allowed |
+//! | [`presence`] | interfaces that are gone, and back with another index |
+//! | [`optional`] | calls that the content does not need |
 //! | [`scoped`] | a socket with a TTL for each datagram, for protocols that repair losses nearby |
 //! | [`frames`] | raw Ethernet frames, for emulators |
 //! | [`thread`] | named threads, whose start may fail, and their panics as errors |
@@ -63,6 +65,8 @@ pub mod membership;
 pub mod mtu;
 pub mod namespace;
 pub mod neighbor;
+pub mod optional;
+pub mod presence;
 mod readiness;
 pub mod receiver;
 pub mod rx_thread;
@@ -81,6 +85,8 @@ pub use membership::{Membership, MembershipError};
 pub use mtu::{IpVersion, MtuError, symbol_size_for};
 pub use namespace::{Namespace, NamespaceError, Switch};
 pub use neighbor::MissingNeighbor;
+pub use optional::{OptionalSetting, Ungranted};
+pub use presence::{InterfaceChange, Presence};
 pub use receiver::{Batch, BufferShortfall, ReceiveConfig, ReceiveError, ReceiveSocket, Reception};
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 pub use scoped::{ScopedDatagram, ScopedSocket};

@@ -121,6 +121,11 @@ impl Membership {
         })
     }
 
+    /// Name of the interface that it joins on.
+    pub(crate) fn interface_name(&self) -> &str {
+        &self.interface_name
+    }
+
     /// Joins `group`, from any source or from one. A repeated join has no effect.
     ///
     /// # Errors

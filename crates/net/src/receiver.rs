@@ -30,6 +30,7 @@ use messages::Messages;
 use crate::group::{GroupError, check_group};
 use crate::interface::{Interface, scoped};
 use crate::membership::{Membership, MembershipError};
+use crate::optional::{OptionalSetting, Refusals, Ungranted};
 use crate::sys;
 
 /// Default size of the receive buffer: 67 ms at 1 Gbit/s, which covers a reader that loses the
@@ -117,6 +118,16 @@ pub enum ReceiveError {
         /// The address to bind to.
         address: SocketAddr,
     },
+    /// The address is that of another host.
+    #[error(
+        "no interface here has the address {}: packets to it go to another host; receive there, or \
+         have the sender send to an address of this host, or to a group",
+        address.ip()
+    )]
+    NotHere {
+        /// The address to bind to.
+        address: SocketAddr,
+    },
     /// Another error of the system; `step` says which step failed.
     #[error("cannot {step}: {error}")]
     Setup {
@@ -165,6 +176,7 @@ pub struct ReceiveSocket {
     /// Checked here for broadcast and unicast; for multicast the kernel filters sources.
     sources: Vec<IpAddr>,
     shortfall: Option<BufferShortfall>,
+    refusals: Refusals,
     drops: WrappingCounter,
     foreign: u64,
 }
@@ -189,25 +201,29 @@ impl ReceiveSocket {
         let domain = Domain::for_address(SocketAddr::new(bind_ip, 0));
         let socket =
             step("open a UDP socket", Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)))?;
+        let mut refusals = Refusals::default();
         if bind_ip.is_ipv6() {
-            step("make the socket IPv6 only", socket.set_only_v6(true))?;
+            refusals.tolerate(OptionalSetting::OnlyVersion6, socket.set_only_v6(true));
         }
         // Several receivers of one group on one host get every datagram each.
-        step("share the port", socket.set_reuse_address(shared))?;
+        refusals.tolerate(OptionalSetting::SharedPort, socket.set_reuse_address(shared));
         if interface.is_some() {
-            only_own_groups(&socket, bind_ip)?;
+            refusals.tolerate(OptionalSetting::OwnGroups, only_own_groups(&socket, bind_ip));
         }
         // Before bind: no datagram is dropped between bind and the larger buffer.
-        let got =
-            step("set the receive buffer", set_receive_buffer(&socket, config.receive_buffer))?;
+        let got = refusals.tolerate(
+            OptionalSetting::ReceiveBuffer,
+            set_receive_buffer(&socket, config.receive_buffer),
+        );
         let scope_id = interface.map_or(config.scope_id, |interface| interface.index);
         let address = scoped(bind_ip, config.port, scope_id);
         socket.bind(&address.into()).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => ReceiveError::AddressInUse { address },
+            io::ErrorKind::AddrNotAvailable => ReceiveError::NotHere { address },
             _ => ReceiveError::Setup { step: "bind to the address to listen to", error },
         })?;
-        let offload =
-            step("switch receive offload on", UdpSocketState::new(UdpSockRef::from(&socket)))?;
+        let offload = UdpSocketState::new(UdpSockRef::from(&socket));
+        let offload = refusals.tolerate(OptionalSetting::ReceiveOffload, offload);
         sys::receive_less_control(&socket);
         // Linux returns ENOTCONN for a socket without a peer, but shuts it down (inet_shutdown). On
         // systems that do not, only the missing function prevents sending.
@@ -240,7 +256,8 @@ impl ReceiveSocket {
             membership,
             port,
             channel: 0,
-            shortfall: BufferShortfall::between(config.receive_buffer, got),
+            shortfall: got.and_then(|got| BufferShortfall::between(config.receive_buffer, got)),
+            refusals,
             foreign: 0,
         })
     }
@@ -288,6 +305,16 @@ impl ReceiveSocket {
     /// The channel that its datagrams are attributed to.
     pub(crate) fn channel(&self) -> u8 {
         self.channel
+    }
+
+    /// Its channel, and the interface on which it has joined the channel's group.
+    pub(crate) fn place(&self) -> (u8, Option<&str>) {
+        (self.channel, self.membership.as_ref().map(Membership::interface_name))
+    }
+
+    /// What the system refused when it was opened, and it does without.
+    pub fn ungranted(&self) -> &[Ungranted] {
+        self.refusals.list()
     }
 
     /// The UDP port it is bound to.
@@ -424,18 +451,17 @@ fn concerns_one_packet(error: &io::Error) -> bool {
 
 /// Without this the socket receives every group that any program of this host has joined on this
 /// port (Linux: `IP_MULTICAST_ALL`, ip(7)).
-fn only_own_groups(socket: &Socket, bind_ip: IpAddr) -> Result<(), ReceiveError> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    step(
-        "keep other programs' groups away",
-        match bind_ip {
-            IpAddr::V4(_) => socket.set_multicast_all_v4(false),
-            IpAddr::V6(_) => socket.set_multicast_all_v6(false),
-        },
-    )?;
-    // Other systems deliver only what the socket itself has joined.
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = (socket, bind_ip);
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn only_own_groups(socket: &Socket, bind_ip: IpAddr) -> io::Result<()> {
+    match bind_ip {
+        IpAddr::V4(_) => socket.set_multicast_all_v4(false),
+        IpAddr::V6(_) => socket.set_multicast_all_v6(false),
+    }
+}
+
+/// Other systems deliver only what the socket itself has joined.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn only_own_groups(_socket: &Socket, _bind_ip: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
@@ -500,6 +526,14 @@ mod tests {
         assert_eq!(counter.total, 2);
         counter.advance_to(3);
         assert_eq!(counter.total, 6);
+    }
+
+    #[test]
+    fn an_address_of_another_host_is_named() {
+        let address = "192.0.2.77:0".parse().unwrap();
+        let refused = ReceiveSocket::open(&ReceiveConfig::unicast(address)).unwrap_err();
+        assert!(matches!(refused, ReceiveError::NotHere { .. }), "{refused}");
+        assert!(refused.to_string().contains("192.0.2.77"), "{refused}");
     }
 
     #[test]

@@ -314,29 +314,40 @@ impl Drain {
 
     /// Takes over new sockets, and closes those of channels that were left.
     fn change(&mut self) -> io::Result<()> {
-        for change in self.changes.take() {
+        let changes: Vec<Change> = self.changes.take().collect();
+        for change in changes {
             match change {
-                Change::Join(sockets) => {
-                    for socket in sockets {
-                        self.last_number += 1;
-                        self.readiness.add(socket.descriptor(), self.last_number)?;
-                        self.sockets.insert(self.last_number, Drained::new(socket));
-                    }
+                Change::Join(sockets) => self.add(sockets)?,
+                Change::Rejoin(sockets) => {
+                    let places: Vec<_> = sockets.iter().map(ReceiveSocket::place).collect();
+                    self.close(|socket| places.contains(&socket.place()));
+                    self.add(sockets)?;
                 }
-                Change::Leave(channel) => {
-                    let Self { sockets, readiness, loss, .. } = self;
-                    sockets.retain(|&number, drained| {
-                        let stays = drained.socket.channel() != channel;
-                        if !stays {
-                            drained.count(loss);
-                            readiness.remove(drained.socket.descriptor(), number);
-                        }
-                        stays
-                    });
-                }
+                Change::Leave(channel) => self.close(|socket| socket.channel() == channel),
             }
         }
         Ok(())
+    }
+
+    fn add(&mut self, sockets: Vec<ReceiveSocket>) -> io::Result<()> {
+        for socket in sockets {
+            self.last_number += 1;
+            self.readiness.add(socket.descriptor(), self.last_number)?;
+            self.sockets.insert(self.last_number, Drained::new(socket));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, closes: impl Fn(&ReceiveSocket) -> bool) {
+        let Self { sockets, readiness, loss, .. } = self;
+        sockets.retain(|&number, drained| {
+            let stays = !closes(&drained.socket);
+            if !stays {
+                drained.count(loss);
+                readiness.remove(drained.socket.descriptor(), number);
+            }
+            stays
+        });
     }
 
     /// A full batch is handed over at once; a partial one only to a consumer without other batches,

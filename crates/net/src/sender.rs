@@ -16,6 +16,7 @@ mod config;
 mod fit;
 mod losses;
 mod options;
+mod reattach;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +30,8 @@ pub use losses::{LossCause, SendLoss, SendLosses};
 
 use crate::interface::Interfaces;
 use crate::mtu::{IpVersion, MAX_PAYLOAD_SIZE};
+use crate::optional::{OptionalSetting, Refusals, Ungranted};
+use crate::presence::InterfaceChange;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::sys;
 use config::{addresses, check_destinations, source_address};
@@ -37,6 +40,7 @@ use losses::passing_cause;
 use options::{
     direct_to_interface, forbid_fragments, set_multicast_reach, set_traffic_class, step,
 };
+use reattach::Attachment;
 
 /// Datagrams per GSO batch: `UDP_MAX_SEGMENTS` of the kernels with the smaller value (up to 6.6;
 /// later ones take 128, but 64 KiB are full before).
@@ -73,6 +77,44 @@ struct Host {
     route: usize,
 }
 
+/// A socket that is bound to its source address, with its options.
+struct Bound {
+    socket: Socket,
+    address: SocketAddr,
+}
+
+fn bind(config: &SendConfig) -> Result<(Bound, Refusals), SendError> {
+    let version = check_destinations(config)?;
+    let source = source_address(config, version)?;
+    let domain = match version {
+        IpVersion::V4 => Domain::IPV4,
+        IpVersion::V6 => Domain::IPV6,
+    };
+    let socket = step("open a UDP socket", Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)))?;
+    let mut refusals = Refusals::default();
+    if version == IpVersion::V6 {
+        refusals.tolerate(OptionalSetting::OnlyVersion6, socket.set_only_v6(true));
+    }
+    step("bind to the source address", socket.bind(&source.into()))?;
+    let timeout = socket.set_write_timeout(Some(STALL_TIMEOUT));
+    refusals.tolerate(OptionalSetting::SendTimeout, timeout);
+    // The granted size may be smaller; then the sender waits more often.
+    let size = socket.set_send_buffer_size(config.send_buffer);
+    refusals.tolerate(OptionalSetting::SendBuffer, size);
+    refusals.tolerate(OptionalSetting::NoFragments, forbid_fragments(&socket, version));
+    set_traffic_class(&socket, version, config.dscp, &mut refusals)?;
+    if config.destinations.iter().any(|d| matches!(d, ChannelAddress::Broadcast(_))) {
+        step("allow broadcast", socket.set_broadcast(true))?;
+    }
+    if let Some(interface) = &config.interface {
+        direct_to_interface(&socket, version, interface, source, &mut refusals)?;
+    }
+    set_multicast_reach(&socket, version, config, &mut refusals);
+    let local = step("read the local address", socket.local_addr())?;
+    let address = local.as_socket().unwrap_or(source);
+    Ok((Bound { socket, address }, refusals))
+}
+
 /// A socket that sends the packets of one session's channels.
 #[derive(Debug)]
 pub struct SendSocket {
@@ -83,6 +125,9 @@ pub struct SendSocket {
     fits: Vec<Fit>,
     /// The last MTU drop, which may have ended.
     mtu_drop: Option<MtuDrop>,
+    /// What it was opened with, and what has become of its interface.
+    attachment: Attachment,
+    refusals: Refusals,
     local_address: SocketAddr,
     interface: Option<(String, u32)>,
     offload: bool,
@@ -101,32 +146,7 @@ impl SendSocket {
     /// The configuration is invalid ([`SendError`] says which part), or the system returns an
     /// error.
     pub fn new(config: &SendConfig) -> Result<Self, SendError> {
-        let version = check_destinations(config)?;
-        let source = source_address(config, version)?;
-        let domain = match version {
-            IpVersion::V4 => Domain::IPV4,
-            IpVersion::V6 => Domain::IPV6,
-        };
-        let socket =
-            step("open a UDP socket", Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)))?;
-        if version == IpVersion::V6 {
-            step("make the socket IPv6 only", socket.set_only_v6(true))?;
-        }
-        step("bind to the source address", socket.bind(&source.into()))?;
-        step("set the send timeout", socket.set_write_timeout(Some(STALL_TIMEOUT)))?;
-        // The granted size may be smaller; then the sender waits more often.
-        step("set the send buffer", socket.set_send_buffer_size(config.send_buffer))?;
-        forbid_fragments(&socket, version)?;
-        set_traffic_class(&socket, version, config.dscp)?;
-        if config.destinations.iter().any(|d| matches!(d, ChannelAddress::Broadcast(_))) {
-            step("allow broadcast", socket.set_broadcast(true))?;
-        }
-        if let Some(interface) = &config.interface {
-            direct_to_interface(&socket, version, interface, source)?;
-        }
-        set_multicast_reach(&socket, version, config)?;
-
-        let local = step("read the local address", socket.local_addr())?;
+        let (bound, refusals) = bind(config)?;
         let interface_index = config.interface.as_ref().map_or(0, |interface| interface.index);
         let routes = fit::routes(config);
         let route_count = routes.iter().flatten().max().map_or(0, |last| last + 1);
@@ -135,11 +155,13 @@ impl SendSocket {
             addresses.zip(routes).map(|(address, route)| Host { address, route }).collect()
         };
         Ok(Self {
-            socket,
+            socket: bound.socket,
             destinations: config.destinations.iter().zip(routes).map(hosts).collect(),
             fits: vec![Fit::default(); route_count],
             mtu_drop: None,
-            local_address: local.as_socket().unwrap_or(source),
+            attachment: Attachment::new(config),
+            refusals,
+            local_address: bound.address,
             interface: config.interface.as_ref().map(|i| (i.name.clone(), i.mtu)),
             offload: config.offload && cfg!(any(target_os = "linux", target_os = "android")),
             segment_size_set: 0,
@@ -196,6 +218,7 @@ impl SendSocket {
             result = result.and(self.send_to(host, contents, segment_size, &mut sent));
         }
         self.destinations[destination] = hosts;
+        self.reattach();
         self.sent += sent;
         result.map(|()| sent)
     }
@@ -219,6 +242,16 @@ impl SendSocket {
     pub fn unicast_hosts(&self) -> impl Iterator<Item = IpAddr> {
         let hosts = self.destinations.iter().flatten().filter(|_| self.interface.is_none());
         hosts.filter_map(|host| Some(host.address.as_socket()?.ip()))
+    }
+
+    /// What the system refused when it was opened, and it does without.
+    pub fn ungranted(&self) -> &[Ungranted] {
+        self.refusals.list()
+    }
+
+    /// The last change of the interface, and its number, from 1.
+    pub fn interface_change(&self) -> Option<(u64, &InterfaceChange)> {
+        self.attachment.last_change()
     }
 
     /// The last period in which datagrams no longer fitted the MTU. They count as
@@ -248,7 +281,7 @@ impl SendSocket {
     ) -> Result<(), SendError> {
         let segments = (MAX_PAYLOAD_SIZE / segment_size).clamp(1, MAX_SEGMENTS);
         for batch in contents.chunks(segment_size.saturating_mul(segments)) {
-            let (offload, too_large) = (self.offload, self.losses.too_large);
+            let (offload, reasons) = (self.offload, self.reasons_of_links());
             if batch.len() > segment_size && self.send_gso_batch(host, batch, segment_size, sent)? {
                 continue;
             }
@@ -256,12 +289,17 @@ impl SendSocket {
                 self.disable_segmentation(datagram, host)?;
                 self.send_one(host, datagram, segment_size, sent)?;
             }
-            if self.losses.too_large > too_large {
-                // The MTU was the reason for the rejection, not the offload.
+            if self.reasons_of_links() > reasons {
+                // The MTU or the interface was the reason for the rejection, not the offload.
                 self.offload = offload;
             }
         }
         Ok(())
+    }
+
+    /// Datagrams that were lost because of the MTU, the route or the interface.
+    fn reasons_of_links(&self) -> u64 {
+        self.losses.too_large + self.losses.unreachable
     }
 
     /// Sends a GSO batch in one call. `false` if offload is not available.
@@ -276,21 +314,21 @@ impl SendSocket {
             self.offload = false;
             return Ok(false);
         }
-        match self.send_one(host, batch, segment_size, sent) {
+        let taken = self.take(host, batch, segment_size, sent);
+        match taken {
             // EINVAL: the kernel does not support it, or (before Linux 6.9) a segment exceeds the
             // MTU, which the attempt without offload will show. EIO: the device does not support
             // it.
-            Err(SendError::System { error, .. })
-                if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) =>
-            {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                 self.offload = false;
                 Ok(false)
             }
-            Err(error) => Err(error),
+            Err(error) => self.lose(host, batch, segment_size, sent, error).map(|()| true),
             Ok(()) => Ok(true),
         }
     }
-    /// One system call: sends a datagram, or a GSO batch if the socket's segment size is set.
+
+    /// Sends a datagram, or a GSO batch if the socket's segment size is set.
     fn send_one(
         &mut self,
         host: &Host,
@@ -298,20 +336,45 @@ impl SendSocket {
         segment_size: usize,
         sent: &mut Sent,
     ) -> Result<(), SendError> {
-        let datagrams = contents.len().div_ceil(segment_size) as u64;
-        let size = contents.len().min(segment_size);
-        let error = loop {
+        match self.take(host, contents, segment_size, sent) {
+            Ok(()) => Ok(()),
+            Err(error) => self.lose(host, contents, segment_size, sent, error),
+        }
+    }
+
+    /// One system call.
+    fn take(
+        &mut self,
+        host: &Host,
+        contents: &[u8],
+        segment_size: usize,
+        sent: &mut Sent,
+    ) -> io::Result<()> {
+        loop {
             match self.socket.send_to(contents, &host.address) {
                 Ok(_) => {
-                    self.fits[host.route].on_taken(size);
-                    sent.datagrams += datagrams;
+                    self.fits[host.route].on_taken(contents.len().min(segment_size));
+                    sent.datagrams += contents.len().div_ceil(segment_size) as u64;
                     sent.payload_bytes += contents.len() as u64;
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break error,
+                Err(error) => return Err(error),
             }
-        };
+        }
+    }
+
+    /// Counts what the kernel rejected for a temporary reason.
+    fn lose(
+        &mut self,
+        host: &Host,
+        contents: &[u8],
+        segment_size: usize,
+        sent: &mut Sent,
+        error: io::Error,
+    ) -> Result<(), SendError> {
+        let datagrams = contents.len().div_ceil(segment_size) as u64;
+        let size = contents.len().min(segment_size);
         if error.raw_os_error() == Some(libc::EMSGSIZE) {
             self.on_misfit(host.route, size)?;
         }
@@ -325,6 +388,9 @@ impl SendSocket {
         }
         *counter += datagrams;
         sent.lost += datagrams;
+        if cause == LossCause::Unreachable {
+            self.look_for_interface();
+        }
         Ok(())
     }
 

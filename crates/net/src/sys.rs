@@ -134,10 +134,27 @@ fn interface_index(name: &str) -> u32 {
     unsafe { libc::if_nametoindex(name.as_ptr()) }
 }
 
+/// The index that an interface has now: the same while any interface has it, else that of its name;
+/// `None` if there is none. Asked without netlink.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn index_now(name: &str, index: u32) -> io::Result<Option<u32>> {
+    let socket = without_netlink::any_socket()?;
+    if without_netlink::is_index(&socket, index)? {
+        return Ok(Some(index));
+    }
+    without_netlink::index_of(&socket, name)
+}
+
+/// The index of the name. A renamed interface counts as gone.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn index_now(name: &str, _index: u32) -> io::Result<Option<u32>> {
+    Ok(Some(interface_index(name)).filter(|&index| index > 0))
+}
+
 /// The interface's MTU in bytes, IP header included.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn interface_mtu(name: &str) -> io::Result<u32> {
-    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let socket = without_netlink::any_socket()?;
     // SAFETY: ifreq is plain data, for which all zeros is a value.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     // The last byte stays NUL.

@@ -4,11 +4,7 @@ use crate::progress::whole_seconds;
 use fontana::ReceiveFormat;
 use fontana_console::console::Console;
 use fontana_console::units::Time;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// The date of this program, in unix seconds: 2026-11-20. A constant, so that builds can be
-/// reproduced. Each release sets it.
-const WRITTEN: Duration = Duration::from_secs(1_795_132_800);
+use std::time::Duration;
 
 /// Whether heads have to be valid now: those of a publisher, unless only one manifest will do.
 pub(super) fn counts(format: &ReceiveFormat) -> bool {
@@ -16,21 +12,36 @@ pub(super) fn counts(format: &ReceiveFormat) -> bool {
     fontana.publisher.is_some() && fontana.manifest.is_none() && !fontana.ignore_expiry
 }
 
-/// Warns if the clock is wrong.
-pub(super) fn check(console: &Console) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    if let Some(message) = message(now) {
-        console.warning(&message, "set the clock; or give a ticket with the hash of the manifest");
+/// Warns if the clock is wrong, and heads or reports depend on it.
+pub(super) fn check(heeds_expiry: bool, reports: bool, console: &Console) {
+    if let Some(early) = fontana::clock_is_early().filter(|_| heeds_expiry || reports) {
+        let (message, hint) = describe(early, heeds_expiry);
+        console.warning(&message, hint);
     }
 }
 
-fn message(now: Duration) -> Option<String> {
-    let early = WRITTEN.checked_sub(now).filter(|early| !early.is_zero())?;
+fn describe(early: Duration, heeds_expiry: bool) -> (String, &'static str) {
     let early = Time(whole_seconds(early));
-    Some(format!(
-        "this host's clock is {early} before the date of this program: what has expired is \
-         received nevertheless"
-    ))
+    let clock = format!("this host's clock is {early} before the date of this program");
+    match heeds_expiry {
+        true => (
+            format!("{clock}: what has expired is received nevertheless"),
+            "set the clock; or give a ticket with the hash of the manifest",
+        ),
+        false => (format!("{clock}: any request for reports is answered"), "set the clock"),
+    }
+}
+
+/// The message and the hint if no report is sent because of the clocks.
+pub(super) fn differ(difference: Duration) -> (String, &'static str) {
+    let difference = Time(whole_seconds(difference));
+    (
+        format!(
+            "the publisher asks for reports, and none is sent: its clock and this host's are \
+             {difference} apart"
+        ),
+        "set the clock that is wrong: date shows this host's",
+    )
 }
 
 #[cfg(test)]
@@ -54,10 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_earlier_than_the_program_is_named() {
-        assert_eq!(message(WRITTEN), None);
-        assert_eq!(message(WRITTEN + Duration::from_secs(1)), None);
-        let text = message(WRITTEN - Duration::from_secs(3 * 86_400)).unwrap();
-        assert!(text.starts_with("this host's clock is 3 days"), "{text}");
+    fn a_clock_that_is_earlier_than_the_program_is_named_with_what_follows() {
+        let days = Duration::from_secs(3 * 86_400);
+        for (heeds_expiry, what) in [(true, "expired"), (false, "reports")] {
+            let (text, _) = describe(days, heeds_expiry);
+            assert!(text.starts_with("this host's clock is 3 days"), "{text}");
+            assert!(text.contains(what), "{text}");
+        }
+        assert!(differ(days).0.contains("3 days"));
     }
 }

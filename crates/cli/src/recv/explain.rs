@@ -1,6 +1,6 @@
 //! Messages and hints for receptions that did not succeed.
 
-use super::sealed;
+use super::{sealed, too_long};
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
 use fontana::wire::{InvalidEntry, Printable};
@@ -27,6 +27,8 @@ pub(super) struct Circumstances {
     pub(super) offered: bool,
     /// A file is written in place: without `--overwrite` the next run refuses it.
     pub(super) in_place: bool,
+    /// Bytes of the symbols of the accepted content.
+    pub(super) symbol_size: Option<u16>,
 }
 
 /// The failure of an object that was given up.
@@ -176,11 +178,22 @@ impl Circumstances {
             format: arguments.format(),
             offered,
             in_place: arguments.to.as_deref().is_some_and(Path::is_file),
+            symbol_size: None,
         }
     }
 
     /// The failure of a reception that no single error explains.
     pub(super) fn explain(&self, summary: &ReceiveReport) -> Failure {
+        let too_long = match summary.outcome {
+            Outcome::Incomplete | Outcome::NothingReceived => {
+                self.symbol_size.and_then(|size| too_long::describe(&summary.progress, size))
+            }
+            _ => None,
+        };
+        if let Some((message, hint)) = too_long {
+            let message = format!("{message}, on {}", self.place);
+            return Failure::new(summary.outcome, message, hint);
+        }
         let (message, hint) = match summary.outcome {
             Outcome::Authentication => self.authentication(summary),
             Outcome::Refused => (

@@ -4,6 +4,7 @@ use super::changes::Changes;
 use super::confine::Sandbox;
 use super::explain::Circumstances;
 use super::recognised::FluteSessions;
+use super::too_long::TooLong;
 use super::unheard::Unheard;
 use super::{Setup, Watch, begin};
 use crate::args::ReceiveArguments;
@@ -63,6 +64,7 @@ pub(super) fn run(
         hook_outcome: None,
         audit,
         manifest: None,
+        too_long: TooLong::default(),
         flute: FluteSessions::new(arguments, address),
         changes: Changes::default(),
         runs: None,

@@ -1,8 +1,9 @@
 //! How the events of a receiver are shown: as lines for programs, and as sentences for people.
 
-use super::{Watch, explain, mirrors, unheard};
+use super::{Watch, clock, explain, mirrors, too_long, unheard};
 use crate::events::{self, Content, Named, ReceiveEvent as Line};
 use crate::hook::Described;
+use crate::interfaces::{self, Side};
 use crate::progress::ReceiveBar;
 use crate::send::listing;
 use fontana::wire::{AnnouncedSchedule, Manifest, Printable, Toi};
@@ -211,8 +212,16 @@ impl Watch<'_> {
         }
     }
 
-    fn warn_of_disk(&self, event: &ReceiveEvent) {
+    fn warn_of_system(&self, event: &ReceiveEvent) {
+        let console = self.console;
         let (message, hint) = match event {
+            ReceiveEvent::Interface(change) => {
+                return interfaces::show(change, Side::Receiver, console);
+            }
+            ReceiveEvent::ClocksDiffer { difference } => clock::differ(*difference),
+            ReceiveEvent::Ungranted(refused) => {
+                return interfaces::show_ungranted(refused, console);
+            }
             ReceiveEvent::LittleRoom(room) => explain::little_room(*room),
             ReceiveEvent::Tolerated { call, path, error } => explain::tolerated(*call, path, error),
             _ => return,
@@ -303,9 +312,11 @@ impl Watch<'_> {
                     Count(source_symbols, "symbol"),
                 ));
             }
-            ReceiveEvent::LittleRoom(_) | ReceiveEvent::Tolerated { .. } => {
-                self.warn_of_disk(event)
-            }
+            ReceiveEvent::LittleRoom(_)
+            | ReceiveEvent::Tolerated { .. }
+            | ReceiveEvent::Interface(_)
+            | ReceiveEvent::ClocksDiffer { .. }
+            | ReceiveEvent::Ungranted(_) => self.warn_of_system(event),
             ReceiveEvent::CarouselFound { session } => {
                 let (source, tsi) = (session.source.to_string(), session.tsi.0);
                 console.say(format_args!("receiving the objects that {source} sends"));
@@ -362,6 +373,10 @@ impl Watch<'_> {
                     self.unheard.take_if(|_| unheard::is_due(progress, self.offers_shown))
                 {
                     unheard.warn(progress, console);
+                }
+                let symbol_size = self.manifest.as_deref().and_then(too_long::symbol_size);
+                if let Some((message, hint)) = self.too_long.poll(progress, symbol_size) {
+                    console.warning(&message, &hint);
                 }
                 if let Some(bar) = &mut self.bar {
                     bar.show(progress);

@@ -5,11 +5,12 @@
 use super::confine::CompletionProgram;
 use super::reports::ReportWatch;
 use super::{Named, Outline, Plan, Watch};
+use crate::address;
 use crate::args::{SendArguments, SessionFormat};
 use crate::progress::{Gate, SendBar};
 use fontana::net::thread::spawn;
 use fontana::wire::Ticket;
-use fontana::{CancellationToken, Outcome, PreparedSender, Sender, SessionDescription};
+use fontana::{Addressing, CancellationToken, Outcome, PreparedSender, Sender, SessionDescription};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use std::collections::BTreeSet;
@@ -73,6 +74,22 @@ pub(super) fn prepare(
         Ok(OnNetwork { interface, prepared: sender.prepare()? })
     });
     further.collect()
+}
+
+/// Names the networks that the session is not sent to, if the user has named none.
+pub(super) fn tell_left_out(plan: &Plan, interface: &str, console: &Console) {
+    let Addressing { interfaces, .. } = &plan.addressing;
+    let others = match interfaces.is_empty() {
+        true => address::multicast_interfaces(plan.addressing.address().ip(), Some(interface)),
+        false => Vec::new(),
+    };
+    if !others.is_empty() {
+        let others: Vec<_> = others.iter().map(ToString::to_string).collect();
+        let others = others.join(", ");
+        console.say(format_args!(
+            "sent on {interface} only, not on {others}: name each that is meant (-i)"
+        ));
+    }
 }
 
 /// The tickets of all sessions, one for the receivers on each network. All name all sources.

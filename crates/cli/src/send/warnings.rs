@@ -1,5 +1,6 @@
 //! Warnings of a sender about the network.
 
+use crate::interfaces::{self, Side};
 use fontana::SendEvent;
 use fontana::net::{LossCause, MissingNeighbor, MtuDrop, SendLoss};
 use fontana::wire::Tsi;
@@ -12,6 +13,8 @@ pub(super) fn show(event: &SendEvent, console: &Console) {
         SendEvent::MtuDropped(drop) => show_mtu(drop, console),
         SendEvent::NotSent(loss) => show_loss(loss, console),
         SendEvent::NoNeighbor(missing) => show_neighbor(missing, console),
+        SendEvent::Interface(change) => interfaces::show(change, Side::Sender, console),
+        SendEvent::Ungranted(refused) => interfaces::show_ungranted(refused, console),
         SendEvent::NumberInUse { tsi } => show_number(*tsi, console),
         _ => {}
     }

@@ -10,6 +10,7 @@ mod emulator;
 mod folder;
 mod howtos;
 mod inside;
+mod interfaces;
 mod layered;
 mod mirrors;
 mod mtu;

@@ -85,6 +85,22 @@ impl Bench {
         bench
     }
 
+    /// Removes a host's interface.
+    pub fn unplug(&self, host: usize) {
+        sh(&format!("ip -n {} link del eth0", self.host(host)));
+    }
+
+    /// Makes a host's interface again, with its name, this address, and another index.
+    pub fn plug(&self, host: usize, address: &str) {
+        let (bridge, name) = (self.switch(), self.host(host));
+        sh(&format!(
+            "ip -n {bridge} link add p{host} type veth peer name eth0 netns {name};
+             ip -n {bridge} link set p{host} master br0 up;
+             ip -n {name} addr add {address}/24 dev eth0; ip -n {name} link set eth0 up;
+             ip -n {name} route add default dev eth0"
+        ));
+    }
+
     fn switch(&self) -> String {
         format!("{}s", self.name)
     }

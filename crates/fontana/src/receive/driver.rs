@@ -28,7 +28,8 @@ use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, RecvTimeoutError, never, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
-    Channels, Clock, PanicError, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
+    Channels, Clock, PanicError, Presence, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
+    ReceivedBatch,
 };
 use fontana_proto::report::PacketCounts;
 use fontana_proto::{
@@ -45,6 +46,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod events;
+mod interfaces;
 mod mirrors;
 mod sharing;
 
@@ -118,6 +120,11 @@ pub(super) fn run(
     if sharing.is_some() {
         accept_known(&options, &mut receiver);
     }
+    let mut ungranted = BTreeMap::new();
+    for refused in sockets.iter().flat_map(ReceiveSocket::ungranted) {
+        ungranted.entry(refused.setting).or_insert(*refused);
+    }
+    ungranted.into_values().for_each(|refused| emit(ReceiveEvent::Ungranted(refused)));
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -152,6 +159,7 @@ pub(super) fn run(
             clock: Clock::start(),
             core: Driver::new(receiver, runner),
             channels: rx.channels(),
+            presence: Presence::new(listening.iter().flat_map(Listening::interfaces).cloned()),
             listening,
             refused: BTreeSet::new(),
             joined: BTreeSet::new(),
@@ -258,6 +266,8 @@ struct DecidingThread<'a, 'b> {
     core: Driver<Receiver, ReceiveRunner>,
     channels: &'a Channels,
     listening: Option<Listening>,
+    /// The interfaces that the groups are joined on.
+    presence: Presence,
     /// Channels that could not be joined.
     refused: BTreeSet<u8>,
     joined: BTreeSet<u8>,
@@ -363,6 +373,7 @@ impl DecidingThread<'_, '_> {
         let mut last_relevant = (0, Duration::ZERO);
         let mut is_concluded = false;
         loop {
+            self.watch_interfaces();
             self.poll(&DatagramBatch::EMPTY)?;
             self.drive_mirrors()?;
             self.drive_sharing();
@@ -536,7 +547,7 @@ impl DecidingThread<'_, '_> {
             self.joined.extend((channel == 0).then_some(channel));
             return Ok(());
         };
-        match self.channels.join(channel, &config).map_err(Error::from) {
+        match self.join_present(channel, &config) {
             Ok(()) => _ = self.joined.insert(channel),
             Err(error) if channel == 0 => return Err(error),
             Err(error) if self.refused.insert(channel) => {
@@ -563,6 +574,9 @@ impl DecidingThread<'_, '_> {
     fn report(&mut self) {
         let now = self.now();
         let Some(mut reporting) = self.reporting.take() else { return };
+        if let Some(difference) = reporting.take_clocks_differ() {
+            (self.emit)(ReceiveEvent::ClocksDiffer { difference });
+        }
         if let Some(to) = reporting.poll(now, || self.progress()) {
             (self.emit)(ReceiveEvent::Reporting { to });
         }

@@ -40,6 +40,7 @@ pub(super) struct ReportStage {
     /// When the last roll call arrived that was obeyed.
     called_at: Option<Duration>,
     /// The collector that was reported to last.
+    clocks_differ: Option<Duration>,
     told: Option<SocketAddr>,
     sent: u64,
 }
@@ -76,6 +77,7 @@ impl ReportStage {
             ended_at: None,
             called_at: None,
             told: None,
+            clocks_differ: None,
             sent: 0,
         }))
     }
@@ -92,17 +94,26 @@ impl ReportStage {
     ) {
         for (_, payload) in batch.iter().filter(|(_, payload)| RollCall::may_be(payload)) {
             let Some(symbol) = symbol_of(payload) else { continue };
-            match self.gate.check(now, system::unix_ms(), symbol) {
+            let unix_ms = Some(system::unix_ms()).filter(|&ms| ms >= system::WRITTEN_UNIX_MS);
+            match self.gate.check(now, unix_ms, symbol) {
                 Ok(call) => {
                     self.called_at = Some(Duration::from_nanos(now.as_nanos()));
                     self.reporter.set_counts(counts());
                     self.reporter.handle_roll_call(now, &call, &lacking);
+                }
+                Err(RollCallRefusal::ClocksDiffer { seconds }) => {
+                    self.clocks_differ = Some(Duration::from_secs(seconds));
                 }
                 // Each roll call may arrive twice, from a mirror of the network.
                 Err(RollCallRefusal::Replayed) => {}
                 Err(refusal) => tracing::debug!(%refusal, "a roll call asks for nothing"),
             }
         }
+    }
+
+    /// How far this host's clock is from the publisher's, if that is why no report is sent. Once.
+    pub(super) fn take_clocks_differ(&mut self) -> Option<Duration> {
+        self.clocks_differ.take()
     }
 
     /// Sets the state that the receiver ends with.

@@ -61,7 +61,10 @@ pub(super) fn control_objects(
         Format::Flute(flute) => (true, flute),
         _ => (false, FluteFormat::default()),
     };
-    let size = symbol_size - FTI_BYTES;
+    let size = match is_plain {
+        true => symbol_size - FTI_BYTES,
+        false => geometry::control_symbol_size(symbol_size),
+    };
     let (mut renewal, mut manifest_hash) = (None, None);
     if !is_plain {
         let manifest = content.manifest.emit();

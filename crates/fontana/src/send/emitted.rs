@@ -13,17 +13,27 @@ pub(super) struct Emitted {
     failures: usize,
     losses: usize,
     mtu_drops: u64,
+    interface_changes: u64,
+    /// What the system refused was emitted.
+    has_told_refusals: bool,
     reach: Reach,
 }
 
 impl Emitted {
     pub(super) fn new(queue: &SendQueue) -> Self {
         let reach = Reach::new(queue.socket().unicast_hosts());
-        Self { failures: 0, losses: 0, mtu_drops: 0, reach }
+        Self {
+            failures: 0,
+            losses: 0,
+            mtu_drops: 0,
+            interface_changes: 0,
+            has_told_refusals: false,
+            reach,
+        }
     }
 
     /// Emits new failures, losses of a new cause, hosts that are not reached, a new drop of the
-    /// MTU, and the progress.
+    /// MTU, a change of the interface, what was refused, and the progress.
     pub(super) fn update(
         &mut self,
         failures: &[Arc<Error>],
@@ -49,6 +59,16 @@ impl Emitted {
         if let Some(drop) = queue.socket().mtu_drop().filter(|drop| drop.number > self.mtu_drops) {
             self.mtu_drops = drop.number;
             emit(SendEvent::MtuDropped(drop.clone()));
+        }
+        if let Some((number, change)) = queue.socket().interface_change()
+            && number > self.interface_changes
+        {
+            self.interface_changes = number;
+            emit(SendEvent::Interface(change.clone()));
+        }
+        if !std::mem::replace(&mut self.has_told_refusals, true) {
+            let refused = queue.socket().ungranted().iter();
+            refused.for_each(|refused| emit(SendEvent::Ungranted(*refused)));
         }
         emit(SendEvent::Progress(progress));
     }

@@ -9,7 +9,7 @@ use super::repair::{RepairStage, SentRequests};
 use super::update::{StreamUpdate, Update};
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
-use crate::geometry::FTI_BYTES;
+use crate::geometry;
 use crate::reporting::{Crowd, ReportCollection};
 use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
@@ -178,17 +178,17 @@ impl ReportThread {
         {
             return Err(needs("a group key, or a key of each expected receiver").into());
         }
-        let symbol_size = symbol_size - FTI_BYTES;
+        let control_size = geometry::control_symbol_size(symbol_size);
         let pending = match &repair {
             Some(repair) => Some(repair.pending_capacity),
             None => repairs_stream.then_some(StreamSender::PENDING_CAPACITY),
         };
         let rate_bytes = rate.as_ref().map_or(0, |_| RateCall::SIZE as u16);
         let last_bytes = if repairs_stream { RepairCall::LAST_SIZE as u16 } else { 0 };
-        let room = symbol_size.saturating_sub(rate_bytes + last_bytes);
+        let room = control_size.saturating_sub(rate_bytes + last_bytes);
         let list_capacity = RollCall::capacity(room, pending).unwrap_or(0);
         if list_capacity < LEAST_CAPACITY {
-            let (what, actual) = ("the symbol size", u64::from(symbol_size + FTI_BYTES));
+            let (what, actual) = ("the symbol size", u64::from(symbol_size));
             let allowed = "at least 232 for a session with reports, 824 to repair on demand, 828 \
                            for a stream that does, 840 for a rate that follows the receivers";
             return Err(SetupError::Range { what, actual, allowed }.into());
@@ -219,7 +219,7 @@ impl ReportThread {
             socket,
             config,
             options: reports.clone(),
-            signer: CallSigner { key: signer, symbol_size },
+            signer: CallSigner { key: signer, symbol_size: control_size },
             group_key,
             repair: repair.map(|config| (config, SentRequests::default())),
             rate,

@@ -16,13 +16,13 @@ use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError, TransferError};
 use crate::event::{SendEvent, SendProgress};
 use crate::format::FontanaFormat;
-use crate::geometry::{Code, FTI_BYTES};
+use crate::geometry::{self, Code};
+use crate::memory;
 use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::reporting::{AwaitedReceivers, Crowd, ReportCollection};
 use crate::seal::{GroupSeal, PacketSealer};
-use crate::{geometry, memory};
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use cut::{Cutter, Prepared};
 use fontana_fec::codes::raptorq;
@@ -175,7 +175,7 @@ impl PreparedStream {
             first_version: since.as_secs() * VERSIONS_PER_SECOND,
             name,
             symbol_size,
-            control_symbol_size: symbol_size - FTI_BYTES,
+            control_symbol_size: geometry::control_symbol_size(symbol_size),
             max_symbols,
             redundancy: options.redundancy,
             rate_bytes_per_second: options.rate.as_bytes_per_second()

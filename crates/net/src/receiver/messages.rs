@@ -33,7 +33,8 @@ pub(super) struct Received {
 /// The receive calls of one socket.
 #[derive(Debug)]
 pub(super) struct Messages {
-    offload: UdpSocketState,
+    /// `None`: the system refuses receive offload.
+    offload: Option<UdpSocketState>,
     sizes: Sizes,
     /// For what exceeds the slots, [`MAX_MESSAGE`] bytes each; empty while there are no slots. The
     /// system provides its memory when it is written to.
@@ -87,7 +88,7 @@ impl Sizes {
 }
 
 impl Messages {
-    pub(super) fn new(offload: UdpSocketState) -> Self {
+    pub(super) fn new(offload: Option<UdpSocketState>) -> Self {
         let sizes = Sizes::default();
         Self { offload, sizes, overflow: Vec::new(), late: VecDeque::new() }
     }
@@ -132,10 +133,18 @@ impl Messages {
         self.overflow = Vec::new();
         let one = Received { messages: 1, is_all: false };
         let Some(room) = batch.room() else { return Ok(one) };
-        let mut meta = [RecvMeta::default()];
-        let room = &mut [IoSliceMut::new(room)];
-        if self.offload.recv(UdpSockRef::from(socket), room, &mut meta)? > 0 {
-            let [meta] = meta;
+        let mut metas = [RecvMeta::default(); MAX_MESSAGES];
+        let received = match &self.offload {
+            Some(offload) => {
+                let room = &mut [IoSliceMut::new(room)];
+                offload.recv(UdpSockRef::from(socket), room, metas.split_at_mut(1).0)?
+            }
+            None => {
+                let rooms = &mut [[IoSliceMut::new(room), IoSliceMut::new(&mut [])]];
+                receive_messages(socket, rooms, &mut metas)?
+            }
+        };
+        if let Some(&meta) = metas.first().filter(|_| received > 0) {
             self.sizes.record(meta.len, meta.stride);
             if wanted(&meta) {
                 batch.keep(channel, &meta);
@@ -238,7 +247,7 @@ mod tests {
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
         let offload = UdpSocketState::new(UdpSockRef::from(&socket)).unwrap();
         let address = socket.local_addr().unwrap();
-        (socket, address, Messages::new(offload))
+        (socket, address, Messages::new(Some(offload)))
     }
 
     fn received(batch: &Batch) -> Vec<(u8, usize)> {
@@ -275,6 +284,22 @@ mod tests {
         messages.receive(&other, 9, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
         assert_eq!(received(&batch), [(3, 2000)]);
         assert!(!messages.has_late());
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn messages_arrive_without_receive_offload() {
+        let (socket, address, _) = bound();
+        let mut messages = Messages::new(None);
+        let sender = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        for length in [1000, 9000] {
+            sender.send_to(&vec![1; length], &address).unwrap();
+            let mut batch = Batch::default();
+            messages.receive(&socket, 3, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
+            assert_eq!(received(&batch), [(3, length)]);
+        }
+        let nothing = messages.receive(&socket, 3, &mut Batch::default(), 1, &mut |_| true);
+        assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

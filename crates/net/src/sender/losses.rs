@@ -11,7 +11,8 @@ pub struct SendLosses {
     pub no_buffer_space: u64,
     /// The send buffer stayed full for 100 ms (EAGAIN): the device does not send.
     pub stalled: u64,
-    /// No route, host or network down (ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN).
+    /// No route, host or network down (ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN); the
+    /// interface or its address is gone (ENODEV, ENXIO, EADDRNOTAVAIL, EINVAL).
     pub unreachable: u64,
     /// A host of a list reported that the port is closed (ECONNREFUSED).
     pub refused: u64,
@@ -41,7 +42,7 @@ pub enum LossCause {
     NoBufferSpace,
     /// The send buffer stayed full.
     Stalled,
-    /// No route, host or network down.
+    /// No route, host or network down, or the interface or its address is gone.
     Unreachable,
     /// The port is closed.
     Refused,
@@ -77,6 +78,10 @@ pub(super) fn passing_cause(error: &io::Error) -> Option<LossCause> {
         libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
             Some(LossCause::Unreachable)
         }
+        // EINVAL: the source address is no longer one of this host.
+        libc::ENODEV | libc::ENXIO | libc::EADDRNOTAVAIL | libc::EINVAL => {
+            Some(LossCause::Unreachable)
+        }
         libc::ECONNREFUSED => Some(LossCause::Refused),
         libc::EPERM | libc::EACCES => Some(LossCause::NotPermitted),
         // A datagram that never fitted is an error, which is decided earlier.
@@ -100,6 +105,9 @@ mod tests {
             libc::ECONNREFUSED,
             libc::EPERM,
             libc::EMSGSIZE,
+            libc::ENODEV,
+            libc::EINVAL,
+            libc::EADDRNOTAVAIL,
         ] {
             let error = io::Error::from_raw_os_error(code);
             *losses.counter(passing_cause(&error).unwrap()) += 1;
@@ -109,13 +117,13 @@ mod tests {
             SendLosses {
                 no_buffer_space: 1,
                 stalled: 1,
-                unreachable: 2,
+                unreachable: 5,
                 refused: 1,
                 not_permitted: 1,
                 too_large: 1,
             }
         );
-        for code in [libc::EBADF, libc::EINVAL, libc::ENODEV] {
+        for code in [libc::EBADF, libc::ENOTSOCK, libc::EFAULT] {
             assert!(passing_cause(&io::Error::from_raw_os_error(code)).is_none());
         }
     }

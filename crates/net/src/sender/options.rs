@@ -8,35 +8,27 @@ use socket2::Socket;
 use super::config::{SendConfig, SendError};
 use crate::interface::Interface;
 use crate::mtu::IpVersion;
+use crate::optional::{OptionalSetting, Refusals};
 use crate::sys;
 
-pub(super) fn forbid_fragments(socket: &Socket, version: IpVersion) -> Result<(), SendError> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn forbid_fragments(socket: &Socket, version: IpVersion) -> io::Result<()> {
     match version {
-        IpVersion::V4 => step(
-            "forbid fragments",
-            sys::set_int(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
-        )?,
+        IpVersion::V4 => {
+            sys::set_int(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+        }
         IpVersion::V6 => {
-            step(
-                "forbid fragments",
-                sys::set_int(
-                    socket,
-                    libc::IPPROTO_IPV6,
-                    libc::IPV6_MTU_DISCOVER,
-                    libc::IPV6_PMTUDISC_PROBE,
-                ),
-            )?;
+            let probe = libc::IPV6_PMTUDISC_PROBE;
+            sys::set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe)?;
             // With PROBE alone this host still fragments what exceeds its own interface's MTU.
-            step(
-                "forbid fragments",
-                sys::set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
-            )?;
+            sys::set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)
         }
     }
-    // Other systems do not fragment packets that fit the MTU, which suffices.
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = (socket, version);
+}
+
+/// Other systems do not fragment packets that fit the MTU, which suffices.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn forbid_fragments(_socket: &Socket, _version: IpVersion) -> io::Result<()> {
     Ok(())
 }
 
@@ -44,6 +36,7 @@ pub(super) fn set_traffic_class(
     socket: &Socket,
     version: IpVersion,
     dscp: Option<u8>,
+    refusals: &mut Refusals,
 ) -> Result<(), SendError> {
     let Some(dscp) = dscp else { return Ok(()) };
     if dscp > 63 {
@@ -55,7 +48,9 @@ pub(super) fn set_traffic_class(
         IpVersion::V4 => (libc::IPPROTO_IP, libc::IP_TOS),
         IpVersion::V6 => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
     };
-    step("mark the traffic class", sys::set_int(socket, level, name, octet))
+    let marked = sys::set_int(socket, level, name, octet);
+    refusals.tolerate(OptionalSetting::TrafficClass, marked);
+    Ok(())
 }
 
 /// Multicast always uses the configured interface; limited broadcast too, if the system has an
@@ -65,6 +60,7 @@ pub(super) fn direct_to_interface(
     version: IpVersion,
     interface: &Interface,
     source: SocketAddr,
+    refusals: &mut Refusals,
 ) -> Result<(), SendError> {
     match (version, source.ip()) {
         (IpVersion::V4, IpAddr::V4(address)) => {
@@ -73,8 +69,8 @@ pub(super) fn direct_to_interface(
                 sys::set_multicast_interface_v4(socket, interface.index, address),
             )?;
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            step(
-                "choose the interface for broadcast",
+            refusals.tolerate(
+                OptionalSetting::BroadcastInterface,
                 // This option takes the index in network byte order.
                 sys::set_int(
                     socket,
@@ -82,7 +78,7 @@ pub(super) fn direct_to_interface(
                     libc::IP_UNICAST_IF,
                     interface.index.to_be().cast_signed(),
                 ),
-            )?;
+            );
             Ok(())
         }
         _ => {
@@ -95,7 +91,8 @@ pub(super) fn set_multicast_reach(
     socket: &Socket,
     version: IpVersion,
     config: &SendConfig,
-) -> Result<(), SendError> {
+    refusals: &mut Refusals,
+) {
     let hops = u32::from(config.hop_limit);
     let (reach, hear) = match version {
         IpVersion::V4 => {
@@ -105,8 +102,8 @@ pub(super) fn set_multicast_reach(
             (socket.set_multicast_hops_v6(hops), socket.set_multicast_loop_v6(config.loopback))
         }
     };
-    step("set the hop limit", reach)?;
-    step("set the multicast loopback", hear)
+    refusals.tolerate(OptionalSetting::HopLimit, reach);
+    refusals.tolerate(OptionalSetting::LocalCopies, hear);
 }
 
 pub(super) fn step<T>(step: &'static str, result: io::Result<T>) -> Result<T, SendError> {

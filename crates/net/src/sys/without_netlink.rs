@@ -22,8 +22,7 @@ const MAX_LIST: u64 = 1 << 20;
 
 /// All interface addresses, and one record without an address for each interface.
 pub(crate) fn interface_addresses() -> io::Result<Vec<RawAddress>> {
-    // It needs no address to ask the kernel: a process may not be allowed to bind one.
-    let socket = UdpSocket::from(Socket::new(Domain::IPV4, Type::DGRAM, None)?);
+    let socket = any_socket()?;
     // The files of this thread's network namespace.
     let mut found: Vec<RawAddress> = names(&list("dev")?)
         .filter_map(|name| {
@@ -59,6 +58,37 @@ pub(crate) fn interface_addresses() -> io::Result<Vec<RawAddress>> {
         });
     }
     Ok(found)
+}
+
+/// A socket to ask the kernel with. It needs no address: a process may not be allowed to bind one.
+pub(super) fn any_socket() -> io::Result<UdpSocket> {
+    let of = |domain| Socket::new(domain, Type::DGRAM, None).map(UdpSocket::from);
+    // A kernel may lack one of them.
+    of(Domain::IPV4).or_else(|_| of(Domain::IPV6))
+}
+
+/// Whether an interface has this index.
+pub(super) fn is_index(socket: &UdpSocket, index: u32) -> io::Result<bool> {
+    // SAFETY: ifreq is plain data, for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = i32::try_from(index).map_err(io::Error::other)?;
+    // SAFETY: SIOCGIFNAME reads `ifru_ifindex` and writes `ifr_name` of the ifreq it is given.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME as _, &mut request) };
+    unless_missing((result >= 0).then_some(()).ok_or_else(io::Error::last_os_error))
+        .map(|found| found.is_some())
+}
+
+/// The index of the interface with this name; `None` if there is none.
+pub(super) fn index_of(socket: &UdpSocket, name: &str) -> io::Result<Option<u32>> {
+    unless_missing(index(socket, name))
+}
+
+/// `None` if the system knows no such interface.
+fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 fn unaddressed(name: &str) -> RawAddress {

@@ -29,6 +29,16 @@ pub enum RollCallRefusal {
         /// Seconds between issue and now.
         seconds: u64,
     },
+    /// As `NotNow`, and the publisher has signed it: one of the clocks is wrong, or an old one is
+    /// sent again. Until a roll call is obeyed, and once.
+    #[error(
+        "the publisher's roll call was issued {seconds} s from now by this host's clock: one of \
+         the clocks is wrong"
+    )]
+    ClocksDiffer {
+        /// Seconds between issue and now.
+        seconds: u64,
+    },
     /// It is not newer than the last one.
     #[error("the roll call was received before")]
     Replayed,
@@ -53,6 +63,8 @@ pub struct RollCallGate {
     /// Start of the second in which signatures are counted, and their number.
     counted_from: Instant,
     checks: u32,
+    /// That the clocks differ was returned.
+    has_differed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,17 +78,25 @@ struct Last {
 impl RollCallGate {
     /// A gate for roll calls of `publisher` in the session `tsi`.
     pub fn new(publisher: PublicKey, tsi: Tsi) -> Self {
-        Self { publisher, tsi, last: None, counted_from: Instant::ZERO, checks: 0 }
+        Self {
+            publisher,
+            tsi,
+            last: None,
+            counted_from: Instant::ZERO,
+            checks: 0,
+            has_differed: false,
+        }
     }
 
-    /// Checks the symbol of a packet. `unix_ms` is this host's clock.
+    /// Checks the symbol of a packet. `unix_ms` is this host's clock; `None` if it is known to be
+    /// wrong: then the publisher's signature and the order of its roll calls suffice.
     ///
     /// # Errors
     /// Why it asks for nothing.
     pub fn check(
         &mut self,
         now: Instant,
-        unix_ms: u64,
+        unix_ms: Option<u64>,
         symbol: &[u8],
     ) -> Result<RollCall, RollCallRefusal> {
         let unverified = UnverifiedRollCall::parse(symbol)?;
@@ -84,9 +104,16 @@ impl RollCallGate {
         if claimed.tsi != self.tsi {
             return Err(RollCallRefusal::OtherSession(claimed.tsi));
         }
-        let apart = Duration::from_millis(claimed.issued_unix_ms.abs_diff(unix_ms));
+        let apart = unix_ms.map_or(0, |unix_ms| claimed.issued_unix_ms.abs_diff(unix_ms));
+        let apart = Duration::from_millis(apart);
         if apart > MAX_AGE {
-            return Err(RollCallRefusal::NotNow { seconds: apart.as_secs() });
+            let seconds = apart.as_secs();
+            if self.last.is_some() || self.has_differed || self.count_check(now).is_err() {
+                return Err(RollCallRefusal::NotNow { seconds });
+            }
+            unverified.verify(&self.publisher)?;
+            self.has_differed = true;
+            return Err(RollCallRefusal::ClocksDiffer { seconds });
         }
         if let Some(last) = &self.last {
             let is_same = last.instance == claimed.instance;
@@ -105,13 +132,7 @@ impl RollCallGate {
         if !can_collect(claimed.collector) {
             return Err(RollCallRefusal::Collector(claimed.collector));
         }
-        if now >= self.counted_from + Duration::from_secs(1) {
-            (self.counted_from, self.checks) = (now, 0);
-        }
-        if self.checks >= CHECKS_PER_SECOND {
-            return Err(RollCallRefusal::TooMany);
-        }
-        self.checks += 1;
+        self.count_check(now)?;
         let roll_call = unverified.verify(&self.publisher)?;
         self.last = Some(Last {
             instance: roll_call.instance,
@@ -120,6 +141,18 @@ impl RollCallGate {
             at: now,
         });
         Ok(roll_call)
+    }
+
+    /// Counts the check of a signature.
+    fn count_check(&mut self, now: Instant) -> Result<(), RollCallRefusal> {
+        if now >= self.counted_from + Duration::from_secs(1) {
+            (self.counted_from, self.checks) = (now, 0);
+        }
+        if self.checks >= CHECKS_PER_SECOND {
+            return Err(RollCallRefusal::TooMany);
+        }
+        self.checks += 1;
+        Ok(())
     }
 }
 

@@ -326,7 +326,7 @@ fn deliver(publisher: &SecretKey, symbols: &[(u64, Vec<u8>)], seconds: u64) -> S
         let now = Instant::ZERO + Duration::from_millis(ms);
         for (_, symbol) in symbols.iter().filter(|(at, _)| *at == ms) {
             for (gate, reporter) in &mut receivers {
-                if let Ok(call) = gate.check(now, CLOCK + ms, symbol) {
+                if let Ok(call) = gate.check(now, Some(CLOCK + ms), symbol) {
                     reporter.handle_roll_call(now, &call, nothing);
                 }
             }
@@ -382,7 +382,7 @@ fn a_gate_says_why_it_refuses() {
     let mut gate = RollCallGate::new(publisher.public_key(), Tsi(5));
     let mut check = |after_ms: u64, call: &RollCall| {
         let now = Instant::ZERO + Duration::from_millis(after_ms);
-        gate.check(now, CLOCK + after_ms, &call.emit(&publisher)).map(|_| ())
+        gate.check(now, Some(CLOCK + after_ms), &call.emit(&publisher)).map(|_| ())
     };
     let other = RollCall { tsi: Tsi(6), ..call(1, CLOCK) };
     assert_eq!(check(0, &other), Err(RollCallRefusal::OtherSession(Tsi(6))));
@@ -414,8 +414,30 @@ fn a_gate_says_why_it_refuses() {
     let attacker = SecretKey::from_seed(&[8; 32]);
     let bytes = call(900, CLOCK + 13_000).emit(&attacker);
     let now = Instant::ZERO + Duration::from_secs(13);
-    let refused = gate.check(now, CLOCK + 13_000, &bytes);
+    let refused = gate.check(now, Some(CLOCK + 13_000), &bytes);
     assert_eq!(refused, Err(RollCallRefusal::Invalid(RollCallError::OtherSigner)));
+}
+
+#[test]
+fn a_gate_says_once_that_the_publishers_clock_differs() {
+    let publisher = SecretKey::from_seed(&[7; 32]);
+    let mut gate = RollCallGate::new(publisher.public_key(), Tsi(5));
+    let mut check = |unix_ms: Option<u64>, serial, key: &SecretKey| {
+        gate.check(Instant::ZERO, unix_ms, &call(serial, CLOCK).emit(key)).map(|_| ())
+    };
+    let day = 86_400_000;
+    let attacker = SecretKey::from_seed(&[8; 32]);
+    let forged = Err(RollCallRefusal::Invalid(RollCallError::OtherSigner));
+    assert_eq!(check(Some(CLOCK + day), 1, &attacker), forged);
+    let differs = Err(RollCallRefusal::ClocksDiffer { seconds: 86_400 });
+    assert_eq!(check(Some(CLOCK + day), 1, &publisher), differs);
+    let not_now = Err(RollCallRefusal::NotNow { seconds: 86_400 });
+    assert_eq!(check(Some(CLOCK + day), 2, &publisher), not_now);
+    // A clock that is known to be wrong refuses nothing; what was sent before is still old.
+    assert_eq!(check(None, 3, &attacker), forged);
+    assert_eq!(check(None, 3, &publisher), Ok(()));
+    assert_eq!(check(None, 3, &publisher), Err(RollCallRefusal::Replayed));
+    assert_eq!(check(None, 2, &publisher), Err(RollCallRefusal::Replayed));
 }
 
 #[test]

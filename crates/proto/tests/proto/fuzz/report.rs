@@ -102,7 +102,7 @@ fn any_roll_calls() {
                         let at = usize::from(script.u16()) % symbol.len();
                         symbol[at] ^= script.u8().max(1);
                     }
-                    if let Ok(call) = gate.check(now, unix_ms, &symbol) {
+                    if let Ok(call) = gate.check(now, Some(unix_ms), &symbol) {
                         assert!(!is_changed && call.collector.port() != 0);
                         let may_lack_more = script.once_in(4);
                         let lacking = |most: usize| {
