@@ -264,8 +264,10 @@ impl Setup {
         if let Some(rate) = arguments.max_rate {
             receiver = receiver.max_rate(Rate::bits_per_second(rate));
         }
-        // A watched session of plain FLUTE announces files as long as it lasts.
-        let silence = arguments.silence.or(arguments.watch.then_some(Duration::ZERO));
+        // A watched session of plain FLUTE announces files as long as it lasts. Mirrors are asked
+        // again and again: what ends that is up to the user.
+        let has_no_default = arguments.watch || !mirrors::has_group(arguments);
+        let silence = arguments.silence.or(has_no_default.then_some(Duration::ZERO));
         if let Some(silence) = silence {
             receiver = receiver.give_up_after_silence((!silence.is_zero()).then_some(silence));
         }

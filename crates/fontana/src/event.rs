@@ -191,6 +191,17 @@ pub enum ReceiveEvent {
         /// Number of the block in the object.
         block: u32,
     },
+    /// A mirror has failed, or lacks a file. It is asked again. Emitted once for a failure, and not
+    /// more often than each ten seconds for a mirror. With the feature `web`.
+    #[cfg(feature = "web")]
+    MirrorFailed {
+        /// The mirror.
+        mirror: fontana_wire::WebAddress,
+        /// The reason.
+        failure: crate::web::failure::MirrorFailure,
+        /// The time until it is asked again.
+        pause: std::time::Duration,
+    },
     /// A mirror is not used any more. With the feature `web`.
     #[cfg(feature = "web")]
     MirrorDropped {

@@ -12,7 +12,7 @@
 //! (`receive/driver/mirrors.rs`).
 //!
 //! A mirror is not trusted: every block is verified, every answer is checked against the manifest,
-//! and every wait and every number of attempts has a limit.
+//! every wait has a limit, and a mirror that fails is asked again after a pause.
 
 pub(crate) mod address;
 pub(crate) mod after;
@@ -29,3 +29,5 @@ pub(crate) mod report;
 
 mod gate;
 mod patience;
+mod proxy;
+mod retry_after;

@@ -98,6 +98,18 @@ struct Source {
     /// Positions of the last request.
     last_length: u64,
     rests_until: Option<Instant>,
+    /// Positions that it does not have at present.
+    aside: RangeSet,
+    /// Positions that it has sent wrong.
+    forsaken: RangeSet,
+}
+
+impl Source {
+    /// Whether it may have all of these positions.
+    fn may_have(&self, range: &Range<u64>) -> bool {
+        let is_in = |set: &RangeSet| set.within(range.clone()).next().is_some();
+        !is_in(&self.aside) && !is_in(&self.forsaken)
+    }
 }
 
 /// A request that was made.
@@ -147,6 +159,11 @@ impl Pull {
     pub fn remove_source(&mut self, now: Instant, id: SourceId) {
         self.end_request(now, id);
         self.sources.remove(&id);
+    }
+
+    /// Whether there is such a source.
+    pub fn has_source(&self, id: SourceId) -> bool {
+        self.sources.contains_key(&id)
     }
 
     /// Number of sources.
@@ -206,6 +223,44 @@ impl Pull {
     /// A whole has arrived, or does not have to.
     pub fn remove_whole(&mut self, range: &Range<u64>) {
         self.wholes.retain(|whole| whole.range != *range);
+    }
+
+    /// A source does not have these positions at present: they are left to the others, until
+    /// [`ask_again`](Self::ask_again).
+    pub fn set_aside(&mut self, id: SourceId, range: Range<u64>) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.aside.insert(range);
+        }
+    }
+
+    /// A source may have again what was [set aside](Self::set_aside).
+    pub fn ask_again(&mut self, id: SourceId) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.aside = RangeSet::default();
+        }
+    }
+
+    /// What a source has sent of these positions is wrong: they are not requested of it any more.
+    pub fn forsake(&mut self, id: SourceId, range: Range<u64>) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.forsaken.insert(range);
+        }
+    }
+
+    /// Whether a source may have all of a range.
+    pub fn may_have(&self, id: SourceId, range: &Range<u64>) -> bool {
+        self.sources.get(&id).is_some_and(|source| source.may_have(range))
+    }
+
+    /// Whether something is lacking, and every source has sent all of that wrong.
+    pub fn is_hopeless(&self) -> bool {
+        let all = || self.lacking.iter().chain(self.wholes.iter().map(|whole| whole.range.clone()));
+        let is_wrong = |source: &Source, range: &Range<u64>| {
+            let wrong = source.forsaken.within(range.clone());
+            wrong.map(|part| part.end - part.start).sum::<u64>() == range.end - range.start
+        };
+        let no_source_has = |source: &Source| all().all(|range| is_wrong(source, &range));
+        !self.is_complete() && self.sources.values().all(no_source_has)
     }
 
     /// Whether a source has sent the whole range, and no other one is to send it again.
@@ -271,11 +326,14 @@ impl Pull {
     /// A whole that no other source is sending, preferably one that this source has not tried. It
     /// is left to a source that would have sent it sooner, after its present request.
     fn take_whole(&mut self, now: Instant, id: SourceId) -> Option<Range<u64>> {
-        let all: Vec<SourceId> = self.sources.keys().copied().collect();
         let is_for = |whole: &Whole| {
             let is_other = !whole.tried.contains(&id);
+            let has_tried = |(id, source): (&SourceId, &Source)| {
+                whole.tried.contains(id) || !source.may_have(&whole.range)
+            };
             !whole.is_taken
-                && (is_other || all.iter().all(|source| whole.tried.contains(source)))
+                && self.may_have(id, &whole.range)
+                && (is_other || self.sources.iter().all(has_tried))
                 && !self.others_are_sooner(now, id, whole)
         };
         let index = self.wholes.iter().position(is_for)?;
@@ -292,6 +350,7 @@ impl Pull {
         let may = |(other, source): &(&SourceId, &Source)| {
             **other != id
                 && !whole.tried.contains(other)
+                && source.may_have(&whole.range)
                 && source.rests_until.is_none_or(|until| until <= now)
         };
         let time = |(&other, source): (&SourceId, &Source)| {
@@ -308,8 +367,10 @@ impl Pull {
     /// A part of what is lacking: where the source's last request ended, in the gap or the request
     /// that would be filled last.
     fn take_part(&mut self, now: Instant, id: SourceId) -> Option<Range<u64>> {
-        let free = self.free();
-        let at = self.sources.get(&id)?.at;
+        let source = self.sources.get(&id)?;
+        let mut free = self.free();
+        source.aside.iter().chain(source.forsaken.iter()).for_each(|range| free.remove(range));
+        let at = source.at;
         let own = free.within(at..u64::MAX).next().filter(|range| range.start == at);
         let part = own
             .map(|range| Part { range, cut: None })
@@ -386,6 +447,8 @@ impl Pull {
         let own = self.assumed_rate(now, id)?.max(f64::MIN_POSITIVE);
         let left = |(&other, source): (&SourceId, &Source)| {
             let active = source.request.as_ref().filter(|active| !active.is_whole)?;
+            let has_all = self.may_have(id, &active.rest);
+            let active = Some(active).filter(|_| has_all)?;
             let count = active.rest.end.saturating_sub(active.rest.start) as f64;
             let rate = self.assumed_rate(now, other)?.max(f64::MIN_POSITIVE);
             (count > 0.0).then(|| (count / rate, rate, active.rest.clone(), other))

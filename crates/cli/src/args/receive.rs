@@ -298,8 +298,9 @@ pub(crate) struct ReceiveArguments {
     /// Give up if no packet of the session arrives for this long; 0: never
     ///
     /// The default is 60, which covers a switch that learns the group and a sender that restarts.
-    /// With --watch it is 0. A plain FLUTE session whose tables do not say that they are complete
-    /// ends when nothing new is announced for this long, with success if nothing is missing.
+    /// With --watch, and with mirrors alone, it is 0. A plain FLUTE session whose tables do not say
+    /// that they are complete ends when nothing new is announced for this long, with success if
+    /// nothing is missing.
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) silence: Option<Duration>,
     #[command(flatten)]

@@ -176,11 +176,17 @@ pub(crate) enum ReceiveEvent {
         shelf: Option<u8>,
         fresh: bool,
         dropped: Option<String>,
+        failing: Option<String>,
     },
     MirrorWrong {
         mirror: String,
         object: u64,
         block: u32,
+    },
+    MirrorFailed {
+        mirror: String,
+        reason: String,
+        again_seconds: f64,
     },
     MirrorDropped {
         mirror: String,
@@ -405,6 +411,7 @@ impl ReceiveEvent {
             shelf: shelf.map(ShelfNumber::get),
             fresh: report.kind == MirrorKind::Fresh,
             dropped: report.dropped.as_ref().map(ToString::to_string),
+            failing: report.failing.as_ref().map(ToString::to_string),
         }
     }
 

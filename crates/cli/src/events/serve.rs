@@ -35,7 +35,7 @@ pub(crate) enum ServeEvent {
 pub(crate) struct Counts {
     clients: u64,
     requests: u64,
-    refused: u64,
+    waited: u64,
     slow: u64,
     bytes: u64,
     encoded_symbols: u64,
@@ -47,7 +47,7 @@ impl From<&ServeProgress> for Counts {
         Self {
             clients: progress.clients,
             requests: progress.requests,
-            refused: progress.refused,
+            waited: progress.waited,
             slow: progress.slow,
             bytes: progress.bytes,
             encoded_symbols: progress.encoded_symbols,

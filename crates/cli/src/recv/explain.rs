@@ -1,12 +1,12 @@
 //! Messages and hints for receptions that did not succeed.
 
-use super::{sealed, too_long};
+use super::{mirrors, sealed, too_long};
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
 use fontana::wire::{InvalidEntry, Printable};
 use fontana::{
-    DropReason, Ended, Error, LittleRoom, OptionalCall, Outcome, ReceiveReport, RejectedSession,
-    Rejection, SuspectBlock, TableStatus, TableWarning, Verified,
+    DropReason, Ended, Error, LittleRoom, MirrorReport, OptionalCall, Outcome, ReceiveReport,
+    RejectedSession, Rejection, SuspectBlock, TableStatus, TableWarning, Verified,
 };
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count, Percent, Time};
@@ -25,10 +25,22 @@ pub(super) struct Circumstances {
     pub(super) format: SessionFormat,
     /// At least one session was on offer.
     pub(super) offered: bool,
+    /// There is no group.
+    pub(super) has_mirrors_alone: bool,
     /// A file is written in place: without `--overwrite` the next run refuses it.
     pub(super) in_place: bool,
     /// Bytes of the symbols of the accepted content.
     pub(super) symbol_size: Option<u16>,
+}
+
+/// A hint, after what is known of mirrors that failed.
+fn with_mirrors(summary: &ReceiveReport, hint: String) -> String {
+    let of = |report: &MirrorReport| {
+        let failure = report.dropped.as_ref().or(report.failing.as_ref())?;
+        Some(format!("{}: {failure}\n", report.mirror))
+    };
+    let lines: String = summary.mirrors.iter().filter_map(of).collect();
+    lines + &hint
 }
 
 /// The failure of an object that was given up.
@@ -177,6 +189,7 @@ impl Circumstances {
             max_size: arguments.max_size,
             format: arguments.format(),
             offered,
+            has_mirrors_alone: !mirrors::has_group(arguments),
             in_place: arguments.to.as_deref().is_some_and(Path::is_file),
             symbol_size: None,
         }
@@ -216,7 +229,11 @@ impl Circumstances {
             }
             Outcome::Incomplete | Outcome::NothingReceived if summary.ended == Ended::NoMirrors => {
                 let hint = format!("{}, with other mirrors", self.going_on(summary));
-                (self.where_it_stood("no mirror is left", summary), hint)
+                (self.where_it_stood("no mirror is left", summary), with_mirrors(summary, hint))
+            }
+            Outcome::Incomplete | Outcome::NothingReceived if self.has_mirrors_alone => {
+                let hint = format!("{}; allow more time (--timeout)", self.going_on(summary));
+                (self.where_it_stood("incomplete", summary), with_mirrors(summary, hint))
             }
             Outcome::Incomplete if summary.ended == Ended::Closed => {
                 let again = "have the sender send it again, and start the receiver before";
@@ -256,6 +273,9 @@ impl Circumstances {
     fn where_it_stood(&self, how: &str, summary: &ReceiveReport) -> String {
         let progress = &summary.progress;
         let after = Time(progress.elapsed);
+        if self.has_mirrors_alone && summary.verified.is_none() {
+            return format!("{how} after {after}: no mirror has sent the manifest");
+        }
         if summary.verified.is_none() {
             let packets = Count(progress.stats.datagrams, "packet");
             return format!("{how} after {after}: {packets} heard on {}", self.place);

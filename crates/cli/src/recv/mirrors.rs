@@ -6,8 +6,9 @@ use fontana::wire::WebAddress;
 use fontana::{MirrorFailure, MirrorFile, Outcome, ReceiveReport};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
-use fontana_console::units::Count;
+use fontana_console::units::{Count, Time};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The mirrors to use.
 #[derive(Default)]
@@ -127,6 +128,19 @@ pub(super) fn tell(arguments: &ReceiveArguments, console: &Console) {
 pub(super) fn show_wrong(mirror: &WebAddress, object: u64, block: u32, console: &Console) {
     console.event(&Line::MirrorWrong { mirror: mirror.to_string(), object, block });
     console.note(format_args!("{mirror} has sent a wrong block: {block} of object {object}"));
+}
+
+/// Shows that a mirror has failed, and is asked again.
+pub(super) fn show_failed(
+    mirror: &WebAddress,
+    failure: &MirrorFailure,
+    pause: Duration,
+    console: &Console,
+) {
+    let (reason, again) = (failure.to_string(), Time(pause));
+    console.warning(&format!("{mirror}: {reason}; it is asked again in {again}"), "");
+    let again_seconds = pause.as_secs_f64();
+    console.event(&Line::MirrorFailed { mirror: mirror.to_string(), reason, again_seconds });
 }
 
 /// Shows that a mirror is not used any more.

@@ -1,14 +1,22 @@
 //! `fontana recv URL`: what mirrors have, for a receiver without a ticket.
 
 use super::explain::time_since;
+use super::mirrors;
 use crate::args::ReceiveArguments;
 use crate::events::ReceiveEvent as Line;
 use fontana::wire::{HeadError, Printable, WebAddress, WebTicket};
-use fontana::{MirrorHead, NotPublished, Outcome, PreparedReceiver, Published, PublishedError};
+use fontana::{
+    MirrorFailure, MirrorHead, NotPublished, Outcome, PreparedReceiver, Published, PublishedError,
+};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
+
+/// Failures of mirrors that are shown.
+const MAX_TOLD: usize = 64;
 
 /// Asks the mirrors what they have, shows it, and has the receiver expect it. A person is asked,
 /// unless the publisher's key vouches for it.
@@ -17,7 +25,15 @@ pub(super) fn find(
     arguments: &ReceiveArguments,
     console: &Console,
 ) -> Result<Published, Failure> {
-    let published = prepared.find_published().map_err(failure)?;
+    let told = RefCell::new(BTreeSet::new());
+    let on_failure = |mirror: &WebAddress, failure: &MirrorFailure, pause| {
+        // The same failure is told once.
+        if told.borrow_mut().insert(format!("{mirror} {failure}")) && told.borrow().len() < MAX_TOLD
+        {
+            mirrors::show_failed(mirror, failure, pause, console);
+        }
+    };
+    let published = prepared.find_published_with(&on_failure).map_err(failure)?;
     for (mirror, why) in &published.others {
         console.warning(&format!("{mirror}: {}", reason(why)), "");
     }

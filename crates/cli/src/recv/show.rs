@@ -36,6 +36,9 @@ impl Watch<'_> {
             ReceiveEvent::MirrorWrong { mirror, toi, block } => {
                 mirrors::show_wrong(mirror, events::object(*toi), *block, self.console);
             }
+            ReceiveEvent::MirrorFailed { mirror, failure, pause } => {
+                mirrors::show_failed(mirror, failure, *pause, self.console);
+            }
             ReceiveEvent::MirrorDropped { mirror, failure } => {
                 mirrors::show_dropped(mirror, failure, self.console);
             }

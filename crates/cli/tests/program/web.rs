@@ -1,7 +1,7 @@
 //! `fontana publish`, and `fontana recv` with mirrors: web servers that others wrote.
 
 use crate::nginx::{Certificate, Nginx};
-use crate::support::{Run, arguments, fontana, noise, place, run};
+use crate::support::{Run, Running, arguments, fontana, noise, place, run};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -245,4 +245,47 @@ fn arguments_that_contradict_mirrors_are_2() {
         let refused = run(&arguments(&words, &[])).expect(2);
         assert!(!refused.stderr.is_empty(), "{words}");
     }
+}
+
+/// Mirrors of this network are asked without the proxy, and a message names the proxy.
+#[test]
+fn a_proxy_is_named_and_ranges_of_addresses_are_asked_without_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("file"), directory.path().join("into"));
+    std::fs::write(&file, noise(100_000, 1)).unwrap();
+    let server = Python::start(directory.path());
+    let published = publish(&format!("--web {}", server.address), &[&file]).event("published");
+    let receive = |no_proxy: &str, words: &str| {
+        let words = format!("recv {} {words} -o", published["ticket"].as_str().unwrap());
+        let mut command = fontana();
+        command.args(arguments(&words, &[&into])).env("http_proxy", "http://127.0.0.1:1");
+        Run::of(command.env("no_proxy", no_proxy))
+    };
+    let failed = receive("10.0.0.0/8, localhost", "--timeout 2").expect(75);
+    assert!(failed.stderr.contains("(through the proxy 127.0.0.1:1)"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("no mirror has sent the manifest"), "{}", failed.stderr);
+    receive("10.0.0.0/8, 127.0.0.0/8", "--timeout 60").expect(0);
+    assert!(std::fs::read(into.join("file")).unwrap() == noise(100_000, 1));
+}
+
+/// A receiver without a ticket asks a mirror again that does not listen yet.
+#[test]
+fn a_mirror_that_is_started_late_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("file"), directory.path().join("into"));
+    std::fs::write(&file, noise(100_000, 1)).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mirror = format!("http://127.0.0.1:{port}/");
+    let words = format!("recv {mirror} --yes --json --timeout 2 -o");
+    let failed = run(&arguments(&words, &[&into])).expect(75);
+    assert!(failed.stderr.contains("refused"), "{}", failed.stderr);
+    let words = format!("recv {mirror} --yes --json --timeout 60 -o");
+    let mut receiver = Running::start(&arguments(&words, &[&into]));
+    while !receiver.line().contains("mirror_failed") {}
+    let serve = format!("serve --listen 127.0.0.1:{port}");
+    let server = Running::start(&arguments(&serve, &[&file]));
+    receiver.wait().expect(0);
+    server.signal(rustix::process::Signal::TERM);
+    server.wait().expect(130);
+    assert!(std::fs::read(into.join("file")).unwrap() == noise(100_000, 1));
 }

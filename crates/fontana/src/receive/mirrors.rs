@@ -5,6 +5,7 @@
 mod begin;
 mod fresh;
 mod lacking;
+mod missing;
 mod prepared;
 mod shelves;
 mod state;
@@ -14,7 +15,7 @@ use crate::mirrored::manifest_file_name;
 use crate::report::ReceiveReport;
 use crate::web::failure::MirrorFailure;
 use crate::web::files::PublishedFiles;
-use crate::web::mirror::{Done, Order};
+use crate::web::mirror::{Done, MAX_MISSING, Order};
 use crate::web::records::{Origin, Records};
 use begin::Waiting;
 use crossbeam_channel::Receiver as ChannelReceiver;
@@ -22,6 +23,7 @@ use fontana_net::PanicError;
 use fontana_proto::pull::{Pull, PulledRun, SourceId};
 use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
 use fontana_wire::{Hash, Manifest, ManifestLimits, Tsi, manifest_hash};
+use missing::{ASK_AGAIN, Parts};
 use state::{Kind, MirrorState, Work};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -32,17 +34,11 @@ use std::time::Duration;
 pub(super) use crate::web::mirror::Report;
 pub(super) use prepared::PreparedMirrors;
 
-/// Wrong blocks after which a mirror is dropped, if no more of its blocks were right: a file with
-/// some damaged sectors is of use, another file is not.
-const MIN_WRONG: u32 = 2;
-/// Failed attempts to get the index of a shelf, after which a mirror is taken for one with files.
+/// Failed attempts to get the index of a shelf, after which a mirror is taken for one with files
+/// until it is asked again.
 const MAX_INDEX_FAILURES: u32 = 2;
-/// Times that the index of a server is asked for again without a new symbol of it.
-const MAX_RENEWALS: u32 = 3;
-/// Failed attempts in a row after which a mirror is dropped.
-const MAX_FAILURES: u32 = 5;
-/// Orders that a server without ranges carries out, beside one for each object: each reads a file
-/// from its beginning.
+/// Orders that a server without ranges carries out without a pause, beside one for each object:
+/// each reads a file from its beginning.
 const MAX_SEQUENTIAL: u32 = 4;
 /// How long a corrupt block of which packets have brought a part waits for more of them, by which
 /// its wrong symbols are found, before a mirror sends all of it.
@@ -72,6 +68,8 @@ pub(super) struct Mirrors {
     files: Option<PublishedFiles>,
     content: Option<Hash>,
     records: Records,
+    /// Symbols of which a part has arrived.
+    parts: Parts,
     /// Blocks that one mirror sends as a whole.
     wholes: BTreeMap<BlockId, Range<u64>>,
     /// When there was last none of these, or a mirror with files was sending something.
@@ -132,6 +130,7 @@ impl Mirrors {
         if self.files.is_none() {
             return self.ask_for_manifest(now);
         }
+        self.ask_again(now);
         for id in self.pull.give_back(now) {
             self.mirrors.iter().filter(|mirror| mirror.id == id).for_each(|m| m.need.set(0));
         }
@@ -151,6 +150,7 @@ impl Mirrors {
             self.give_order(now, number, receiver);
         }
         self.end_late_wholes(now, receiver);
+        self.end_hopeless(now);
         self.cut_useless_symbols(receiver);
         for mirror in &self.mirrors {
             if let (Work::Fetch { range, symbol_size, .. }, Some(rest)) =
@@ -175,10 +175,16 @@ impl Mirrors {
         let limit = (self.limits.bytes + Hash::SIZE) as u64;
         let path: Arc<str> = manifest_file_name(hash).into();
         for mirror in self.mirrors.iter_mut().filter(|mirror| mirror.may_begin(now)) {
-            if mirror.lacks_manifest.is_none() {
-                mirror.need.begin(u64::MAX);
-                mirror.order(Order::File { path: Arc::clone(&path), limit }, Work::Manifest);
-            }
+            mirror.need.begin(u64::MAX);
+            mirror.order(Order::File { path: Arc::clone(&path), limit }, Work::Manifest);
+        }
+    }
+
+    /// A mirror has no manifest. It is asked again, unless no source may bring it.
+    fn on_no_manifest(&mut self, now: Instant, number: usize, failure: MirrorFailure) {
+        if let Some(mirror) = self.mirrors.get_mut(number) {
+            mirror.retries_at = now + ASK_AGAIN;
+            mirror.lacks_manifest = Some(failure.clone());
         }
         let mut others = self.mirrors.iter().filter(|mirror| mirror.dropped.is_none());
         if !self.has_group && others.all(|mirror| mirror.lacks_manifest.is_some()) {
@@ -188,7 +194,9 @@ impl Mirrors {
                     self.drop_mirror(now, number, failure, None);
                 }
             }
+            return;
         }
+        self.tell(now, number, failure, ASK_AGAIN);
     }
 
     /// Gives a mirror that is idle its next order.
@@ -260,6 +268,10 @@ impl Mirrors {
                 self.on_bytes(now, number, at, &bytes, receiver);
                 return Ok(bytes);
             }
+            Done::Part { at, bytes } => {
+                return Ok(self.on_part(now, number, at, &bytes, receiver));
+            }
+            Done::Missing { bytes, failure } => self.on_missing(now, number, &bytes, failure),
             Done::File(bytes, address) => {
                 let mirror = self.mirrors.get(number);
                 if mirror.is_some_and(|mirror| matches!(mirror.work, Work::Index)) {
@@ -269,7 +281,7 @@ impl Mirrors {
                     self.on_manifest(now, number, &bytes, source, receiver);
                 }
             }
-            Done::Sequential => self.on_sequential(now, number, receiver),
+            Done::Sequential => self.on_sequential(number),
             Done::Ended => self.on_ended(now, number, receiver),
             Done::Failed(failure) => self.on_failed(now, number, failure, receiver),
         }
@@ -342,6 +354,7 @@ impl Mirrors {
         };
         match manifest {
             Some(manifest) => {
+                self.mirrors.iter_mut().for_each(MirrorState::has_manifest);
                 let from = SessionKey { source, tsi: Tsi(0) };
                 if let Err(reason) = receiver.accept_manifest(from, hash, &Arc::new(manifest)) {
                     let event = ReceiveEvent::Rejected { session: from, reason };
@@ -350,32 +363,28 @@ impl Mirrors {
             }
             None => {
                 let path = manifest_file_name(hash);
-                self.drop_mirror(now, number, MirrorFailure::Manifest { path }, Some(receiver));
+                let failure = MirrorFailure::Manifest { path, bytes: bytes.len() };
+                self.on_no_manifest(now, number, failure);
             }
         }
     }
 
     /// A server without ranges sends all of a file: the rest of it need not come from others.
-    fn on_sequential(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+    fn on_sequential(&mut self, number: usize) {
         let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
             return;
         };
         mirror.sequential += 1;
-        let is_again = mirror.sequential > MAX_SEQUENTIAL + files.object_count() as u32;
         if let Work::Fetch { range, whole: None, .. } = &mut mirror.work
             && let Some(end) = files.object_end(range.start)
         {
             range.end = end;
             self.pull.extend_request(mirror.id, end);
         }
-        if is_again {
-            self.drop_mirror(now, number, MirrorFailure::NoRanges, Some(receiver));
-        }
     }
 
     fn on_ended(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
-        mirror.failures = 0;
         let (id, work) = (mirror.id, mirror.set_idle());
         if let (Work::Symbols(_), Kind::Shelf(shelf)) = (&work, &mut mirror.kind) {
             shelf.end_request(now);
@@ -385,6 +394,15 @@ impl Mirrors {
             return self.end_fresh(now, number);
         }
         let Work::Fetch { range, whole, .. } = work else { return };
+        let files = self.files.as_ref().map_or(0, PublishedFiles::object_count);
+        let is_again = mirror.sequential.saturating_sub(MAX_SEQUENTIAL + files as u32);
+        let is_missing = mirror.failures.saturating_sub(MAX_MISSING);
+        if is_again > 0 || is_missing > 0 {
+            let pause = MirrorFailure::Cut.pause(is_again.max(is_missing));
+            mirror.retries_at = now + pause;
+            self.pull.rest(now, id, pause);
+            return self.end_sent_wholes(receiver);
+        }
         match self.pull.expected(id) {
             // The range continues in the next object.
             Some(rest) if !rest.is_empty() && rest.start == range.end => {
@@ -417,46 +435,54 @@ impl Mirrors {
             return;
         };
         let (id, work) = (mirror.id, mirror.set_idle());
+        mirror.failures = mirror.failures.saturating_add(1);
+        let pause = failure.pause(mirror.failures);
+        let file = failure.file();
         match (&work, &mut mirror.kind) {
-            (Work::Fetch { .. }, _) => self.pull.end_request(now, id),
-            (Work::Symbols(_), Kind::Shelf(shelf)) => {
+            (Work::Manifest, _) if !failure.may_pass() => {
+                return self.on_no_manifest(now, number, failure);
+            }
+            (Work::Fetch { range, .. }, _) => {
+                self.pull.end_request(now, id);
+                if let (Some(path), Some(files)) = (file, &self.files) {
+                    let all = files.positions_of_file(range.start, path);
+                    all.into_iter().for_each(|range| self.pull.set_aside(id, range));
+                    return self.note_missing(now, number, failure);
+                }
+            }
+            (Work::Symbols(symbols), Kind::Shelf(shelf)) => {
                 shelf.end_request(now);
                 self.is_dirty = true;
+                if file.is_some() {
+                    mirror.missing_symbols.insert(symbols.request.toi);
+                    return self.note_missing(now, number, failure);
+                }
             }
             (Work::Fresh(_), Kind::Fresh(fresh)) => {
                 fresh.end_request(now);
                 self.is_dirty = true;
-                if failure.is_not_there() && mirror.renewals < MAX_RENEWALS {
+                if failure.is_not_there() {
                     // The server was started again: its symbols have other numbers.
-                    mirror.renewals += 1;
                     mirror.kind = Kind::Unknown;
-                    mirror.retries_at = now + failure.wait(mirror.renewals);
-                    return;
                 }
             }
             (Work::Index, kind)
-                if !failure.is_of_server()
-                    && (!failure.may_pass() || mirror.failures >= MAX_INDEX_FAILURES) =>
+                if failure.file().is_some()
+                    || (failure.may_pass() && mirror.failures > MAX_INDEX_FAILURES) =>
             {
                 *kind = Kind::Files;
-                return;
+                if file.is_none() {
+                    mirror.ask_again_at.get_or_insert(now + ASK_AGAIN);
+                }
+                return self.restore_source(number);
             }
             _ => {}
         }
-        mirror.failures += 1;
-        if failure.may_pass() && mirror.failures <= MAX_FAILURES {
-            let wait = failure.wait(mirror.failures);
-            tracing::info!(mirror = %mirror.address, %failure, ?wait, "trying again");
-            mirror.retries_at = now + wait;
-            self.pull.rest(now, id, wait);
-            return self.end_vain_wholes(now, receiver);
-        }
-        if matches!(work, Work::Manifest) && !failure.is_of_server() {
-            // It may have the files.
-            mirror.lacks_manifest = Some(failure);
-            return;
-        }
-        self.drop_mirror(now, number, failure, Some(receiver));
+        tracing::info!(mirror = %mirror.address, %failure, ?pause, "trying again");
+        mirror.retries_at = now + pause;
+        self.pull.rest(now, id, pause);
+        self.tell(now, number, failure, pause);
+        self.end_vain_wholes(now, receiver);
     }
 
     fn set_idle(&mut self, number: usize) {
@@ -474,6 +500,7 @@ impl Mirrors {
                 && let Some(mirror) = self.mirrors.get_mut(number)
             {
                 mirror.right_blocks += 1;
+                *mirror.right.entry(block.toi).or_default() += 1;
             }
             self.pull.remove_lacking(positions);
         }
@@ -515,8 +542,8 @@ impl Mirrors {
             let files = self.files.as_ref();
             files.is_some_and(|files| files.published(range.clone()) == [range.clone()])
         };
-        let has_files = self.mirrors.iter().any(|mirror| mirror.may_send_wholes(now));
-        let Some(positions) = positions.filter(published).filter(|_| has_files) else {
+        let has_files = |positions: &Range<u64>| self.may_send_whole(now, positions);
+        let Some(positions) = positions.filter(published).filter(has_files) else {
             return false;
         };
         let is_dropped = receiver.refetch(block);
@@ -534,18 +561,6 @@ impl Mirrors {
             self.pull.remove_whole(&range);
             receiver.release(block);
             self.is_dirty = true;
-        }
-    }
-
-    /// A mirror has sent a wrong block.
-    fn charge(&mut self, now: Instant, number: usize, block: BlockId, receiver: &mut Receiver) {
-        let Some(mirror) = self.mirrors.get_mut(number) else { return };
-        mirror.wrong_blocks += 1;
-        let (wrong, right) = (mirror.wrong_blocks, mirror.right_blocks);
-        let (mirror, toi, block) = (mirror.address.clone(), block.toi, block.sbn.0);
-        self.events.push(ReceiveEvent::MirrorWrong { mirror, toi, block });
-        if wrong >= MIN_WRONG && wrong >= right {
-            self.drop_mirror(now, number, MirrorFailure::Wrong(wrong), Some(receiver));
         }
     }
 
@@ -577,6 +592,19 @@ impl Mirrors {
         } else if now.saturating_since(self.wholes_served_at) >= DOUBTFUL_FOR {
             self.end_all_wholes(receiver);
         }
+        // Nor for those that have other files.
+        let is_vain = |(_, range): &(&BlockId, &Range<u64>)| !self.may_send_whole(now, range);
+        let vain: Vec<BlockId> =
+            self.wholes.iter().filter(is_vain).map(|(&block, _)| block).collect();
+        vain.into_iter().for_each(|block| self.end_whole(block, receiver));
+    }
+
+    /// Whether a mirror may send these positions as a whole soon.
+    fn may_send_whole(&self, now: Instant, positions: &Range<u64>) -> bool {
+        let may_send = |mirror: &MirrorState| {
+            mirror.may_send_wholes(now) && self.pull.may_have(mirror.id, positions)
+        };
+        self.mirrors.iter().any(may_send)
     }
 
     /// No mirror could send a block as a whole soon: packets, shelves or fresh symbols may bring

@@ -246,8 +246,8 @@ impl ReportThread {
         self.repair.as_ref().map(|(_, sent)| Arc::clone(sent))
     }
 
-    /// Collects reports until `stop` is cancelled, or the pacing thread, which `bell` wakes, takes no
-    /// more updates.
+    /// Collects reports until `stop` is cancelled, or the pacing thread takes no more updates. The
+    /// bell wakes that thread.
     pub(super) fn run(mut self, updates: &Sender<Update>, bell: &Bell, stop: &CancellationToken) {
         let clock = Clock::start();
         let mut collected = Collected {

@@ -2,29 +2,21 @@
 
 use super::counters::Counters;
 use super::meter::{Meter, Metered, PATIENCE};
-use super::routes::status;
 use axum::Router;
-use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Clients that are served at a time. Each may have [4 MiB](super::body) waiting.
-const MAX_CLIENTS: usize = 64;
-/// Clients that are told to come again at a time. Others are closed at once.
-const MAX_REFUSALS: usize = 64;
-/// When a client that is refused should come again, and how long it may take to read that.
-const RETRY_AFTER: &str = "5";
-const REFUSAL_TIME: Duration = Duration::from_secs(5);
+/// Clients that are served at a time. Others wait. Each may have [4 MiB](super::body) waiting.
+pub(super) const MAX_CLIENTS: usize = 64;
+/// Time after which another connection is to give way to a client that still waits.
+const GIVE_WAY_EVERY: Duration = Duration::from_secs(1);
 /// Time for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes and fields of the head of a request. The request line of a receiver that wants symbols of
@@ -34,10 +26,12 @@ const MAX_FIELDS: usize = 64;
 /// Wait after a connection could not be accepted: the process may have no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Serves connections until it is dropped.
+/// Serves connections until it is dropped. While all places are taken, the next client waits, and
+/// those after it in the queue of the system. The connections that are open for longest give way:
+/// each ends with its present answer.
 pub(super) async fn serve(listener: TcpListener, router: Router, counters: Arc<Counters>) {
     let clients = Arc::new(Semaphore::new(MAX_CLIENTS));
-    let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
+    let give_way = Arc::new(Notify::new());
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -47,19 +41,38 @@ pub(super) async fn serve(listener: TcpListener, router: Router, counters: Arc<C
                 continue;
             }
         };
-        let counters = Arc::clone(&counters);
-        if let Ok(permit) = Arc::clone(&clients).try_acquire_owned() {
-            tokio::spawn(serve_client(stream, router.clone(), counters, permit));
-            continue;
-        }
-        Counters::add(&counters.refused, 1);
-        if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-            tokio::spawn(async move {
-                let _ = tokio::time::timeout(REFUSAL_TIME, refuse(stream)).await;
-                drop(permit);
-            });
+        let place = match Arc::clone(&clients).try_acquire_owned() {
+            Ok(place) => place,
+            Err(_) => {
+                Counters::add(&counters.waited, 1);
+                let Some(place) = wait_for_place(&clients, &give_way).await else { return };
+                place
+            }
+        };
+        let client = Client { _place: place, give_way: Arc::clone(&give_way) };
+        tokio::spawn(serve_client(stream, router.clone(), Arc::clone(&counters), client));
+    }
+}
+
+/// Waits until a place is free. `None`: there will be none.
+async fn wait_for_place(
+    clients: &Arc<Semaphore>,
+    give_way: &Notify,
+) -> Option<OwnedSemaphorePermit> {
+    loop {
+        give_way.notify_one();
+        let place = Arc::clone(clients).acquire_owned();
+        if let Ok(place) = tokio::time::timeout(GIVE_WAY_EVERY, place).await {
+            return place.ok();
         }
     }
+}
+
+/// The place of a connection.
+struct Client {
+    _place: OwnedSemaphorePermit,
+    /// Wakes the connection that is to give way.
+    give_way: Arc<Notify>,
 }
 
 /// Holds the limits of each connection.
@@ -72,12 +85,7 @@ fn http() -> http1::Builder {
     http
 }
 
-async fn serve_client(
-    stream: TcpStream,
-    router: Router,
-    counters: Arc<Counters>,
-    permit: OwnedSemaphorePermit,
-) {
+async fn serve_client(stream: TcpStream, router: Router, counters: Arc<Counters>, client: Client) {
     counters.clients.fetch_add(1, Ordering::Relaxed);
     let _ = stream.set_nodelay(true);
     let meter = Arc::new(Meter::default());
@@ -87,27 +95,27 @@ async fn serve_client(
         counters: Arc::clone(&counters),
     });
     let router = router.layer(axum::Extension(Arc::clone(&meter)));
-    let connection = http().serve_connection(io, TowerToHyperService::new(router));
-    tokio::select! {
-        ended = connection => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection has ended");
+    let mut connection = pin!(http().serve_connection(io, TowerToHyperService::new(router)));
+    let mut is_too_slow = pin!(meter.is_too_slow(PATIENCE));
+    let mut gives_way = pin!(client.give_way.notified());
+    let mut is_last = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection has ended");
+                }
+                break;
+            }
+            () = is_too_slow.as_mut() => {
+                Counters::add(&counters.slow, 1);
+                break;
+            }
+            () = gives_way.as_mut(), if !is_last => {
+                is_last = true;
+                connection.as_mut().graceful_shutdown();
             }
         }
-        () = meter.is_too_slow(PATIENCE) => Counters::add(&counters.slow, 1),
     }
     counters.clients.fetch_sub(1, Ordering::Relaxed);
-    drop(permit);
-}
-
-/// Tells a client to come again.
-async fn refuse(stream: TcpStream) {
-    let answer = |_: Request<Incoming>| async {
-        let mut response: Response<Body> = status(StatusCode::SERVICE_UNAVAILABLE);
-        let headers = response.headers_mut();
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        Ok::<_, Infallible>(response)
-    };
-    let _ = http().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
 }

@@ -15,8 +15,8 @@ pub(super) struct Counters {
     /// Connections that are served at present.
     pub(super) clients: AtomicU64,
     pub(super) requests: AtomicU64,
-    /// Connections that were answered with 503, or closed at once.
-    pub(super) refused: AtomicU64,
+    /// Connections that have waited, because all places were taken.
+    pub(super) waited: AtomicU64,
     /// Connections that were closed because their clients took next to nothing.
     pub(super) slow: AtomicU64,
     /// Bytes that the system has taken for all connections.
@@ -53,7 +53,7 @@ impl Counters {
         ServeProgress {
             clients: of(&self.clients),
             requests: of(&self.requests),
-            refused: of(&self.refused),
+            waited: of(&self.waited),
             slow: of(&self.slow),
             bytes: of(&self.bytes),
             encoded_symbols: of(&self.encoded),

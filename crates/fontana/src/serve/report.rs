@@ -10,8 +10,8 @@ pub struct ServeProgress {
     pub clients: u64,
     /// Requests.
     pub requests: u64,
-    /// Connections that were refused, because there were too many.
-    pub refused: u64,
+    /// Connections that have waited for others to end, because there were too many.
+    pub waited: u64,
     /// Connections that were closed, because their clients took next to nothing.
     pub slow: u64,
     /// Bytes that were sent, heads of answers included.

@@ -80,7 +80,7 @@ async fn answer(
 }
 
 /// An answer with a status, and a line for people.
-pub(super) fn status(code: StatusCode) -> Response {
+fn status(code: StatusCode) -> Response {
     let reason = code.canonical_reason().unwrap_or_default();
     let mut response = whole(format!("{} {reason}\n", code.as_u16()).into(), "text/plain");
     *response.status_mut() = code;

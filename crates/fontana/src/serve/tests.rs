@@ -1,5 +1,6 @@
 //! Requests to a site whose only worker is busy, or not.
 
+use super::connections::{MAX_CLIENTS, serve};
 use super::counters::Counters;
 use super::draw::{Draw, NoDraw};
 use super::files::ServedFiles;
@@ -13,7 +14,10 @@ use axum::response::Response;
 use fontana_wire::{FreshRequest, FreshStart};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A site with a file of some blocks of 256 KiB, and one worker.
 struct Served {
@@ -114,4 +118,40 @@ fn symbols_that_are_computed_come_first() {
         let frames = draw.next().await.unwrap().unwrap();
         assert_eq!(frames.first(), Some(&1), "its block");
     });
+}
+
+/// Asks for the manifest on a connection, which may be used again.
+fn ask_for_manifest(site: &Site, stream: &mut TcpStream) {
+    write!(stream, "GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", site.manifest.0).unwrap();
+    let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
+    while !answer.ends_with(&site.manifest.1) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "an end before the end");
+        answer.extend_from_slice(&buffer[..count]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+}
+
+#[test]
+fn a_client_for_which_no_place_is_left_waits_until_one_gives_way() {
+    let served = Served::new(1);
+    let site = &served.site;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(serve(listener, router(Arc::clone(site)), Arc::clone(&site.counters)));
+    let connect = || {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        ask_for_manifest(site, &mut client);
+        client
+    };
+    let mut clients: Vec<_> = (0..MAX_CLIENTS).map(|_| connect()).collect();
+    for number in 0..2 {
+        clients.push(connect());
+        // The connection that was open for longest has ended, and the next one has not.
+        assert_eq!(clients[number].read(&mut [0]).unwrap(), 0);
+        ask_for_manifest(site, &mut clients[number + 1]);
+    }
+    assert_eq!(site.counters.progress().waited, 2);
 }

@@ -5,19 +5,21 @@ use super::credentials::MirrorHeader;
 use super::failure::MirrorFailure;
 use super::gate::{Gate, Refused, Standings};
 use super::patience::{Need, Patience, SILENCE};
+use super::proxy::Direct;
+use super::retry_after::retry_after;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use ureq::config::Config;
 use ureq::http::{HeaderMap, Response, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::unversioned::transport::{
     ConnectProxyConnector, Connector, RustlsConnector, TcpConnector,
 };
-use ureq::{Agent, Body, BodyReader, Error};
+use ureq::{Agent, Body, BodyReader, Error, Proxy};
 use url::Url;
 
 /// Redirects of one request.
@@ -26,6 +28,9 @@ const MAX_REDIRECTS: usize = 5;
 const MAX_HEAD: usize = 16 << 10;
 /// Bytes of the connection's buffers: a few packets.
 const BUFFER: usize = 64 << 10;
+/// Bytes before a range that are read and dropped. If more precede it, the answer is taken for one
+/// of a server without ranges.
+const MAX_SKIPPED: u64 = 1 << 20;
 /// Changes of the ETag of a file after which it is not compared any more: blocks are verified.
 const MAX_CHANGES: u32 = 3;
 
@@ -37,6 +42,8 @@ pub(crate) struct Access {
     headers: Arc<[MirrorHeader]>,
     /// What is known of the addresses of mirrors, since the run began.
     standings: Standings,
+    /// The hosts to which no proxy leads.
+    direct: Direct,
 }
 
 impl Access {
@@ -52,6 +59,7 @@ impl Access {
             authorities: Arc::new(certificates.collect()),
             headers: headers.into(),
             standings: Standings::default(),
+            direct: Direct::of_environment(),
         }
     }
 }
@@ -59,7 +67,14 @@ impl Access {
 /// The client of one mirror. It has one connection at a time, stores no cookies, and asks for no
 /// encoding.
 pub(crate) struct Client {
+    /// Goes through the proxy, if there is one.
     agent: Agent,
+    /// Goes through none.
+    direct_agent: Agent,
+    direct: Direct,
+    proxy: Option<Proxy>,
+    /// The connection of an earlier answer may be used: the server may have closed it.
+    is_connected: bool,
     gate: Gate,
     need: Arc<Need>,
     site: Site,
@@ -67,6 +82,29 @@ pub(crate) struct Client {
     headers: Vec<MirrorHeader>,
     /// What is known of files that were requested.
     files: BTreeMap<Arc<str>, Known>,
+}
+
+fn config(access: &Access, proxy: Option<Proxy>) -> Config {
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::clone(&access.authorities)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    Agent::config_builder()
+        .tls_config(tls)
+        .proxy(proxy)
+        .http_status_as_error(false)
+        // Each redirect is checked here.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .max_response_header_size(MAX_HEAD)
+        .input_buffer_size(BUFFER)
+        .output_buffer_size(MAX_HEAD)
+        .max_idle_connections(2)
+        .max_idle_connections_per_host(1)
+        .timeout_connect(Some(SILENCE))
+        .timeout_send_request(Some(SILENCE))
+        .user_agent(concat!("fontana/", env!("CARGO_PKG_VERSION")))
+        .build()
 }
 
 /// Files that are remembered: content of thousands of files has each requested once.
@@ -97,42 +135,42 @@ pub(crate) struct Answer {
     pub(crate) range: Range<u64>,
     /// The server sends the whole file, whatever is asked for.
     pub(crate) is_whole: bool,
+    /// The answer says how long it is. If not, its end may come early.
+    pub(crate) has_length: bool,
+    /// Its type, in words.
+    pub(crate) kind: String,
     pub(crate) body: BodyReader<'static>,
 }
 
 impl Client {
     pub(crate) fn new(site: Site, need: Arc<Need>, access: &Access) -> Self {
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::clone(&access.authorities)))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            // Each redirect is checked here.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_response_header_size(MAX_HEAD)
-            .input_buffer_size(BUFFER)
-            .output_buffer_size(MAX_HEAD)
-            .max_idle_connections(2)
-            .max_idle_connections_per_host(1)
-            .timeout_connect(Some(SILENCE))
-            .timeout_send_request(Some(SILENCE))
-            .user_agent(concat!("fontana/", env!("CARGO_PKG_VERSION")))
-            .build();
-        let connector =
-            ().chain(ConnectProxyConnector::default())
-                .chain(TcpConnector::default())
-                .chain(Patience(Arc::clone(&need)))
-                .chain(RustlsConnector::default());
         let url = Url::parse(site.address.as_str()).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         let gate = access.standings.gate(host);
-        let agent = Agent::with_parts(config, connector, gate.clone());
+        let proxy = Proxy::try_from_env();
+        let agent = |proxy: Option<Proxy>| {
+            let connector =
+                ().chain(ConnectProxyConnector::default())
+                    .chain(TcpConnector::default())
+                    .chain(Patience(Arc::clone(&need)))
+                    .chain(RustlsConnector::default());
+            Agent::with_parts(config(access, proxy), connector, gate.clone())
+        };
+        let (direct_agent, agent) = (agent(None), agent(proxy.clone()));
         let headers = access.headers.iter().filter(|header| *header.mirror() == site.address);
         let headers = headers.cloned().collect();
-        Self { agent, gate, need, site, headers, files: BTreeMap::new() }
+        Self {
+            agent,
+            direct_agent,
+            direct: access.direct.clone(),
+            proxy,
+            is_connected: false,
+            gate,
+            need,
+            site,
+            headers,
+            files: BTreeMap::new(),
+        }
     }
 
     /// The address of the server that the last request went to. `None` through a proxy.
@@ -156,15 +194,13 @@ impl Client {
             let mut headers = vec![("range", range)];
             headers.extend(etag.clone().map(|etag| ("if-range", etag)));
             let response = self.follow(path, &headers)?;
-            self.check_encoding(&response)?;
             let etag_now = strong_etag(response.headers());
             let has_changed = etag.is_some() && etag_now.is_some() && etag != etag_now;
             match response.status().as_u16() {
                 206 => {
-                    let range = self.partial(wanted, response.headers())?;
+                    let (range, is_whole) = partial(wanted, response.headers())?;
                     self.known(path).etag = etag_now;
-                    let body = response.into_body().into_reader();
-                    return Ok(Answer { range, is_whole: false, body });
+                    return Ok(Answer::new(response, range, is_whole, true));
                 }
                 // If-Range has made it the whole file: blocks decide whether it is another one.
                 200 if has_changed => {
@@ -173,9 +209,11 @@ impl Client {
                     known.changes += 1;
                 }
                 200 => {
-                    check_length(wanted, content_length(response.headers()), wanted.length)?;
-                    let body = response.into_body().into_reader();
-                    return Ok(Answer { range: 0..wanted.length, is_whole: true, body });
+                    let length = content_length(response.headers());
+                    check_length(wanted, response.headers(), wanted.length)?;
+                    check_encoding(wanted, response.headers(), length.is_some())?;
+                    let range = 0..wanted.length;
+                    return Ok(Answer::new(response, range, true, length.is_some()));
                 }
                 _ => return Err(self.status(path, &response)),
             }
@@ -185,7 +223,6 @@ impl Client {
     /// Reads a file of at most `limit` bytes.
     pub(crate) fn read(&mut self, path: &Arc<str>, limit: u64) -> Result<Vec<u8>, MirrorFailure> {
         let response = self.follow(path, &[])?;
-        self.check_encoding(&response)?;
         if response.status().as_u16() != 200 {
             return Err(self.status(path, &response));
         }
@@ -205,21 +242,39 @@ impl Client {
             _ if self.need.left() == 0 => MirrorFailure::Cut,
             _ if is_of_certificate(error) => MirrorFailure::Certificate(told(error)),
             io::ErrorKind::QuotaExceeded => MirrorFailure::Drip,
-            io::ErrorKind::TimedOut => MirrorFailure::Silent(SILENCE),
-            _ => MirrorFailure::Connection(told(error)),
+            io::ErrorKind::TimedOut => self.silent(),
+            _ => MirrorFailure::Connection(self.through_proxy(told(error))),
         }
     }
 
-    fn failure(&self, error: &Error) -> MirrorFailure {
+    fn silent(&self) -> MirrorFailure {
+        let silent = MirrorFailure::Silent(SILENCE);
+        match self.gate.is_proxied() {
+            true => MirrorFailure::Connection(self.through_proxy(silent.to_string())),
+            false => silent,
+        }
+    }
+
+    /// Adds the proxy that the last request went through.
+    fn through_proxy(&self, what: String) -> String {
+        match self.proxy.as_ref().filter(|_| self.gate.is_proxied()) {
+            Some(proxy) => {
+                format!("{what} (through the proxy {}:{})", proxy.host(), proxy.port())
+            }
+            None => what,
+        }
+    }
+
+    fn failure(&self, path: &str, error: &Error) -> MirrorFailure {
         match error {
             Error::Io(error) => match error.get_ref().and_then(|error| error.downcast_ref()) {
-                Some(refused) => of_refusal(*refused),
+                Some(refused) => of_refusal(path, *refused),
                 None => self.failure_of_read(error),
             },
             // The server may have noticed first, and ended the connection.
             _ if self.need.left() == 0 => MirrorFailure::Cut,
-            Error::Timeout(_) => MirrorFailure::Silent(SILENCE),
-            other => MirrorFailure::Connection(told(other)),
+            Error::Timeout(_) => self.silent(),
+            other => MirrorFailure::Connection(self.through_proxy(told(other))),
         }
     }
 
@@ -241,15 +296,7 @@ impl Client {
         let is_known = known.is_some();
         let mut url = known.unwrap_or(first);
         for redirects in 0..=MAX_REDIRECTS {
-            let mut request = self.agent.get(url.as_str()).header("accept-encoding", "identity");
-            for (name, value) in headers {
-                request = request.header(*name, value);
-            }
-            for (name, value) in self.headers.iter().filter_map(|it| it.for_request(&url)) {
-                request = request.header(name, value);
-            }
-            self.gate.begin(&url, self.is_proxied(&url)).map_err(of_refusal)?;
-            let response = request.call().map_err(|error| self.failure(&error))?;
+            let response = self.call(path, &url, headers)?;
             let status = response.status().as_u16();
             if !matches!(status, 301 | 302 | 303 | 307 | 308) {
                 if is_known && (400..500).contains(&status) {
@@ -263,76 +310,155 @@ impl Client {
             if redirects == MAX_REDIRECTS {
                 break;
             }
-            url = next(&url, response.headers())?;
+            url = next(path, &url, response.headers())?;
         }
-        Err(MirrorFailure::Redirect("follows more than five others"))
+        Err(redirect(path, "follows more than five others"))
     }
 
-    /// Whether a proxy makes the requests to this address.
-    fn is_proxied(&self, url: &Url) -> bool {
-        let uri = url.as_str().parse::<Uri>();
-        let proxy = self.agent.config().proxy();
-        proxy.is_some_and(|proxy| !uri.is_ok_and(|uri| proxy.is_no_proxy(&uri)))
-    }
-
-    fn check_encoding(&self, response: &Response<Body>) -> Result<(), MirrorFailure> {
-        match response.headers().get(header::CONTENT_ENCODING) {
-            Some(encoding) if encoding != "identity" => {
-                let encoding = String::from_utf8_lossy(encoding.as_bytes());
-                Err(MirrorFailure::Encoding(encoding.chars().take(32).collect()))
+    /// Makes one request. If the server has closed the connection of the answer before, it is made
+    /// again (RFC 9112, section 9.3.1).
+    fn call(
+        &mut self,
+        path: &str,
+        url: &Url,
+        headers: &[(&str, String)],
+    ) -> Result<Response<Body>, MirrorFailure> {
+        let is_direct = |proxy: &Proxy| {
+            let uri = url.as_str().parse::<Uri>();
+            self.direct.includes(url) || uri.is_ok_and(|uri| proxy.is_no_proxy(&uri))
+        };
+        let is_proxied = self.proxy.as_ref().is_some_and(|proxy| !is_direct(proxy));
+        let agent = if is_proxied { &self.agent } else { &self.direct_agent };
+        loop {
+            let mut request = agent.get(url.as_str()).header("accept-encoding", "identity");
+            for (name, value) in headers {
+                request = request.header(*name, value);
             }
-            _ => Ok(()),
+            for (name, value) in self.headers.iter().filter_map(|it| it.for_request(url)) {
+                request = request.header(name, value);
+            }
+            self.gate.begin(url, is_proxied).map_err(|why| of_refusal(path, why))?;
+            let was_connected = std::mem::take(&mut self.is_connected);
+            match request.call() {
+                Ok(response) => {
+                    self.is_connected = true;
+                    return Ok(response);
+                }
+                Err(error) => match self.failure(path, &error) {
+                    MirrorFailure::Connection(_) if was_connected => {}
+                    failure => return Err(failure),
+                },
+            }
         }
-    }
-
-    /// The range of a 206 answer: it begins where the request does, and is not longer.
-    fn partial(
-        &self,
-        wanted: &FileRange,
-        headers: &HeaderMap,
-    ) -> Result<Range<u64>, MirrorFailure> {
-        let refused = |what: String| MirrorFailure::Range { path: wanted.path.to_string(), what };
-        let text = headers.get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
-        let range = text.and_then(parse_content_range);
-        let (range, length) = range.ok_or_else(|| refused("an answer without its range".into()))?;
-        if range.start != wanted.range.start || range.end > wanted.range.end {
-            return Err(refused(format!("bytes {range:?} instead of {:?}", wanted.range)));
-        }
-        if length.is_some_and(|length| length != wanted.length) {
-            let length = length.unwrap_or_default();
-            return Err(refused(format!("{length} bytes instead of {}", wanted.length)));
-        }
-        check_length(wanted, content_length(headers), range.end - range.start)?;
-        Ok(range)
     }
 
     fn status(&self, path: &str, response: &Response<Body>) -> MirrorFailure {
-        let retry_after = response.headers().get(header::RETRY_AFTER);
-        let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        let headers = response.headers();
+        let length = content_length(headers);
+        let length = length.map_or_else(String::new, |length| format!(", {length} bytes"));
         MirrorFailure::Status {
-            path: path.to_owned(),
+            path: name(path),
             status: response.status().as_u16(),
-            retry_after: seconds.map(Duration::from_secs),
+            what: self.through_proxy(match kind(headers) {
+                Some(kind) => format!(" ({kind}{length})"),
+                None => String::new(),
+            }),
+            retry_after: retry_after(headers),
         }
     }
 }
 
-/// The address of a redirect, if it may be followed.
-fn next(from: &Url, headers: &HeaderMap) -> Result<Url, MirrorFailure> {
-    let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-    let to = location.and_then(|location| from.join(location).ok());
-    let to = to.ok_or(MirrorFailure::Redirect("has no address"))?;
-    match (from.scheme(), to.scheme()) {
-        (_, "https") | ("http", "http") => Ok(to),
-        ("https", "http") => Err(MirrorFailure::Redirect("leads from https to http")),
-        _ => Err(MirrorFailure::Redirect("leads to another scheme")),
+impl Answer {
+    fn new(response: Response<Body>, range: Range<u64>, is_whole: bool, has_length: bool) -> Self {
+        let kind = of_kind(response.headers());
+        Self { range, is_whole, has_length, kind, body: response.into_body().into_reader() }
     }
 }
 
-fn of_refusal(refused: Refused) -> MirrorFailure {
+/// The path of a file without a query.
+fn name(path: &str) -> String {
+    path.split('?').next().unwrap_or_default().to_owned()
+}
+
+/// The type of an answer.
+fn kind(headers: &HeaderMap) -> Option<String> {
+    const MAX_LENGTH: usize = 64;
+    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let kind = kind.split(';').next()?.trim();
+    Some(kind.chars().filter(|c| !c.is_control()).take(MAX_LENGTH).collect())
+}
+
+/// The same, after a number of bytes.
+fn of_kind(headers: &HeaderMap) -> String {
+    kind(headers).map_or_else(String::new, |kind| format!(" of {kind}"))
+}
+
+/// An encoding is a label: files with the ending .gz often have it. The answer is the file if it is
+/// as long as the file.
+fn check_encoding(
+    wanted: &FileRange,
+    headers: &HeaderMap,
+    has_length: bool,
+) -> Result<(), MirrorFailure> {
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" && !has_length => {
+            let encoding: String = String::from_utf8_lossy(encoding.as_bytes())
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(32)
+                .collect();
+            let what = format!("it has the encoding {encoding:?}, and no length");
+            Err(MirrorFailure::Range { path: name(&wanted.path), what })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The range of a 206 answer, and whether it is taken for a whole file. It contains the beginning
+/// of what was asked for.
+fn partial(wanted: &FileRange, headers: &HeaderMap) -> Result<(Range<u64>, bool), MirrorFailure> {
+    let refused = |what: String| MirrorFailure::Range { path: name(&wanted.path), what };
+    let text = headers.get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    let range = text.and_then(parse_content_range);
+    let (range, length) =
+        range.ok_or_else(|| refused(format!("an answer{} without its range", of_kind(headers))))?;
+    if length.is_some_and(|length| length != wanted.length) {
+        let length = length.unwrap_or_default();
+        let kind = of_kind(headers);
+        return Err(refused(format!("{length} bytes{kind} instead of {}", wanted.length)));
+    }
+    let is_whole = range.start == 0 && range.end == wanted.length;
+    let is_near = range.start <= wanted.range.start
+        && wanted.range.start < range.end
+        && wanted.range.start - range.start <= MAX_SKIPPED;
+    if !is_near && !is_whole {
+        return Err(refused(format!("bytes {range:?} instead of {:?}", wanted.range)));
+    }
+    check_length(wanted, headers, range.end - range.start)?;
+    check_encoding(wanted, headers, length.is_some())?;
+    Ok((range, !is_near))
+}
+
+/// The address of a redirect, if it may be followed.
+fn next(path: &str, from: &Url, headers: &HeaderMap) -> Result<Url, MirrorFailure> {
+    let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+    let to = location.and_then(|location| from.join(location).ok());
+    let to = to.ok_or_else(|| redirect(path, "has no address"))?;
+    match (from.scheme(), to.scheme()) {
+        (_, "https") | ("http", "http") => Ok(to),
+        ("https", "http") => Err(redirect(path, "leads from https to http")),
+        _ => Err(redirect(path, "leads to another scheme")),
+    }
+}
+
+fn redirect(path: &str, what: &'static str) -> MirrorFailure {
+    MirrorFailure::Redirect { path: path.to_owned(), what }
+}
+
+fn of_refusal(path: &str, refused: Refused) -> MirrorFailure {
     match refused {
-        Refused::Inside => MirrorFailure::Redirect("leads from a public address to a private one"),
-        Refused::Elsewhere => MirrorFailure::Redirect("leads to another private address"),
+        Refused::Inside => redirect(path, "leads from a public address to a private one"),
+        Refused::Elsewhere => redirect(path, "leads to another private address"),
         Refused::Rebound => MirrorFailure::Rebound,
     }
 }
@@ -342,11 +468,11 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn check_length(wanted: &FileRange, found: Option<u64>, right: u64) -> Result<(), MirrorFailure> {
-    match found {
+fn check_length(wanted: &FileRange, headers: &HeaderMap, right: u64) -> Result<(), MirrorFailure> {
+    match content_length(headers) {
         Some(length) if length != right => {
-            let what = format!("{length} bytes instead of {right}");
-            Err(MirrorFailure::Range { path: wanted.path.to_string(), what })
+            let what = format!("{length} bytes{} instead of {right}", of_kind(headers));
+            Err(MirrorFailure::Range { path: name(&wanted.path), what })
         }
         _ => Ok(()),
     }

@@ -44,6 +44,8 @@ pub struct Published {
     pub mirrors: Vec<WebAddress>,
     /// The others, and why they are not counted.
     pub others: Vec<(WebAddress, NotPublished)>,
+    /// The time that it took to find it.
+    pub took: Duration,
 }
 
 /// Why what a mirror says is of no use.
@@ -127,11 +129,16 @@ pub(crate) struct Discovery<'a> {
     pub(crate) now_unix_seconds: u64,
     pub(crate) limits: ManifestLimits,
     pub(crate) token: &'a CancellationToken,
+    /// How long mirrors that fail for a while are asked again; `None`: until it is stopped.
+    pub(crate) time: Option<Duration>,
+    /// Is told of such failures, and when the mirror is asked again.
+    pub(crate) on_failure: &'a dyn Fn(&WebAddress, &MirrorFailure, Duration),
 }
 
 impl Discovery<'_> {
     /// Asks all mirrors for their heads, and those with the newest one for the manifest.
     pub(crate) fn run(&self) -> Result<Published, PublishedError> {
+        let began = Instant::now();
         let Heads { heads, mut others } = self.heads()?;
         let Some(newest) = heads.iter().map(|(_, head)| head.head.manifest_version).max() else {
             return Err(PublishedError::Nothing(others));
@@ -161,7 +168,8 @@ impl Discovery<'_> {
         };
         let manifest = Arc::new(self.manifest(&mut named, &mut others, &head)?);
         let mirrors = named.into_iter().map(|site| site.address).collect();
-        Ok(Published { hash: head.manifest.hash, manifest, publisher, mirrors, others })
+        let (hash, took) = (head.manifest.hash, began.elapsed());
+        Ok(Published { hash, manifest, publisher, mirrors, others, took })
     }
 
     /// The heads of the mirrors, in their order, and the mirrors without one.
@@ -170,27 +178,50 @@ impl Discovery<'_> {
         answers.resize_with(self.sites.len(), || None);
         let path: Arc<str> = MirrorHead::FILE_NAME.into();
         let requests = Requests::begin(self.sites, &path, MAX_HEAD, self.access)?;
-        let mut until = None;
+        let (mut until, mut passing) = (self.until(), BTreeMap::new());
+        let mut has_head = false;
         while answers.iter().any(Option::is_none) {
             let Some(Answered { mirror: number, file }) = requests.next(until, self.token)? else {
                 break;
             };
+            let file = match file {
+                Ok(bytes) => Ok(bytes),
+                Err(Failed { failure, again: Some(pause) }) => {
+                    self.tell(self.sites.get(number), &failure, pause);
+                    passing.insert(number, failure);
+                    continue;
+                }
+                Err(Failed { failure, again: None }) => Err(failure),
+            };
             let head = file.map_err(NotPublished::from).and_then(|bytes| self.judge(&bytes));
-            if head.is_ok() {
-                until.get_or_insert_with(|| Instant::now() + GRACE);
+            if head.is_ok() && !has_head {
+                has_head = true;
+                let grace = Instant::now() + GRACE;
+                until = Some(until.map_or(grace, |until| until.min(grace)));
             }
             if let Some(answer) = answers.get_mut(number) {
                 *answer = Some(head);
             }
         }
         let (mut heads, mut others) = (Vec::new(), Vec::new());
-        for (site, answer) in self.sites.iter().zip(answers) {
-            match answer.unwrap_or(Err(NotPublished::Late)) {
+        for (number, (site, answer)) in self.sites.iter().zip(answers).enumerate() {
+            let mut late =
+                || passing.remove(&number).map_or(NotPublished::Late, NotPublished::from);
+            match answer.unwrap_or_else(|| Err(late())) {
                 Ok(head) => heads.push((site, head)),
                 Err(why) => others.push((site.address.clone(), why)),
             }
         }
         Ok(Heads { heads, others })
+    }
+
+    /// When mirrors that fail are asked for the last time.
+    fn until(&self) -> Option<Instant> {
+        self.time.map(|time| Instant::now() + time)
+    }
+
+    fn tell(&self, site: Option<&Site>, failure: &MirrorFailure, pause: Duration) {
+        site.into_iter().for_each(|site| (self.on_failure)(&site.address, failure, pause));
     }
 
     /// Checks a head. A signature that does not match is refused also if no publisher is expected:
@@ -223,10 +254,23 @@ impl Discovery<'_> {
         let name = manifest_file_name(head.manifest.hash);
         let limit = (self.limits.bytes + Hash::SIZE) as u64;
         let requests = Requests::begin(named, &Arc::from(name.as_str()), limit, self.access)?;
-        let mut failed = BTreeMap::new();
+        let mut failed: BTreeMap<usize, NotPublished> = BTreeMap::new();
+        let until = self.until();
         let manifest = loop {
-            let Some(Answered { mirror, file }) = requests.next(None, self.token)? else {
+            let Some(Answered { mirror, file }) = requests.next(until, self.token)? else {
                 break None;
+            };
+            let file = match file {
+                Err(Failed { failure, again: Some(pause) }) => {
+                    self.tell(named.get(mirror), &failure, pause);
+                    failed.insert(mirror, failure.into());
+                    continue;
+                }
+                Err(Failed { failure, again: None }) => Err(failure),
+                Ok(bytes) => {
+                    failed.remove(&mirror);
+                    Ok(bytes)
+                }
             };
             let parse = |bytes: Vec<u8>| self.parse(&bytes, head, name.clone());
             match file.map_err(NotPublished::from).and_then(parse) {
@@ -248,7 +292,7 @@ impl Discovery<'_> {
     ) -> Result<Manifest, NotPublished> {
         let body = bytes.split_last_chunk::<{ Hash::SIZE }>().map(|(body, _)| body);
         let body = body.filter(|body| manifest_hash(body) == head.manifest.hash);
-        let body = body.ok_or(MirrorFailure::Manifest { path })?;
+        let body = body.ok_or(MirrorFailure::Manifest { path, bytes: bytes.len() })?;
         let manifest = Manifest::parse(body, &self.limits)?;
         match manifest.version() == head.manifest_version {
             true => Ok(manifest),
@@ -267,7 +311,22 @@ struct Requests {
 struct Answered {
     /// The number of the mirror.
     mirror: usize,
-    file: Result<Vec<u8>, MirrorFailure>,
+    file: Result<Vec<u8>, Failed>,
+}
+
+/// A request has failed.
+struct Failed {
+    failure: MirrorFailure,
+    /// The time until the next one; `None` if there is none.
+    again: Option<Duration>,
+}
+
+impl Failed {
+    fn new(failure: MirrorFailure, failures: u32) -> Self {
+        let may_pass = failure.may_pass() && failure != MirrorFailure::Cut;
+        let again = may_pass.then(|| failure.pause(failures));
+        Self { failure, again }
+    }
 }
 
 impl Requests {
@@ -280,9 +339,22 @@ impl Requests {
             let mut client = Client::new(site.clone(), Arc::clone(&need), access);
             let (path, sender) = (Arc::clone(path), sender.clone());
             // It ends when the answer is cut, but a name server may keep it waiting.
+            let own = Arc::clone(&need);
             drop(spawn("mirror", move || {
-                let work = || Answered { mirror, file: client.read(&path, limit) };
-                let _ = sender.send(catch(work));
+                for failures in 1.. {
+                    let read = catch(|| client.read(&path, limit));
+                    let file = read.map(|file| file.map_err(|why| Failed::new(why, failures)));
+                    let again = match &file {
+                        Ok(Err(failed)) => failed.again,
+                        Ok(Ok(_)) | Err(_) => None,
+                    };
+                    let file = file.map(|file| Answered { mirror, file });
+                    let is_sent = sender.send(file).is_ok();
+                    let Some(pause) = again.filter(|_| is_sent) else { return };
+                    if !own.wait(pause) {
+                        return;
+                    }
+                }
             })?);
             needs.push(need);
         }

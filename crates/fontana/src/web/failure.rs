@@ -19,16 +19,18 @@ pub enum MirrorFailure {
     #[error("less than {least} bytes per second arrived", least = super::patience::LEAST_RATE)]
     Drip,
     /// An HTTP status that is no answer to the request.
-    #[error("{path}: HTTP status {status}")]
+    #[error("{path}: HTTP status {status}{what}")]
     Status {
         /// The file.
         path: String,
         /// The status.
         status: u16,
+        /// What came with it, in words: the type and length of the answer, and the proxy.
+        what: String,
         /// How long the server asks to wait.
         retry_after: Option<Duration>,
     },
-    /// The answer has another range, or the file another length, than the manifest says.
+    /// The answer is not what was asked for: it has another range, length or encoding.
     #[error("{path}: {what}")]
     Range {
         /// The file.
@@ -37,26 +39,27 @@ pub enum MirrorFailure {
         what: String,
     },
     /// Redirects that are not followed.
-    #[error("a redirect {0}")]
-    Redirect(&'static str),
+    #[error("{path}: a redirect {what}")]
+    Redirect {
+        /// The file.
+        path: String,
+        /// Where it leads.
+        what: &'static str,
+    },
     /// Its name led to an address outside, and leads to one inside of this network.
     #[error("its name leads to a private address, and has led to a public one")]
     Rebound,
-    /// The answer is encoded.
-    #[error("the answer has the content encoding {0:?}, and none was asked for")]
-    Encoding(String),
     /// The file with the manifest is another one.
-    #[error("{path} is not the manifest of the ticket")]
+    #[error("{path} is not the manifest of the ticket: {bytes} bytes")]
     Manifest {
         /// The file.
         path: String,
+        /// The bytes that came.
+        bytes: usize,
     },
     /// Blocks from the mirror have wrong bytes.
     #[error("{0} blocks from it were wrong")]
     Wrong(u32),
-    /// The server does not know ranges, and its files were read several times.
-    #[error("it does not know ranges (RFC 9110, section 14)")]
-    NoRanges,
     /// Its shelf has no symbol that is lacking, and no other source sends any.
     #[error("its shelf has no more symbols of what is lacking")]
     Exhausted,
@@ -74,23 +77,30 @@ pub enum MirrorFailure {
     Cut,
 }
 
+/// Longest pause before a mirror is asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Shortest one.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+
 impl MirrorFailure {
-    /// Whether another attempt may succeed.
+    /// Whether it concerns the server for a while: it is busy, restarts, or cannot be reached.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Connection(_) | Self::Silent(_) | Self::Drip | Self::Cut => true,
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
-            Self::Range { .. }
-            | Self::Redirect(_)
-            | Self::Rebound
-            | Self::Certificate(_)
-            | Self::Encoding(_)
-            | Self::Manifest { .. }
-            | Self::Wrong(_)
-            | Self::Exhausted
-            | Self::NotRequested
-            | Self::NoAddress { .. }
-            | Self::NoRanges => false,
+            _ => false,
+        }
+    }
+
+    /// The file that it concerns, if the server may have others.
+    pub(crate) fn file(&self) -> Option<&str> {
+        match self {
+            _ if self.may_pass() => None,
+            Self::Status { path, .. }
+            | Self::Range { path, .. }
+            | Self::Redirect { path, .. }
+            | Self::NoAddress { path } => Some(path),
+            _ => None,
         }
     }
 
@@ -100,22 +110,15 @@ impl MirrorFailure {
         matches!(self, Self::Status { status: 404 | 410 | 416, .. })
     }
 
-    /// Whether it concerns the server, and not the file that was requested: other requests would
-    /// fail in the same way.
-    pub(crate) fn is_of_server(&self) -> bool {
-        matches!(self, Self::Certificate(_) | Self::Redirect(_) | Self::Rebound)
-    }
-
     /// How long to wait before the attempt after `failures` failed ones: doubled each time, or what
-    /// the server asks for, within a minute.
-    pub(crate) fn wait(&self, failures: u32) -> Duration {
-        let longest = Duration::from_secs(60);
-        let doubled = Duration::from_millis(500).saturating_mul(1 << failures.min(8));
+    /// the server asks for, within limits.
+    pub(crate) fn pause(&self, failures: u32) -> Duration {
+        let doubled = SHORTEST_PAUSE.saturating_mul(1 << failures.min(8)).min(LONGEST_PAUSE);
         match self {
             Self::Status { retry_after: Some(wait), .. } => {
-                (*wait).clamp(doubled.min(longest), longest)
+                (*wait).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
             }
-            _ => doubled.min(longest),
+            _ => doubled,
         }
     }
 }

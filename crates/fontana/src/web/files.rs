@@ -125,7 +125,6 @@ impl PublishedFiles {
     pub(crate) fn published(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let Some(object) = self.object_at(range.start) else { return Vec::new() };
         let bytes = object.bytes(&range);
-        let size = u64::from(object.layout.oti().symbol_size);
         let mut runs: Vec<Range<u64>> = Vec::new();
         for part in object.parts_in(&bytes) {
             let inside = part.in_object.start.max(bytes.start)..part.in_object.end.min(bytes.end);
@@ -134,12 +133,7 @@ impl PublishedFiles {
                 _ => runs.push(inside),
             }
         }
-        let length = object.layout.oti().transfer_length;
-        let whole = |run: Range<u64>| {
-            let end = if run.end == length { run.end.div_ceil(size) } else { run.end / size };
-            object.first + run.start.div_ceil(size)..object.first + end
-        };
-        runs.into_iter().map(whole).filter(|run| !run.is_empty()).collect()
+        runs.iter().filter_map(|run| object.whole_symbols(run)).collect()
     }
 
     /// The order for the first positions of a range, up to the end of their object, and these
@@ -191,6 +185,35 @@ impl PublishedFiles {
         Some(first..(first + (length as u64).div_ceil(size)).min(object.end()))
     }
 
+    /// The positions of the symbols of an object that have some of these bytes, given a position in
+    /// the object.
+    pub(crate) fn positions_with(&self, position: u64, bytes: &Range<u64>) -> Range<u64> {
+        let Some(object) = self.object_at(position) else { return 0..0 };
+        let size = u64::from(object.layout.oti().symbol_size);
+        let at = |symbol: u64| object.first.saturating_add(symbol).min(object.end());
+        at(bytes.start / size)..at(bytes.end.div_ceil(size))
+    }
+
+    /// The bytes of the object that the symbol at a position has.
+    pub(crate) fn bytes_of(&self, position: u64) -> Range<u64> {
+        let object = self.object_at(position);
+        object.map_or(0..0, |object| object.bytes(&(position..position + 1)))
+    }
+
+    /// The positions of an object whose symbols are in a file as a whole, given a position in the
+    /// object. `path` is encoded.
+    pub(crate) fn positions_of_file(&self, position: u64, path: &str) -> Vec<Range<u64>> {
+        let Some(object) = self.object_at(position) else { return Vec::new() };
+        let parts = object.parts.iter().filter(|part| *part.path == *path);
+        parts.flat_map(|part| object.whole_symbols(&part.in_object)).collect()
+    }
+
+    /// The positions of an object. `None` if it has no ranges of bytes.
+    pub(crate) fn positions_of_object(&self, toi: Toi) -> Option<Range<u64>> {
+        let object = self.objects.iter().find(|object| object.toi == toi)?;
+        Some(object.first..object.end())
+    }
+
     /// The positions from the first one of an object to its end.
     pub(crate) fn object_end(&self, position: u64) -> Option<u64> {
         self.object_at(position).map(PublishedObject::end)
@@ -230,6 +253,16 @@ impl PublishedFiles {
 impl PublishedObject {
     fn end(&self) -> u64 {
         self.first + self.block_starts.last().copied().unwrap_or(0)
+    }
+
+    /// The positions of the symbols that are in a range of bytes as a whole.
+    fn whole_symbols(&self, bytes: &Range<u64>) -> Option<Range<u64>> {
+        let oti = self.layout.oti();
+        let size = u64::from(oti.symbol_size);
+        let is_last = bytes.end == oti.transfer_length;
+        let end = if is_last { bytes.end.div_ceil(size) } else { bytes.end / size };
+        let positions = self.first + bytes.start.div_ceil(size)..self.first + end;
+        (!positions.is_empty()).then_some(positions)
     }
 
     /// The bytes of a range of positions.
@@ -346,6 +379,21 @@ mod tests {
         let (fetch, _) = files.fetch(33..40).unwrap();
         assert_eq!((fetch.file_start, ranges(&fetch)), (Some(0), vec![("whole".into(), 80..95)]));
         assert!(files.fetch(35..36).is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_missing_has_whole_symbols_and_parts_of_others() {
+        let files = files();
+        // Symbol 10 has bytes of both files.
+        let of_file = |position, path| files.positions_of_file(position, path).into_iter().next();
+        assert_eq!(of_file(3, "a%20b"), Some(0..10));
+        assert_eq!(of_file(3, "c"), Some(11..25));
+        assert_eq!(of_file(3, "whole"), None);
+        assert_eq!(of_file(30, "whole"), Some(25..35));
+        assert_eq!(files.positions_with(3, &(80..103)), 8..11);
+        assert_eq!(files.positions_with(30, &(80..95)), 33..35);
+        assert_eq!((files.bytes_of(10), files.bytes_of(34)), (100..110, 90..95));
+        assert_eq!(files.positions_of_object(Toi(2)), Some(25..35));
     }
 
     #[test]

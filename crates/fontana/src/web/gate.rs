@@ -123,6 +123,11 @@ impl Gate {
         lock(&self.request).address
     }
 
+    /// Whether a proxy makes the last request.
+    pub(super) fn is_proxied(&self) -> bool {
+        lock(&self.request).is_proxied
+    }
+
     fn refusal(&self, is_own: bool) -> Refused {
         match (is_own, lock(&self.standing).is_public) {
             (true, _) => Refused::Rebound,

@@ -20,6 +20,8 @@ const HAND_OVER: Duration = Duration::from_millis(60);
 /// Bytes of an answer that is not needed any more that are read nevertheless: a new connection
 /// costs more.
 const WORTH_READING: u64 = 64 << 10;
+/// Files in a row that a server does not have, after which an order is given up: it may have none.
+pub(crate) const MAX_MISSING: u32 = 8;
 
 /// What a mirror is to do.
 #[derive(Debug)]
@@ -58,6 +60,11 @@ pub(crate) enum Done {
     File(Vec<u8>, Option<SocketAddr>),
     /// Whole symbols of the object, from this byte of it on.
     Bytes { at: u64, bytes: Vec<u8> },
+    /// A part of a symbol, from this byte of the object on: the server lacks the file with the
+    /// rest.
+    Part { at: u64, bytes: Vec<u8> },
+    /// The server does not have these bytes of the object. The order goes on behind them.
+    Missing { bytes: Range<u64>, failure: MirrorFailure },
     /// The server sends the whole file; the order now ends with it.
     Sequential,
     /// The order is done, or cut.
@@ -111,39 +118,76 @@ impl Mirror {
         self.reports.send(Report { mirror: self.number, what }).map_err(|_| Gone)
     }
 
+    /// Carries out an order. A file that the server does not have is left out: others may have it.
     fn fetch(&self, client: &mut Client, fetch: &Fetch) -> Result<Result<(), Gone>, MirrorFailure> {
         let mut out = Symbols::new(self, fetch);
+        let (mut end, mut missing) = (fetch.bytes.start, 0);
         for piece in &fetch.pieces {
-            let mut left = piece.clone();
-            while !left.range.is_empty() {
-                if self.need.left() == 0 {
-                    return Ok(self.report(Done::Ended));
-                }
-                let answer = client.get(&left)?;
-                let read = if !answer.is_whole {
-                    out.read(client, answer, &left)
-                } else if let Some(start) = fetch.file_start {
-                    if self.report(Done::Sequential).is_err() {
+            end += piece.range.end - piece.range.start;
+            match self.fetch_piece(client, fetch, piece, &mut out) {
+                Ok(Ok(Piece::Read)) => missing = 0,
+                Ok(Ok(Piece::Cut)) => return Ok(self.report(Done::Ended)),
+                Ok(Err(Gone)) => return Ok(Err(Gone)),
+                Err(failure) => {
+                    missing += 1;
+                    let is_alone = fetch.pieces.len() == 1 || missing == MAX_MISSING;
+                    if failure.file().is_none() || is_alone {
+                        return Err(failure);
+                    }
+                    client.forget_redirects();
+                    if out.skip(end, failure).is_err() {
                         return Ok(Err(Gone));
                     }
-                    self.need.set(fetch.object_length - fetch.bytes.start);
-                    out.begin_at(start);
-                    let whole = FileRange { range: 0..left.length, ..left.clone() };
-                    let read = out.read(client, answer, &whole);
-                    left.range.start = left.length;
-                    read
-                } else {
-                    out.read(client, answer, &left)
-                };
-                match read? {
-                    Err(Gone) => return Ok(Err(Gone)),
-                    Ok(0) => break,
-                    Ok(count) => left.range.start += count,
                 }
             }
         }
         Ok(out.end().and_then(|()| self.report(Done::Ended)))
     }
+
+    fn fetch_piece(
+        &self,
+        client: &mut Client,
+        fetch: &Fetch,
+        piece: &FileRange,
+        out: &mut Symbols<'_>,
+    ) -> Result<Result<Piece, Gone>, MirrorFailure> {
+        let mut left = piece.clone();
+        while !left.range.is_empty() {
+            if self.need.left() == 0 {
+                return Ok(Ok(Piece::Cut));
+            }
+            let answer = client.get(&left)?;
+            let read = if !answer.is_whole {
+                out.read(client, answer, &left)
+            } else if let Some(start) = fetch.file_start {
+                if self.report(Done::Sequential).is_err() {
+                    return Ok(Err(Gone));
+                }
+                self.need.set(fetch.object_length - fetch.bytes.start);
+                out.begin_at(start);
+                let whole = FileRange { range: 0..left.length, ..left.clone() };
+                let read = out.read(client, answer, &whole);
+                left.range.start = left.length;
+                read
+            } else {
+                out.read(client, answer, &left)
+            };
+            match read? {
+                Err(Gone) => return Ok(Err(Gone)),
+                Ok(0) => return Ok(Ok(Piece::Cut)),
+                Ok(count) => left.range.start += count,
+            }
+        }
+        Ok(Ok(Piece::Read))
+    }
+}
+
+/// What became of a piece of an order.
+enum Piece {
+    /// All of it was read.
+    Read,
+    /// It is not needed any more.
+    Cut,
 }
 
 /// Cuts the bytes of an order into symbols.
@@ -162,6 +206,17 @@ impl<'a> Symbols<'a> {
         Self { mirror, fetch, buffer, at, handed_over: Instant::now() }
     }
 
+    /// The server does not have the next bytes of the object, up to `end`.
+    fn skip(&mut self, end: u64, failure: MirrorFailure) -> Result<(), Gone> {
+        self.end()?;
+        if !self.buffer.is_empty() {
+            self.hand_over_part(self.buffer.len())?;
+        }
+        let bytes = self.at..end.max(self.at);
+        self.at = bytes.end;
+        self.mirror.report(Done::Missing { bytes, failure })
+    }
+
     /// The next byte is another one of the object.
     fn begin_at(&mut self, at: u64) {
         self.buffer.clear();
@@ -176,7 +231,7 @@ impl<'a> Symbols<'a> {
         answer: Answer,
         wanted: &FileRange,
     ) -> Result<Result<u64, Gone>, MirrorFailure> {
-        let Answer { range, mut body, .. } = answer;
+        let Answer { range, mut body, has_length, kind, .. } = answer;
         let skipped = wanted.range.start.saturating_sub(range.start);
         discard(&mut body, skipped).map_err(|error| client.failure_of_read(&error))?;
         let mut left = range.end.min(wanted.range.end) - wanted.range.start;
@@ -195,6 +250,14 @@ impl<'a> Symbols<'a> {
             let read = body.read(into);
             self.buffer.truncate(start + *read.as_ref().unwrap_or(&0));
             let read = read.map_err(|error| client.failure_of_read(&error))? as u64;
+            if read == 0 && !has_length {
+                // A page of a portal, for example. What little has come of it is no symbol.
+                let page = usize::try_from(count).unwrap_or(usize::MAX);
+                self.buffer.truncate(self.buffer.len().saturating_sub(page));
+                let (came, all) = (skipped + count, skipped + count + left);
+                let what = format!("{came} bytes{kind} instead of {all}");
+                return Err(MirrorFailure::Range { path: wanted.path.to_string(), what });
+            }
             if read == 0 {
                 let what = "the connection ended before the answer did";
                 return Err(MirrorFailure::Connection(what.to_owned()));
@@ -203,7 +266,8 @@ impl<'a> Symbols<'a> {
             if let Some(limit) = &self.mirror.limit {
                 limit.wait(read, &self.mirror.need);
             }
-            let is_due = self.handed_over.elapsed() >= HAND_OVER;
+            // Where the answer ends shows whether it is the file, if it does not say so.
+            let is_due = has_length && self.handed_over.elapsed() >= HAND_OVER;
             if (self.buffer.len() >= CHUNK || is_due) && self.flush().is_err() {
                 return Ok(Err(Gone));
             }
@@ -221,6 +285,14 @@ impl<'a> Symbols<'a> {
     fn flush(&mut self) -> Result<(), Gone> {
         self.handed_over = Instant::now();
         let size = usize::from(self.fetch.symbol_size).max(1);
+        let inside = (self.at % size as u64) as usize;
+        if inside > 0 {
+            // The server does not have what the symbol begins with.
+            if self.buffer.len() < size - inside {
+                return Ok(());
+            }
+            self.hand_over_part(size - inside)?;
+        }
         let whole = self.buffer.len() / size * size;
         if whole == 0 {
             return Ok(());
@@ -233,11 +305,25 @@ impl<'a> Symbols<'a> {
         self.mirror.report(Done::Bytes { at, bytes })
     }
 
+    /// Hands over bytes of the buffer that are not a whole symbol.
+    fn hand_over_part(&mut self, length: usize) -> Result<(), Gone> {
+        let rest = self.buffer.split_off(length);
+        let (at, bytes) = (self.at, std::mem::replace(&mut self.buffer, rest));
+        self.at += length as u64;
+        self.mirror.report(Done::Part { at, bytes })
+    }
+
     /// Hands over what is left: whole symbols, and the object's last one if it is complete.
     fn end(&mut self) -> Result<(), Gone> {
         self.flush()?;
         let end = self.at + self.buffer.len() as u64;
-        if self.buffer.is_empty() || end != self.fetch.object_length {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if !self.at.is_multiple_of(u64::from(self.fetch.symbol_size).max(1)) {
+            return self.hand_over_part(self.buffer.len());
+        }
+        if end != self.fetch.object_length {
             return Ok(());
         }
         let (at, bytes) = (self.at, std::mem::take(&mut self.buffer));

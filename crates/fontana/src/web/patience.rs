@@ -53,6 +53,19 @@ impl Need {
         self.bytes.load(Ordering::Relaxed).saturating_sub(arrived)
     }
 
+    /// Waits. False as soon as nothing is needed any more.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while self.left() > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(SLICE));
+        }
+        false
+    }
+
     /// Nothing is needed from here on.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);

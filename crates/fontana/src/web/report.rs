@@ -34,4 +34,6 @@ pub struct MirrorReport {
     pub kind: MirrorKind,
     /// Why it was dropped; `None` if it was not.
     pub dropped: Option<MirrorFailure>,
+    /// Why it has sent nothing since, or lacks a file; `None` if it does not. It was asked again.
+    pub failing: Option<MirrorFailure>,
 }

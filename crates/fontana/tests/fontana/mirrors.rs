@@ -116,7 +116,7 @@ fn servers_without_ranges_are_read_from_the_beginning() {
 
 /// Each of these servers stands beside a right one.
 #[test]
-fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes() {
+fn a_mirror_that_misbehaves_is_named_with_its_reason_and_the_other_completes() {
     let published = publish(100_000);
     let directory = published.directory.path();
     let right = Behavior { rate: Some(6_000_000), ..Behavior::default() };
@@ -130,13 +130,10 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
             matches!(failure, MirrorFailure::Range { .. })
         }),
         ("redirects to itself", Behavior { redirects: Some("again"), ..default }, |failure| {
-            matches!(failure, MirrorFailure::Redirect(_))
+            matches!(failure, MirrorFailure::Redirect { .. })
         }),
         ("redirects to ftp", Behavior { redirects: Some("ftp://a/"), ..default }, |failure| {
-            matches!(failure, MirrorFailure::Redirect(_))
-        }),
-        ("an encoding", Behavior { encoding: Some("gzip"), ..default }, |failure| {
-            matches!(failure, MirrorFailure::Encoding(_))
+            matches!(failure, MirrorFailure::Redirect { .. })
         }),
         ("404", Behavior { status: Some(404), ..default }, |failure| {
             matches!(failure, MirrorFailure::Status { status: 404, .. })
@@ -144,9 +141,8 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
         ("416", Behavior { status: Some(416), ..default }, |failure| {
             matches!(failure, MirrorFailure::Status { status: 416, .. })
         }),
-        // At this rate its blocks are found to be wrong before it has sent many.
-        ("wrong bytes", Behavior { flips: Some(10_000), rate: right.rate, ..default }, |failure| {
-            matches!(failure, MirrorFailure::Wrong(2))
+        ("a page", Behavior { page: true, ..default }, |failure| {
+            failure.to_string().contains(": 26 bytes of text/html instead of ")
         }),
     ];
     for &(what, behavior, is_reason) in classes {
@@ -154,13 +150,120 @@ fn a_mirror_that_misbehaves_is_dropped_with_its_reason_and_the_other_completes()
         let (report, events) = receive(&published, &[&servers[0], &servers[1]]);
         assert_eq!(report.outcome, Outcome::Complete, "{what}: {report:?}");
         let [wrong, other] = &report.mirrors[..] else { panic!("{what}: {report:?}") };
-        assert!(wrong.dropped.as_ref().is_some_and(is_reason), "{what}: {wrong:?}");
+        assert!(wrong.failing.as_ref().is_some_and(is_reason), "{what}: {wrong:?}");
+        assert_eq!(wrong.dropped, None, "{what}");
         assert_eq!((other.wrong_blocks, &other.dropped), (0, &None), "{what}: {other:?}");
         assert!(wrong.bytes + other.bytes < 6_000_000, "{what}: {report:?}");
         let told = events.iter().any(|event| {
-            matches!(event, ReceiveEvent::MirrorDropped { mirror, .. } if *mirror == servers[0].address())
+            matches!(event, ReceiveEvent::MirrorFailed { mirror, .. } if *mirror == servers[0].address())
         });
         assert!(told, "{what}");
+    }
+    // At this rate its blocks are found to be wrong before it has sent many.
+    let flips = Behavior { flips: Some(10_000), rate: right.rate, ..default };
+    let servers = [Server::start(directory, flips), Server::start(directory, right)];
+    let (report, _) = receive(&published, &[&servers[0], &servers[1]]);
+    assert_eq!(report.outcome, Outcome::Complete, "{report:?}");
+    let [wrong, _] = &report.mirrors[..] else { panic!("{report:?}") };
+    assert!((2..10).contains(&wrong.wrong_blocks), "{wrong:?}");
+}
+
+/// Labels are hints: the hash decides.
+#[test]
+fn wrong_labels_of_right_bytes_do_no_harm() {
+    let published = publish(100_000);
+    for behavior in [
+        Behavior { encoding: Some("x-gzip"), ..Behavior::default() },
+        Behavior { encoding: Some("x-gzip"), ranges: false, ..Behavior::default() },
+        Behavior { from_zero: true, ..Behavior::default() },
+    ] {
+        let server = Server::start(published.directory.path(), behavior);
+        let reports = complete(&published, &[&server]);
+        assert_eq!((&reports[0].dropped, reports[0].wrong_blocks), (&None, 0), "{reports:?}");
+    }
+}
+
+/// The number of a small file; 0 of others.
+fn number(name: &str) -> usize {
+    name.rsplit_once("small ").map_or(0, |(_, number)| number.parse().unwrap())
+}
+
+/// Symbols at the ends of small files have bytes of two files, and each of these mirrors has one of
+/// them.
+#[test]
+fn mirrors_that_lack_different_files_complete_each_other() {
+    let published = publish(100_000);
+    let directory = published.directory.path();
+    let of = |lacks: fn(&str) -> bool| {
+        Server::start(directory, Behavior { lacks: Some(lacks), ..Behavior::default() })
+    };
+    let servers = [
+        of(|name| name.ends_with("big") || number(name) % 2 == 1),
+        of(|name| name.ends_with(".bin") || (number(name).is_multiple_of(2) && number(name) > 0)),
+    ];
+    let reports = complete(&published, &[&servers[0], &servers[1]]);
+    for report in &reports {
+        assert_eq!((&report.dropped, report.wrong_blocks), (&None, 0), "{reports:?}");
+        let missing = report.failing.as_ref();
+        let is_status = |why| matches!(why, &MirrorFailure::Status { status: 404, .. });
+        assert!(missing.is_some_and(is_status), "{reports:?}");
+    }
+}
+
+/// A mirror has another version of one file: of that file alone it is of no use.
+#[test]
+fn a_file_of_another_version_is_left_to_others_and_the_rest_is_not() {
+    let published = publish(100_000);
+    let rate = Some(2_000_000);
+    let older = tempfile::tempdir().unwrap();
+    let copy = |name: &str| {
+        let to = older.path().join(name);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(published.directory.path().join(name), to).unwrap();
+    };
+    tree(published.directory.path()).keys().for_each(|name| copy(name.to_str().unwrap()));
+    let other = fontana_testing::noise(700_001, 99);
+    std::fs::write(older.path().join("a tree/deep/er/\u{e9}?&#.bin"), other).unwrap();
+    let behavior = Behavior { rate, ..Behavior::default() };
+    let stale = Server::start(older.path(), behavior);
+    let right = Server::start(published.directory.path(), behavior);
+    let reports = complete(&published, &[&stale, &right]);
+    assert_eq!(reports[0].dropped, None, "{reports:?}");
+    assert!(reports[0].bytes > 1_000_000, "{reports:?}");
+    // Alone, it ends the reception once the rest is complete.
+    let (report, _) = receive(&published, &[&stale]);
+    assert_eq!((report.outcome, report.ended), (Outcome::Incomplete, Ended::NoMirrors));
+    assert!(matches!(report.mirrors[0].dropped, Some(MirrorFailure::Wrong(_))), "{report:?}");
+    assert!(report.mirrors[0].bytes > 3_000_000, "{report:?}");
+}
+
+#[test]
+fn the_only_mirror_is_asked_again_while_it_is_busy() {
+    let published = publish(100_000);
+    let busy = Behavior { fails_first: 4, ..Behavior::default() };
+    let server = Server::start(published.directory.path(), busy);
+    let reports = complete(&published, &[&server]);
+    assert_eq!((&reports[0].dropped, &reports[0].failing), (&None, &None));
+}
+
+/// The time that the user gives ends it, and the report says what was seen.
+#[test]
+fn the_only_mirror_is_asked_again_until_the_time_is_up() {
+    let published = publish(100_000);
+    for (behavior, what) in [
+        (Behavior { page: true, ..Behavior::default() }, "26 bytes of text/html instead of "),
+        (Behavior { lacks: Some(|_| true), ..Behavior::default() }, "HTTP status 404"),
+        (Behavior { fails_first: 1_000, ..Behavior::default() }, "HTTP status 503"),
+    ] {
+        let server = Server::start(published.directory.path(), behavior);
+        let into = tempfile::tempdir().unwrap();
+        let receiver = receiver(&published, &[&server], into.path());
+        let receiver = receiver.timeout(Some(Duration::from_secs(2))).start().unwrap();
+        let report = receiver.join().unwrap();
+        assert_eq!(report.ended, Ended::TimeUp, "{report:?}");
+        let [mirror] = &report.mirrors[..] else { panic!("{report:?}") };
+        let failing = mirror.failing.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert!(mirror.dropped.is_none() && failing.contains(what), "{what}: {report:?}");
     }
 }
 
@@ -437,7 +540,8 @@ fn a_server_of_fresh_symbols_that_misbehaves_does_not_keep_the_other_from_comple
         let report = receiver.join().unwrap();
         assert_eq!(report.outcome, Outcome::Complete, "{what}: {report:?}");
         let [wrong, _] = &report.mirrors[..] else { panic!("{what}: {report:?}") };
-        assert!(is_reason(wrong.dropped.as_ref()), "{what}: {report:?}");
+        let why = wrong.dropped.as_ref().or(wrong.failing.as_ref());
+        assert!(is_reason(why), "{what}: {report:?}");
         assert_eq!(wrong.kind, MirrorKind::Fresh, "{what}");
     }
 }

@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const STALL: Duration = Duration::from_millis(150);
 /// Least time between two samples: arrivals of one read of a socket are one sample.
 const SAMPLE: Duration = Duration::from_millis(40);
+/// Least time of a request whose rate is measured.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Mean rate of a source while it has a request, in positions per second. Recent arrivals count
 /// more.
@@ -37,9 +39,12 @@ impl RateMeter {
 
     /// The request has ended.
     pub(super) fn end(&mut self, now: Instant) {
-        self.sample(now, Duration::from_millis(1));
+        self.sample(now, SHORTEST);
         if self.mean.is_none() {
             self.silent += self.elapsed(now);
+            // An answer in no time.
+            let rate = self.arrived as f64 / SHORTEST.as_secs_f64();
+            self.mean = (self.arrived > 0).then_some(rate);
         }
         self.since = None;
     }
@@ -116,5 +121,14 @@ mod tests {
         meter.end(at(1000));
         let idle = meter.estimate(at(9000)).unwrap();
         assert!((idle - steady).abs() < 60.0, "time without a request does not count: {idle}");
+    }
+
+    #[test]
+    fn a_source_that_answers_in_no_time_has_a_rate() {
+        let mut meter = RateMeter::default();
+        meter.begin(at(3));
+        meter.on_arrival(at(3), 10);
+        meter.end(at(3));
+        assert_eq!(meter.estimate(at(9)), Some(10_000.0));
     }
 }

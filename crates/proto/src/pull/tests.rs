@@ -262,6 +262,45 @@ fn requests_end_where_nothing_is_lacking() {
     assert_eq!(pull.expected(source), Some(0..0));
 }
 
+#[test]
+fn what_a_source_lacks_is_left_to_the_others() {
+    let now = Instant::ZERO;
+    let mut pull = Pull::new();
+    let (one, other) = (pull.add_source(), pull.add_source());
+    pull.set_lacking(std::iter::once(0..300).collect());
+    pull.set_aside(one, 0..200);
+    assert_eq!(pull.next_request(now, one).unwrap().range, 200..300);
+    pull.on_arrival(at(Duration::from_millis(100)), one, 200..300);
+    pull.end_request(at(Duration::from_millis(100)), one);
+    assert_eq!(pull.next_request(now, one), None, "nothing of what it has is lacking");
+    // Nor does it take over a request for that.
+    assert_eq!(pull.next_request(now, other).unwrap().range, 150..200);
+    assert_eq!(pull.next_request(now, one), None);
+    pull.add_whole(0..100, vec![other]);
+    assert_eq!(pull.next_request(now, one), None);
+    pull.on_arrival(now, other, 150..200);
+    pull.end_request(now, other);
+    let whole = pull.next_request(now, other).unwrap();
+    assert_eq!(whole, Request { range: 0..100, is_whole: true }, "no other has it");
+    pull.ask_again(one);
+    assert_eq!(pull.next_request(now, one).unwrap().range.end, 150);
+}
+
+#[test]
+fn what_every_source_has_sent_wrong_is_hopeless() {
+    let mut pull = Pull::new();
+    let (one, other) = (pull.add_source(), pull.add_source());
+    pull.set_lacking(std::iter::once(0..100).collect());
+    pull.forsake(one, 0..100);
+    pull.forsake(other, 0..60);
+    pull.ask_again(one);
+    assert!(!pull.is_hopeless() && pull.next_request(Instant::ZERO, one).is_none());
+    pull.remove_lacking(50..100);
+    assert!(pull.is_hopeless());
+    pull.remove_lacking(0..50);
+    assert!(!pull.is_hopeless(), "nothing is lacking");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 

@@ -1,7 +1,7 @@
 //! An honest mirror beside others that do whatever a script says: what the receiver has learned of
 //! them must not keep it from completing, once they are silent.
 
-use super::tests::{NO_CODE, Reception, SYMBOL, TORNADO};
+use super::tests::{NO_CODE, Reception, SYMBOL, TORNADO, status};
 use super::*;
 use crate::web::failure::MirrorFailure as Failure;
 use fontana_proto::ReceiverLimits;
@@ -88,8 +88,8 @@ impl Play {
         match self.orders[STRANGERS].as_ref().map(|given| &given.order) {
             // It has no shelf.
             Some(Order::File { path, .. }) => {
-                let path = path.to_string();
-                let failure = Failure::Status { path, status: 404, retry_after: None };
+                let (path, what) = (path.to_string(), String::new());
+                let failure = Failure::Status { path, status: 404, what, retry_after: None };
                 self.end(STRANGERS, Done::Failed(failure));
             }
             Some(Order::Fetch(_)) if self.is_cut(STRANGERS) => self.end(STRANGERS, Done::Ended),
@@ -118,10 +118,31 @@ impl Play {
                 bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
             }),
             6 => self.send(mirror, symbols, |bytes| bytes.fill(0)),
-            7 => self.send_whole(mirror),
+            7 if script.once_in(2) => self.send_whole(mirror),
+            7 => self.lack(mirror, symbols, script),
             8..11 => self.end(mirror, Done::Failed(failure(script))),
             _ if self.is_cut(mirror) => self.end(mirror, Done::Ended),
             _ => {}
+        }
+    }
+
+    /// The server lacks some bytes, and sends parts of symbols around them.
+    fn lack(&mut self, mirror: usize, symbols: usize, script: &mut Script<'_>) {
+        let Some(given) = &mut self.orders[mirror] else { return };
+        let at = given.at as u64;
+        let end = given.end.min(given.at + symbols * SYMBOL + 7);
+        given.at = end.next_multiple_of(SYMBOL).min(given.end);
+        let (bytes, is_last) = (at..end as u64, given.at == given.end);
+        let failure = status(404, None);
+        self.reception.report(mirror, Done::Missing { bytes, failure });
+        let length = script.below(SYMBOL as u8);
+        let part = script.take(length.into());
+        if !part.is_empty() {
+            let at = end as u64;
+            self.reception.report(mirror, Done::Part { at, bytes: part });
+        }
+        if is_last {
+            self.end(mirror, Done::Ended);
         }
     }
 
@@ -169,16 +190,13 @@ fn failure(script: &mut Script<'_>) -> Failure {
         0 => Failure::Connection("refused".into()),
         1 => Failure::Silent(SILENCE),
         2 => Failure::Drip,
-        3 => {
-            let retry_after = Some(Duration::from_secs(script.u64()));
-            Failure::Status { path: path(), status: 503, retry_after }
-        }
-        4 => Failure::Status { path: path(), status: 404, retry_after: None },
+        3 => status(503, Some(Duration::from_secs(script.u64()))),
+        4 => status(404, None),
         5 => Failure::Range { path: path(), what: "another".into() },
         6 => Failure::Certificate("expired".into()),
-        7 => Failure::Redirect("has no address"),
+        7 => Failure::Redirect { path: path(), what: "has no address" },
         8 => Failure::Rebound,
-        9 => Failure::Encoding("gzip".into()),
+        9 => Failure::NoAddress { path: path() },
         _ => Failure::Cut,
     }
 }
@@ -215,35 +233,60 @@ fn play(input: &[u8]) {
 #[test]
 fn an_honest_mirror_completes_a_reception_whatever_the_others_did() {
     // Symbols of an earlier request among those of a block that another mirror sends as a whole;
-    // and such a block of a mirror that was dropped at its end.
-    [&[0x0b, 0, 9, 0x0c, 0x0d, 0x7a][..], &[0x21, 0xad]].into_iter().for_each(play);
+    // such a block of a mirror that was dropped at its end; and two that are silent, and take over
+    // a request from each other, beside one that has answered in no time.
+    let silent = [
+        0x00, 0x46, 0xbb, 0x00, 0xe9, 0x52, 0x5a, 0xf7, 0xa5, 0x3e, 0xcb, 0xf2, 0x05, 0xab, 0x6f,
+        0x23, 0x6e, 0x48, 0x2f, 0xc9, 0x26, 0x83, 0x5a, 0x3c, 0x7d, 0xd3, 0x18, 0x9a, 0xeb, 0x69,
+        0xe1,
+    ];
+    [&[0x0b, 0, 9, 0x0c, 0x0d, 0x7a][..], &[0x21, 0xad], &silent].into_iter().for_each(play);
     bolero::check!().with_iterations(2_000).for_each(play);
 }
 
-/// What is known of a mirror that has failed ends: it is asked again.
+/// No number of failures ends a reception: the only mirror is asked again, each time after half a
+/// minute at most.
 #[test]
-fn a_mirror_that_was_out_of_order_for_a_while_completes_a_reception() {
-    for seconds in [0, 5, 60] {
+fn the_only_mirror_is_asked_again_whatever_it_has_answered() {
+    let failures = [
+        Failure::Connection("refused".into()),
+        Failure::Silent(SILENCE),
+        Failure::Drip,
+        Failure::Certificate("expired".into()),
+        Failure::Rebound,
+        status(408, None),
+        status(429, Some(Duration::from_secs(20))),
+        status(500, None),
+        status(503, None),
+        status(503, Some(Duration::ZERO)),
+        status(503, Some(Duration::MAX)),
+    ];
+    for failure in failures {
         let mut play = Play::new(NO_CODE);
+        play.reception.mirrors.has_group = false;
         // Alone.
         for mirror in 0..STRANGERS {
-            let failure = Failure::Certificate("expired".into());
+            let failure = Failure::Wrong(2);
             play.reception.mirrors.drop_mirror(play.reception.now, mirror, failure, None);
         }
-        for _ in 0..MAX_FAILURES {
+        play.reception.mirrors.take_events();
+        for _ in 0..100 {
+            let since = play.reception.now;
             while play.orders[STRANGERS].is_none() {
                 play.drive(Duration::from_millis(500));
             }
-            let retry_after = (seconds > 0).then_some(Duration::from_secs(seconds));
-            let failure = Failure::Status { path: "file".into(), status: 503, retry_after };
-            play.end(STRANGERS, Done::Failed(failure));
+            let waited = play.reception.now.saturating_since(since);
+            assert!(waited <= Duration::from_secs(31), "{failure}: {waited:?}");
+            play.end(STRANGERS, Done::Failed(failure.clone()));
         }
+        let events = play.reception.mirrors.take_events();
+        assert_eq!(events.len(), 1, "it is told once: {events:?}");
         let since = play.reception.now;
         while !play.reception.is_complete {
             play.drive(Duration::from_millis(500));
             play.be_honest();
             let waited = play.reception.now.saturating_since(since);
-            assert!(waited < Duration::from_secs(61) + LIVE_WITHIN, "after {seconds} s");
+            assert!(waited < Duration::from_secs(31) + LIVE_WITHIN, "after {failure}");
         }
     }
 }

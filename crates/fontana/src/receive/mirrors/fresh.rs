@@ -99,9 +99,6 @@ impl Mirrors {
             if is_needed {
                 fresh.on_needed(!result.fresh.is_empty());
             }
-            if !result.fresh.is_empty() {
-                mirror.renewals = 0;
-            }
             for esis in result.fresh {
                 let at = |esi: u32| start as usize + (esi - first.0) as usize * size;
                 let symbols = slab.get(at(esis.start)..at(esis.end)).unwrap_or_default();

@@ -3,7 +3,8 @@
 use super::{DOUBTFUL_FOR, JOINED_GAP, LOOK_EVERY, Mirrors};
 use fontana_proto::pull::{RangeSet, Wanted};
 use fontana_proto::{BlockId, Instant, Receiver};
-use std::collections::BTreeMap;
+use fontana_wire::Toi;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What the blocks want of a shelf, beside what others are sending.
@@ -11,10 +12,15 @@ pub(super) struct Lacking<'a> {
     receiver: &'a Receiver,
     /// Symbols of each block that are under way from others.
     under_way: BTreeMap<BlockId, u32>,
+    /// Objects that are left out.
+    pub(super) without: BTreeSet<Toi>,
 }
 
 impl Wanted for Lacking<'_> {
     fn count(&self, block: BlockId) -> u32 {
+        if self.without.contains(&block.toi) {
+            return 0;
+        }
         let under_way = self.under_way.get(&block).copied().unwrap_or(0);
         self.receiver.block_symbols_wanted(block).saturating_sub(under_way)
     }
@@ -109,6 +115,6 @@ impl Mirrors {
         }
         // One mirror sends these as a whole.
         under_way.extend(self.wholes.keys().map(|&block| (block, u32::MAX)));
-        Lacking { receiver, under_way }
+        Lacking { receiver, under_way, without: BTreeSet::new() }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Mirrors;
 use super::begin::Waiting;
+use super::missing::Parts;
 use super::state::MirrorState;
 use crate::error::Error;
 use crate::receive::options::ReceiveOptions;
@@ -75,6 +76,7 @@ impl PreparedMirrors {
             files: None,
             content: None,
             records: Records::default(),
+            parts: Parts::default(),
             wholes: BTreeMap::new(),
             wholes_served_at: Instant::ZERO,
             doubtful: BTreeMap::new(),

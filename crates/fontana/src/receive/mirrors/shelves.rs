@@ -52,7 +52,6 @@ impl Mirrors {
             return;
         };
         mirror.set_idle();
-        mirror.failures = 0;
         let is_of_content = |manifest| Some(manifest) == self.content;
         let shelf = ShelfIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
         let fresh = FreshIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
@@ -61,8 +60,9 @@ impl Mirrors {
             (None, Some((index, objects))) => Kind::Fresh(FreshPull::new(index.start, objects)),
             (None, None) => Kind::Files,
         };
-        if !mirror.may_have_files() {
-            self.pull.remove_source(now, mirror.id);
+        match mirror.may_have_files() {
+            true => self.restore_source(number),
+            false => self.pull.remove_source(now, mirror.id),
         }
         self.end_vain_wholes(now, receiver);
     }
@@ -93,11 +93,13 @@ impl Mirrors {
         number: usize,
         receiver: &mut Receiver,
     ) {
-        let (time, lacking) = (self.time_of_request(now), self.lacking(now, receiver));
+        let time = self.time_of_request(now);
+        let mut lacking = self.lacking(now, receiver);
         let (Some(content), Some(mirror)) = (self.content, self.mirrors.get_mut(number)) else {
             return;
         };
         let Kind::Shelf(shelf) = &mut mirror.kind else { return };
+        lacking.without.clone_from(&mirror.missing_symbols);
         let Some(request) = shelf.next_request(now, time, &lacking) else {
             mirror.retries_at = now + LOOK_EVERY;
             return self.on_nothing_to_send(now, number, receiver);
@@ -134,8 +136,9 @@ impl Mirrors {
                 || (matches!(mirror.work, Work::Nothing) && !mirror.may_have_files())
         });
         let Some(mirror) = self.mirrors.get_mut(number) else { return };
+        let is_exhausted = is_idle && mirror.missing_symbols.is_empty();
         mirror.idle =
-            if is_idle && !self.has_group && self.wanted > 0 { mirror.idle + 1 } else { 0 };
+            if is_exhausted && !self.has_group && self.wanted > 0 { mirror.idle + 1 } else { 0 };
         if mirror.idle >= MAX_IDLE {
             self.drop_mirror(now, number, MirrorFailure::Exhausted, Some(receiver));
         }

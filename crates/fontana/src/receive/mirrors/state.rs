@@ -8,6 +8,7 @@ use crossbeam_channel::Sender;
 use fontana_proto::pull::{FreshPull, ShelfPull, ShelfRequest, SourceId};
 use fontana_proto::{BlockId, Instant};
 use fontana_wire::{Toi, WebAddress};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +22,33 @@ pub(super) struct MirrorState {
     pub(super) need: Arc<Need>,
     pub(super) kind: Kind,
     pub(super) work: Work,
-    /// Failed orders in a row.
+    /// Failed orders, and files that were missing, since bytes arrived last. It determines pauses.
     pub(super) failures: u32,
     pub(super) retries_at: Instant,
-    /// Indices of a server of fresh symbols in a row without a new symbol.
-    pub(super) renewals: u32,
     /// Times in a row that its shelf had nothing to send, and no mirror sent anything.
     pub(super) idle: u32,
+    /// When it is asked again for what it does not have.
+    pub(super) ask_again_at: Option<Instant>,
+    /// Objects of which it has no symbols at present.
+    pub(super) missing_symbols: BTreeSet<Toi>,
     pub(super) wrong_blocks: u32,
+    /// How often it has sent each of these blocks wrong.
+    pub(super) wrong: BTreeMap<BlockId, u32>,
     /// Verified blocks that it has sent all of.
     pub(super) right_blocks: u32,
+    /// The same, by object.
+    pub(super) right: BTreeMap<Toi, u32>,
     /// Orders that were answered with a whole file.
     pub(super) sequential: u32,
     /// Why it has no manifest.
     pub(super) lacks_manifest: Option<MirrorFailure>,
     pub(super) dropped: Option<MirrorFailure>,
+    /// Why it has failed since bytes arrived last.
+    pub(super) failing: Option<MirrorFailure>,
+    /// Why it lacks a file.
+    pub(super) lacks_file: Option<MirrorFailure>,
+    /// The last failure that was told, and when. The text is empty once bytes have arrived.
+    pub(super) told: Option<(Instant, String)>,
     bytes: u64,
     pub(super) useless_bytes: u64,
     /// When bytes arrived first and last.
@@ -128,13 +141,19 @@ impl MirrorState {
             work: Work::Nothing,
             failures: 0,
             retries_at: Instant::ZERO,
-            renewals: 0,
             idle: 0,
+            ask_again_at: None,
+            missing_symbols: BTreeSet::new(),
             wrong_blocks: 0,
+            wrong: BTreeMap::new(),
             right_blocks: 0,
+            right: BTreeMap::new(),
             sequential: 0,
             lacks_manifest: None,
             dropped: None,
+            failing: None,
+            lacks_file: None,
+            told: None,
             bytes: 0,
             useless_bytes: 0,
             arrivals: None,
@@ -196,7 +215,18 @@ impl MirrorState {
         self.orders = None;
     }
 
+    /// The manifest is known.
+    pub(super) fn has_manifest(&mut self) {
+        if self.lacks_manifest.take().is_some() {
+            (self.retries_at, self.failures, self.failing) = (Instant::ZERO, 0, None);
+        }
+    }
+
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: usize) {
+        (self.failures, self.failing) = (0, None);
+        if let Some((_, text)) = &mut self.told {
+            text.clear();
+        }
         self.bytes += bytes as u64;
         let first = self.arrivals.map_or(now, |(first, _)| first);
         self.arrivals = Some((first, now));
@@ -216,6 +246,7 @@ impl MirrorState {
                 Kind::Unknown | Kind::Files => MirrorKind::Files,
             },
             dropped: self.dropped.clone(),
+            failing: self.failing.clone().or_else(|| self.lacks_file.clone()),
         }
     }
 }

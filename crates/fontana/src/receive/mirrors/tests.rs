@@ -85,6 +85,7 @@ impl Reception {
             files: None,
             content: None,
             records: Records::default(),
+            parts: Parts::default(),
             wholes: BTreeMap::new(),
             wholes_served_at: Instant::ZERO,
             doubtful: BTreeMap::new(),
@@ -267,7 +268,7 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
 fn a_wrong_block_is_not_left_to_a_mirror_that_rests() {
     let mut reception = wrong_and_dropped();
     let retry_after = Some(Duration::from_secs(300_000_000));
-    let status = MirrorFailure::Status { path: "x".into(), status: 429, retry_after };
+    let status = status(429, retry_after);
     reception.report(1, Done::Failed(status));
     assert!(reception.mirrors.wholes.is_empty());
     assert!(!reception.driver.endpoint.release(FIRST), "packets may bring it");
@@ -322,23 +323,110 @@ fn dropped(reception: &mut Reception) -> Vec<MirrorFailure> {
     events.filter_map(failure).collect()
 }
 
+/// The failures that were told since the last call.
+fn failed(reception: &mut Reception) -> Vec<MirrorFailure> {
+    let events = reception.mirrors.take_events().into_iter();
+    let failure = |event| match event {
+        ReceiveEvent::MirrorFailed { failure, .. } => Some(failure),
+        event => panic!("{event:?}"),
+    };
+    events.filter_map(failure).collect()
+}
+
+pub(super) fn status(status: u16, retry_after: Option<Duration>) -> MirrorFailure {
+    MirrorFailure::Status { path: "file".into(), status, what: String::new(), retry_after }
+}
+
 #[test]
 fn a_refused_certificate_is_reported_while_another_mirror_does_not_answer() {
+    let redirect = MirrorFailure::Redirect { path: "x".into(), what: "is refused" };
     let certificate = MirrorFailure::Certificate("expired".into());
-    for failure in [certificate, MirrorFailure::Redirect("is refused"), MirrorFailure::Rebound] {
+    for failure in [certificate, redirect, MirrorFailure::Rebound] {
         let mut reception = Reception::new(3, NO_CODE, ReceiverLimits::default());
         // The manifest is not known yet, and no group brings it.
         reception.mirrors.files = None;
         reception.mirrors.has_group = false;
         reception.drive();
         assert!(reception.orders.iter().all(|orders| orders.len() == 1));
-        reception.report(0, Done::Failed(failure.clone()));
-        reception.report(1, Done::Failed(MirrorFailure::Silent(Duration::from_secs(10))));
-        let status = MirrorFailure::Status { path: "x".into(), status: 404, retry_after: None };
-        reception.report(2, Done::Failed(status));
-        assert_eq!(dropped(&mut reception), [failure]);
-        assert!(!reception.mirrors.are_gone(), "one may answer, and one has the files");
+        let silent = MirrorFailure::Silent(Duration::from_secs(10));
+        let failures = [failure, silent, status(404, None)];
+        for (mirror, failure) in failures.iter().enumerate() {
+            reception.report(mirror, Done::Failed(failure.clone()));
+        }
+        assert_eq!(failed(&mut reception), failures);
+        assert!(!reception.mirrors.are_gone(), "one may answer");
+        // That it has no manifest either ends the reception.
+        reception.drive();
+        reception.report(1, Done::Failed(status(403, None)));
+        assert!(reception.mirrors.are_gone());
     }
+}
+
+/// The file of the reception, as long as it is needed.
+fn is_asked_for_file(reception: &Reception, mirror: usize) -> bool {
+    reception.order(mirror).is_some_and(|range| range.start == 0)
+}
+
+#[test]
+fn a_file_that_a_mirror_lacks_is_left_to_others_and_asked_for_again_after_a_minute() {
+    for failure in [
+        status(404, None),
+        status(403, None),
+        MirrorFailure::Range { path: "file".into(), what: "26 bytes of text/html".into() },
+        MirrorFailure::Redirect { path: "file".into(), what: "leads from https to http" },
+    ] {
+        let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+        reception.mirrors.has_group = false;
+        reception.drive();
+        assert!(is_asked_for_file(&reception, 0));
+        reception.report(0, Done::Failed(failure.clone()));
+        assert_eq!(failed(&mut reception), [failure]);
+        (0..58).for_each(|_| reception.drive());
+        assert!(reception.orders[0].is_empty(), "it lacks the only file");
+        (0..3).for_each(|_| reception.drive());
+        // It may have a shelf by now.
+        assert!(matches!(reception.orders[0].try_recv(), Ok(Order::File { .. })));
+        reception.report(0, Done::Failed(status(404, None)));
+        reception.complete();
+        assert_eq!(reception.reports()[0].dropped, None);
+    }
+}
+
+#[test]
+fn what_one_mirror_lacks_another_one_brings_at_once() {
+    let mut reception = Reception::new(2, NO_CODE, ReceiverLimits::default());
+    reception.drive();
+    reception.order(0).unwrap();
+    reception.report(0, Done::Failed(status(404, None)));
+    for _ in 0..3 {
+        while let Some(range) = reception.order(1) {
+            reception.send(1, range, |_| ());
+            reception.report(1, Done::Ended);
+        }
+        reception.drive();
+    }
+    assert!(reception.is_complete && reception.orders[0].is_empty());
+}
+
+/// A wrong block that is sent wrong again is not requested of its mirror any more. If nothing else
+/// is left, that is the end.
+#[test]
+fn wrong_blocks_of_the_only_mirror_end_the_reception() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    reception.mirrors.has_group = false;
+    for _ in 0..20 {
+        reception.drive();
+        while let Some(range) = reception.order(0) {
+            let first = K as usize * SYMBOL;
+            // The second block is right.
+            reception.send(0, range.clone(), |bytes| {
+                bytes.iter_mut().take(first.saturating_sub(range.start)).for_each(|b| *b ^= 1);
+            });
+            reception.report(0, Done::Ended);
+        }
+    }
+    assert!(reception.mirrors.are_gone(), "{:?}", reception.reports());
+    assert_eq!(reception.wrong_blocks(), [2]);
 }
 
 /// A server of fresh symbols, of no object.
@@ -368,25 +456,30 @@ fn a_server_whose_answers_bring_nothing_new_rests_and_is_not_dropped() {
 
 /// A server that was started again has other symbols, and says so by a status.
 #[test]
-fn the_index_of_a_server_of_symbols_is_asked_for_again_a_few_times() {
+fn the_index_of_a_server_of_symbols_is_asked_for_again() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
     let work = || {
         let due = Instant::ZERO;
         Work::Fresh(state::Frames { toi: Toi(1), symbol_size: SYMBOL as u16, due })
     };
-    let refused = || {
-        let path = "f".into();
-        Done::Failed(MirrorFailure::Status { path, status: 416, retry_after: None })
-    };
-    for _ in 0..MAX_RENEWALS {
+    let mut pauses = Vec::new();
+    for _ in 0..20 {
         let mirror = &mut reception.mirrors.mirrors[0];
         (mirror.kind, mirror.work) = (fresh(), work());
-        reception.report(0, refused());
+        reception.report(0, Done::Failed(status(416, None)));
         assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Unknown));
-        assert!(dropped(&mut reception).is_empty());
+        let until = reception.mirrors.mirrors[0].retries_at;
+        pauses.push(until.saturating_since(reception.now).as_secs());
     }
+    assert_eq!(pauses[..6], [1, 2, 4, 8, 16, 30]);
+    assert_eq!(pauses.iter().max(), Some(&30));
+    // It has files instead: it is a source of them again.
+    let index = Done::File(b"<html>".to_vec(), None);
     let mirror = &mut reception.mirrors.mirrors[0];
-    (mirror.kind, mirror.work) = (fresh(), work());
-    reception.report(0, refused());
-    assert_eq!(dropped(&mut reception).len(), 1);
+    let id = mirror.id;
+    mirror.work = Work::Index;
+    reception.mirrors.pull.remove_source(reception.now, id);
+    reception.report(0, index);
+    reception.now = reception.now + Duration::from_secs(60);
+    reception.complete();
 }

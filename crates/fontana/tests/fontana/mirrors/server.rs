@@ -42,6 +42,14 @@ pub(crate) struct Behavior {
     pub(crate) cuts: bool,
     /// Has another ETag for each answer.
     pub(crate) etag_changes: bool,
+    /// Answers each range with one from the beginning of the file to its end.
+    pub(crate) from_zero: bool,
+    /// Does not have the files with these names.
+    pub(crate) lacks: Option<fn(&str) -> bool>,
+    /// Answers so many requests with 503 before it answers.
+    pub(crate) fails_first: u64,
+    /// Answers with a page of 26 bytes that has no length.
+    pub(crate) page: bool,
 }
 
 impl Default for Behavior {
@@ -63,6 +71,10 @@ impl Default for Behavior {
             endless_body: false,
             cuts: false,
             etag_changes: false,
+            from_zero: false,
+            lacks: None,
+            fails_first: 0,
+            page: false,
         }
     }
 }
@@ -155,6 +167,10 @@ fn answer(
 ) -> Option<()> {
     let is_manifest = path.ends_with(".fontana");
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    if number < shared.behavior.fails_first {
+        let head = "HTTP/1.1 503 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
+        return out.write_all(head.as_bytes()).ok();
+    }
     let mut own = shared.behavior;
     if is_manifest && own.status.is_none() {
         own = Behavior { redirects_once: own.redirects_once, ..Behavior::default() };
@@ -193,16 +209,24 @@ fn answer(
         return out.write_all(head.as_bytes()).ok();
     }
     let name = decode(moved.unwrap_or(path).strip_prefix('/')?);
+    if own.page {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=x\r\n";
+        let body =
+            "Transfer-Encoding: chunked\r\n\r\n1a\r\n<html>please log in</html>\r\n0\r\n\r\n";
+        return out.write_all(format!("{head}{body}").as_bytes()).ok();
+    }
+    let is_lacking = own.lacks.is_some_and(|lacks| lacks(&name.to_string_lossy()));
     let mut file = Vec::new();
     match std::fs::File::open(shared.root.join(name)) {
-        Ok(mut opened) => opened.read_to_end(&mut file).ok()?,
-        Err(_) => {
+        Ok(mut opened) if !is_lacking => opened.read_to_end(&mut file).ok()?,
+        _ => {
             return out.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").ok();
         }
     };
     let etag = format!("\"{}\"", if own.etag_changes { number / 2 } else { 7 });
     let range = range.filter(|_| own.ranges && if_range.is_none_or(|known| known == etag));
     let (status, first, end) = match range {
+        Some(_) if own.from_zero => ("206 Partial Content", 0, file.len() as u64),
         Some((first, last)) => ("206 Partial Content", first, (last + 1).min(file.len() as u64)),
         None => ("200 OK", 0, file.len() as u64),
     };
