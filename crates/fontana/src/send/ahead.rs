@@ -5,13 +5,9 @@
 //! to prepare solve blocks during the last part of the source pass, evenly, and no earlier than the
 //! rate makes it useful. Of several workers, one only prepares batches.
 //!
-//! In the same way, and evenly in the first pass, they check blocks against a manifest that a
-//! sender has taken over without reading the files.
-//!
 //! With repair on demand, no block is solved before a receiver has reported losses: without losses
 //! no repair symbol is sent.
 
-use crate::content::BlockVerifier;
 use fontana_fec::Sbn;
 use fontana_store::ObjectEncoder;
 use std::collections::VecDeque;
@@ -30,68 +26,6 @@ impl UnsolvedBlock {
         if let Err(error) = self.encoder.solve_ahead(self.sbn, budget) {
             tracing::debug!(%error, sbn = self.sbn.0, "a block was not solved ahead");
         }
-    }
-}
-
-/// A block that was not read since its manifest was made.
-pub(super) struct UnreadBlock {
-    verifier: Arc<BlockVerifier>,
-    sbn: Sbn,
-}
-
-/// What workers do that have nothing to prepare.
-pub(super) enum SpareJob {
-    Solve(UnsolvedBlock),
-    Check(UnreadBlock),
-}
-
-impl SpareJob {
-    /// Does it. Solving takes at most `budget` bytes.
-    pub(super) fn run(&self, budget: usize) {
-        match self {
-            Self::Solve(block) => block.solve(budget),
-            Self::Check(UnreadBlock { verifier, sbn }) => verifier.check(*sbn),
-        }
-    }
-}
-
-/// The blocks that were not read since their manifest was made. They are checked evenly, in as many
-/// symbols as they have: their files are read then in any case.
-pub(super) struct CheckAhead {
-    blocks: VecDeque<UnreadBlock>,
-    total: u64,
-    /// Symbols of all objects, and those that are prepared.
-    symbols: u64,
-    prepared: u64,
-}
-
-impl CheckAhead {
-    pub(super) fn new<'v>(
-        verifiers: impl Iterator<Item = &'v Arc<BlockVerifier>>,
-        symbols: u64,
-    ) -> Self {
-        let blocks: VecDeque<_> = verifiers
-            .flat_map(|verifier| {
-                let verifier_of = |sbn| UnreadBlock { verifier: Arc::clone(verifier), sbn };
-                verifier.unread_blocks().map(verifier_of)
-            })
-            .collect();
-        Self { total: blocks.len() as u64, blocks, symbols: symbols.max(1), prepared: 0 }
-    }
-
-    /// The blocks that are to be checked now that so many further symbols are prepared: the first
-    /// one at once.
-    pub(super) fn advance(&mut self, symbols: u64) -> impl Iterator<Item = UnreadBlock> {
-        self.prepared = (self.prepared + symbols).min(self.symbols);
-        let begun = self.total - self.blocks.len() as u64;
-        let more = self.due().saturating_sub(begun) as usize;
-        self.blocks.drain(..more.min(self.blocks.len()))
-    }
-
-    /// Blocks that are due, begun or not.
-    fn due(&self) -> u64 {
-        let share = u128::from(self.total) * u128::from(self.prepared);
-        share.div_ceil(self.symbols.into()) as u64
     }
 }
 
@@ -223,16 +157,6 @@ mod tests {
         assert_eq!(handed_out(ahead(), 9), [0, 0, 0, 0, 0, 2, 2, 2, 2, 0, 2]);
         assert_eq!(handed_out(ahead().on_losses(), 7), [0, 0, 0, 0, 0, 0, 0, 4, 2, 2, 2]);
         assert_eq!(handed_out(ahead().on_losses(), 99), [0; 10]);
-    }
-
-    #[test]
-    fn blocks_that_were_not_read_are_checked_evenly_and_the_first_one_at_once() {
-        let mut checks = CheckAhead { blocks: VecDeque::new(), total: 3, symbols: 10, prepared: 0 };
-        let due = [1_u64, 3, 3, 5].map(|symbols| {
-            checks.prepared = (checks.prepared + symbols).min(checks.symbols);
-            checks.due()
-        });
-        assert_eq!(due, [1, 2, 3, 3]);
     }
 
     #[test]

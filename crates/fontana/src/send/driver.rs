@@ -80,26 +80,26 @@ pub(super) fn run(
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
     let Transmission { renewal, reports, solved, solving_window, makes_digests, .. } = transmission;
     let (jobs, job_queue) = unbounded();
-    let (spare, spare_queue) = unbounded();
+    let (blocks, block_queue) = unbounded();
     let (finished, encoded) = unbounded();
     let alarm = Alarm::for_this_thread();
     wake_promptly();
     std::thread::scope(|scope| {
         // An early return drops the queues, which ends the workers.
-        let queues = WorkerQueues { jobs, spare };
+        let queues = WorkerQueues { jobs, blocks };
         for number in 0..workers {
             // One of several workers is never busy with a block while a batch is needed.
             let solves = number > 0 || workers == 1;
             let worker = Worker {
                 jobs: job_queue.clone(),
-                spare: if solves { spare_queue.clone() } else { never() },
+                blocks: if solves { block_queue.clone() } else { never() },
                 finished: finished.clone(),
                 bell: alarm.bell(),
                 bytes: worker_bytes,
             };
             spawn_scoped(scope, "encode", move || worker.run())?;
         }
-        drop((job_queue, spare_queue, finished));
+        drop((job_queue, block_queue, finished));
         let (update, updates) = bounded(MAX_UPDATES);
         let collects = CancellationToken::new();
         let sent_requests = reports.as_ref().and_then(ReportThread::sent_requests);

@@ -1,6 +1,6 @@
 //! The jobs of a sender: workers read and encode.
 
-use super::ahead::{CheckAhead, SolveAhead, SpareJob};
+use super::ahead::{SolveAhead, UnsolvedBlock};
 use super::digests::of_symbols;
 use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
@@ -129,8 +129,8 @@ pub(super) struct Encoded {
 /// A thread that reads and encodes.
 pub(super) struct Worker {
     pub(super) jobs: Receiver<EncodeJob>,
-    /// What is done while there is no job.
-    pub(super) spare: Receiver<SpareJob>,
+    /// Blocks to be solved while there is no job.
+    pub(super) blocks: Receiver<UnsolvedBlock>,
     pub(super) finished: ChannelSender<Result<Encoded, PanicError>>,
     /// Wakes the pacing thread if it waits for a batch.
     pub(super) bell: Bell,
@@ -166,7 +166,7 @@ impl Worker {
                     }
                 },
                 // Both queues are closed together.
-                recv(self.spare) -> job => if let Ok(job) = job { job.run(self.bytes) },
+                recv(self.blocks) -> block => if let Ok(block) = block { block.solve(self.bytes) },
             }
         }
     }
@@ -175,8 +175,8 @@ impl Worker {
 /// The queues of the workers.
 pub(super) struct WorkerQueues {
     pub(super) jobs: ChannelSender<EncodeJob>,
-    /// What is done while there is no job.
-    pub(super) spare: ChannelSender<SpareJob>,
+    /// Blocks to be solved while there is no job.
+    pub(super) blocks: ChannelSender<UnsolvedBlock>,
 }
 
 /// Hands the jobs of a sender to workers, and holds the symbols of batches until they are released.
@@ -185,7 +185,6 @@ pub(super) struct SendRunner {
     encoders: BTreeMap<Toi, SentObject>,
     queues: WorkerQueues,
     ahead: SolveAhead,
-    checks: CheckAhead,
     makes_digests: bool,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
@@ -207,17 +206,13 @@ impl JobRunner<SendJob> for SendRunner {
                     let spacing = object.spacing(header_size);
                     let memory = self.prepared.request(batch, esis.len() * spacing.stride());
                     let source_symbols = object.source_symbols_among(block.sbn, &esis);
-                    let symbols = esis.len() as u64;
                     // Workers run until these ends of their queues are dropped.
                     let makes_digests = self.makes_digests;
                     let job =
                         EncodeJob { batch, block, esis, object, memory, spacing, makes_digests };
                     let _ = self.queues.jobs.send(job);
-                    for block in self.checks.advance(symbols) {
-                        let _ = self.queues.spare.send(SpareJob::Check(block));
-                    }
                     for block in self.ahead.advance(source_symbols) {
-                        let _ = self.queues.spare.send(SpareJob::Solve(block));
+                        let _ = self.queues.blocks.send(block);
                     }
                 }
             }
@@ -240,11 +235,8 @@ impl SendRunner {
         let prepared = PreparedSymbols::new(spare_bytes);
         let ahead = encoders.values().map(|object| &object.encoder);
         let ahead = SolveAhead::new(ahead, solving_window);
-        let symbols = |object: &SentObject| object.encoder.source().layout().total_source_symbols();
-        let verifiers = encoders.values().filter_map(|object| object.verifier.as_ref());
-        let checks = CheckAhead::new(verifiers, encoders.values().map(symbols).sum());
         let makes_digests = false;
-        Self { prepared, encoders, queues, ahead, checks, makes_digests, failed, failures }
+        Self { prepared, encoders, queues, ahead, makes_digests, failed, failures }
     }
 
     /// The runner of a sender that announces its symbols, or does not.
@@ -264,7 +256,7 @@ impl SendRunner {
     /// A receiver loses packets: the blocks need repair symbols.
     pub(super) fn begin_solving(&mut self) {
         for block in self.ahead.begin() {
-            let _ = self.queues.spare.send(SpareJob::Solve(block));
+            let _ = self.queues.blocks.send(block);
         }
     }
 
@@ -337,12 +329,12 @@ mod tests {
         let object = SentObject { encoder: Arc::new(encoder), verifier: None };
 
         let (toi, sbn) = (Toi(1), Sbn(0));
-        let ((jobs, job_queue), (spare, spare_queue)) = (unbounded(), unbounded());
+        let ((jobs, job_queue), (blocks, block_queue)) = (unbounded(), unbounded());
         let (finished, encoded) = unbounded();
         let bell = Alarm::for_this_thread().bell();
         let worker =
-            Worker { jobs: job_queue, spare: spare_queue, finished, bell, bytes: 64 << 20 };
-        let queues = WorkerQueues { jobs, spare };
+            Worker { jobs: job_queue, blocks: block_queue, finished, bell, bytes: 64 << 20 };
+        let queues = WorkerQueues { jobs, blocks };
         let mut runner = SendRunner::new([(toi, object)].into(), queues, 1 << 20, 0);
         for start in [0, SYMBOLS] {
             let uses = uses_during(|| {
