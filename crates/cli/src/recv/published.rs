@@ -27,9 +27,9 @@ pub(super) fn find(
 ) -> Result<Published, Failure> {
     let told = RefCell::new(BTreeSet::new());
     let on_failure = |mirror: &WebAddress, failure: &MirrorFailure, pause| {
-        // The same failure is told once.
-        if told.borrow_mut().insert(format!("{mirror} {failure}")) && told.borrow().len() < MAX_TOLD
-        {
+        // The same failure is told once. A server may give another text each time.
+        let mut told = told.borrow_mut();
+        if told.len() < MAX_TOLD && told.insert(format!("{mirror} {failure}")) {
             mirrors::show_failed(mirror, failure, pause, console);
         }
     };

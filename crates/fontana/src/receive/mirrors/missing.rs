@@ -42,8 +42,8 @@ impl Parts {
     /// the symbol when it is complete.
     fn add(&mut self, position: u64, size: usize, from: usize, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.bytes + size > MAX_PARTS {
-            let oldest = self.symbols.pop_first();
-            self.bytes -= oldest.map_or(0, |(_, symbol)| symbol.bytes.len());
+            let dropped = self.symbols.pop_first();
+            self.bytes -= dropped.map_or(0, |(_, symbol)| symbol.bytes.len());
         }
         let symbol = self.symbols.entry(position).or_insert_with(|| {
             self.bytes += size;
