@@ -1,9 +1,10 @@
 //! The smaller commands, and behavior that all commands share.
 
 use crate::support::{Running, Sender, arguments, fontana, noise, place, run};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 #[test]
@@ -269,10 +270,14 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
     let sent = sender.hang_up().expect(130);
     assert_eq!(sent.stderr, "");
 
-    // A command that prints once, too. It has not done what was asked for.
-    let mut child = fontana().args(["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // A command that prints once, too. It has not done what was asked for. What it prints fits
+    // into a pipe, so its reader has to be gone before it starts; and a descriptor that is closed
+    // here may be open for a moment in the child of another test, but a socket is shut for all.
+    let (writer, reader) = UnixStream::pair().unwrap();
+    reader.shutdown(Shutdown::Both).unwrap();
+    let mut command = fontana();
+    command.args(["completions", "bash"]).stdout(OwnedFd::from(writer));
+    assert_eq!(command.status().unwrap().code(), Some(130));
 }
 
 #[test]
