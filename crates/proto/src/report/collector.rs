@@ -59,6 +59,8 @@ pub struct CollectorConfig {
 pub enum IgnoredReport {
     /// It is another answer of a receiver.
     NotAReport,
+    /// It answers a round that was not called yet.
+    NotCalled,
     /// Its counter is not above the last one of the process.
     Replayed,
     /// The receiver's key is expected, and has not signed it.
@@ -114,7 +116,7 @@ impl ReportCollector {
             Expected::Count(count) => Some(*count),
             Expected::Named(list) => u32::try_from(list.len()).ok(),
         };
-        let places = Places::new(config.max_receivers, config.trusts_unauthenticated, config.seed);
+        let places = Places::new(&config);
         let named = match &config.expected {
             Expected::Named(list) => &list[..],
             Expected::Anyone | Expected::Count(_) => &[],
@@ -203,8 +205,12 @@ impl ReportCollector {
         let Feedback::Report(report) = &opened.feedback else {
             return Err(IgnoredReport::NotAReport);
         };
-        let expected = self.expected(&report.label);
-        let is_expected = expected.is_some();
+        // Half of the numbers are behind the present one.
+        if (self.round().wrapping_sub(report.round) as i32) < 0 {
+            return Err(IgnoredReport::NotCalled);
+        }
+        let number = self.expected_number(&report.label);
+        let expected = number.and_then(|number| self.named().get(number as usize));
         let key = expected.and_then(|expected| expected.key);
         let is_signed = matches!(by, Authority::Key(signer) if key == Some(signer));
         if (key.is_some() || matches!(by, Authority::Key(_))) && !is_signed {
@@ -235,29 +241,32 @@ impl ReportCollector {
                 self.changes += 1;
                 let (round, seen) = (self.head_count.round(), self.seen);
                 let is_gone = |place: &Place| place.is_gone(round, seen);
-                let slot = self.places.add(by, status.clone(), is_expected, is_gone);
+                let slot = self.places.add(by, status.clone(), number, is_gone);
                 slot.ok_or(IgnoredReport::TooMany)?
             }
         };
         if !by.is_authentic() && is_first {
             self.count(now, by, is_first);
         }
-        let place = self.places.get_mut(slot).ok_or(IgnoredReport::TooMany)?;
-        let last = known.map(|_| &place.status);
-        status.is_contradictory = last.is_some_and(|last| {
-            let goes_back = last.report.state.is_final() && last.report.state != report.state;
-            last.is_contradictory || goes_back || last.report.label != report.label
-        });
-        let is_news = last.is_none_or(|last| {
-            last.report.state != report.state || last.is_contradictory != status.is_contradictory
-        });
-        if known.is_some() {
+        let (counter, is_known) = (opened.counter, known.is_some());
+        let put = |place: &mut Place| {
+            let last = Some(&place.status).filter(|_| is_known);
+            status.is_contradictory = last.is_some_and(|last| {
+                let goes_back = last.report.state.is_final() && last.report.state != report.state;
+                last.is_contradictory || goes_back || last.report.label != report.label
+            });
+            let is_news = last.is_none_or(|last| {
+                last.report.state != report.state
+                    || last.is_contradictory != status.is_contradictory
+            });
             // The place keeps its first label.
             status.report.label.clone_from(&place.status.report.label);
-        }
-        place.status.clone_from(&status);
-        (place.counter, place.round, place.serial) =
-            (opened.counter, report.round, report.echo.serial);
+            place.status.clone_from(&status);
+            (place.counter, place.round, place.serial) =
+                (counter, report.round, report.echo.serial);
+            is_news
+        };
+        let is_news = self.places.update(slot, put).ok_or(IgnoredReport::TooMany)?;
         // A stranger who uses the id of a receiver that signs would be told in its place.
         if report.state.is_final() && self.counts(by) {
             self.places.queue_listing(slot);
@@ -366,12 +375,7 @@ impl ReportCollector {
             found.truncate(most);
         }
         found.sort_unstable();
-        let place = |(_, slot)| {
-            let place = self.places.get_mut(slot)?;
-            place.is_changed = false;
-            Some(place.status.clone())
-        };
-        found.into_iter().filter_map(place).collect()
+        found.into_iter().filter_map(|(_, slot)| self.places.snapshot(slot)).collect()
     }
 
     /// Whether the receiver has reported under this authority.
@@ -395,15 +399,28 @@ impl ReportCollector {
     }
 
     /// Whether receivers have reported, and all of them a final state, but those that no longer
-    /// report. Looks at every receiver.
+    /// report.
     pub fn has_only_final(&self) -> bool {
-        self.places.len() > 0 && self.outstanding().next().is_none()
+        let Counts { authentic, others } = self.places.outstanding(self.round());
+        self.places.len() > 0 && authentic + others == 0
     }
 
-    /// Whether receivers have reported lately, and no final state. `counts`: whose reports count.
-    /// Looks at every receiver.
-    pub fn is_followed(&self, counts: impl Fn(&ReceiverStatus) -> bool) -> bool {
-        self.outstanding().any(|place| counts(&place.status))
+    /// Whether receivers have reported lately, and no final state. Those that nothing authenticates
+    /// count if the user trusts them.
+    pub fn is_followed(&self) -> bool {
+        let Counts { authentic, others } = self.places.outstanding(self.round());
+        authentic > 0 || (others > 0 && self.config.trusts_unauthenticated)
+    }
+
+    /// Whether all expected receivers are complete. Looks at every receiver only if as many are
+    /// complete as are expected.
+    pub fn is_as_expected(&self) -> bool {
+        let least = match &self.config.expected {
+            Expected::Anyone => return false,
+            Expected::Count(count) => u64::from(*count),
+            Expected::Named(list) => list.len() as u64,
+        };
+        self.places.complete() >= least && self.summary().is_as_expected()
     }
 
     /// Number of receivers: those that have reported, or more by the estimate of the last round. In
@@ -470,8 +487,6 @@ impl ReportCollector {
         self.serial += 1;
         self.round_trip.call(now, self.serial);
         let salt = self.random.next_u64();
-        let known = self.places.iter().filter(|place| place.status.report.state.is_final());
-        let known = known.count() as u32;
         Some(RollCall {
             instance: self.config.instance,
             tsi: self.config.tsi,
@@ -482,7 +497,7 @@ impl ReportCollector {
             position: self.head_count.position(),
             window_ms: u32::try_from(self.head_count.window().as_millis()).unwrap_or(u32::MAX),
             head_count: self.head_count.assumed(),
-            known,
+            known: self.places.finished(),
             salt,
             list: self.list(salt),
             repair: None,
@@ -496,19 +511,10 @@ impl ReportCollector {
         never + once > 0
     }
 
-    /// Receivers that have reported lately, and no final state.
-    fn outstanding(&self) -> impl Iterator<Item = &Place> {
-        let round = self.head_count.round();
-        let waits =
-            move |place: &&Place| !place.status.report.state.is_final() && !place.is_silent(round);
-        self.places.iter().filter(waits)
-    }
-
-    /// The number of these that a round is for.
+    /// The number of receivers without a final state that a round is for.
     fn outstanding_count(&self) -> usize {
-        let mut counts = Counts::default();
-        self.outstanding().for_each(|place| counts.add(place.status.by));
-        counts.limited(self.limits_others, self.config.budget_per_second as usize)
+        let budget = self.config.budget_per_second as usize;
+        self.places.outstanding(self.round()).limited(self.limits_others, budget)
     }
 
     /// The shorter of two lists: receivers whose final state is newly known, or names whose final
@@ -530,20 +536,24 @@ impl ReportCollector {
 
     /// The expected names without a final state, if they are fewer than `limit`, and if their
     /// absence says of all receivers that wait to be listed that they are known.
-    fn missing_names(&self, limit: usize) -> Option<Vec<ReceiverLabel>> {
+    fn missing_names(&mut self, limit: usize) -> Option<Vec<ReceiverLabel>> {
         let Expected::Named(expected) = &self.config.expected else { return None };
-        let is_known = |label: &ReceiverLabel| match self.state_of(label) {
-            ExpectedState::Reported(state) => state.is_final(),
-            _ => false,
-        };
-        let mut missing = Vec::new();
-        for ExpectedReceiver { label, .. } in expected {
-            if !is_known(label) {
-                missing.push(label.clone());
+        let (mut missing, mut settled) = (Vec::new(), Vec::new());
+        for number in self.places.unsettled() {
+            let Some(ExpectedReceiver { label, .. }) = expected.get(number as usize) else {
+                continue;
+            };
+            match self.state_of(label) {
+                ExpectedState::Reported(state) if state.is_final() => settled.push(number),
+                _ => missing.push(label.clone()),
             }
             if missing.len() >= limit {
-                return None;
+                break;
             }
+        }
+        settled.into_iter().for_each(|number| self.places.settle(number));
+        if !expected.is_empty() && missing.len() >= limit {
+            return None;
         }
         let is_told = |place: &Place| {
             let label = &place.status.report.label;
@@ -552,13 +562,31 @@ impl ReportCollector {
         self.places.to_list().all(is_told).then_some(missing)
     }
 
+    /// The receivers that are expected by their names.
+    fn named(&self) -> &[ExpectedReceiver] {
+        match &self.config.expected {
+            Expected::Named(list) => list,
+            Expected::Anyone | Expected::Count(_) => &[],
+        }
+    }
+
     fn expected(&self, label: &ReceiverLabel) -> Option<&ExpectedReceiver> {
-        let Expected::Named(list) = &self.config.expected else { return None };
+        self.named().get(self.expected_number(label)? as usize)
+    }
+
+    /// The number of the expected receiver with this label.
+    fn expected_number(&self, label: &ReceiverLabel) -> Option<u32> {
+        let named = self.named();
+        if named.is_empty() || label.is_empty() {
+            return None;
+        }
         let fingerprint = self.places.fingerprint(label);
         let first = self.labels.partition_point(|&(other, _)| other < fingerprint);
         let same = self.labels.iter().skip(first).take_while(|(other, _)| *other == fingerprint);
-        same.filter_map(|&(_, number)| list.get(number as usize))
-            .find(|expected| expected.label == *label && !label.is_empty())
+        let has_label = |number: &u32| {
+            named.get(*number as usize).is_some_and(|expected| expected.label == *label)
+        };
+        same.map(|&(_, number)| number).find(has_label)
     }
 
     /// What is known of the receiver with this label. Of several processes, those count that have

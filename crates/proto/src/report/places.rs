@@ -8,10 +8,11 @@
 //! not.
 
 use super::authority::{Authority, Network};
-use super::status::ReceiverStatus;
+use super::collector::CollectorConfig;
+use super::status::{Expected, ReceiverStatus};
 use crate::random::SplitMix64;
 use crate::time::Instant;
-use fontana_wire::{Fingerprint, ReceiverId, ReceiverLabel};
+use fontana_wire::{Fingerprint, Hash, ReceiverId, ReceiverLabel, ReceiverState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
@@ -48,10 +49,11 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn add(&mut self, by: Authority) {
-        match by.is_authentic() {
-            true => self.authentic += 1,
-            false => self.others += 1,
-        }
+        *self.of(by) += 1;
+    }
+
+    fn of(&mut self, by: Authority) -> &mut usize {
+        if by.is_authentic() { &mut self.authentic } else { &mut self.others }
     }
 
     /// The number of receivers that a round is for. Where others sign, those that nothing
@@ -76,8 +78,8 @@ pub(super) struct Place {
     pub(super) serial: u64,
     /// Of its label.
     fingerprint: Fingerprint,
-    /// Its label is expected.
-    pub(super) is_expected: bool,
+    /// The number of its label among those that are expected.
+    expected: Option<u32>,
     /// Its state is not what the last snapshot had.
     pub(super) is_changed: bool,
     /// It waits to be listed, and so many roll calls have listed it.
@@ -88,7 +90,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Whether the receiver no longer reports in this round.
-    pub(super) fn is_silent(&self, round: u32) -> bool {
+    fn is_silent(&self, round: u32) -> bool {
         round.wrapping_sub(self.round) > SILENT_ROUNDS
     }
 
@@ -130,9 +132,45 @@ impl SlotQueue {
     }
 }
 
+/// How many receivers are in which state, so that a question of all of them looks at none.
+#[derive(Debug, Default)]
+struct Census {
+    /// Those without a final state, by the round of their last report.
+    unfinished: BTreeMap<u32, Counts>,
+    finished: u32,
+    /// Those that are complete with the session's manifest, and have not contradicted themselves.
+    complete: u64,
+}
+
+impl Census {
+    /// Adds a receiver, or with `false` removes it.
+    fn count(&mut self, place: &Place, manifest: Hash, adds: bool) {
+        let status = &place.status;
+        if !status.report.state.is_final() {
+            let counts = self.unfinished.entry(place.round).or_default();
+            let count = counts.of(status.by);
+            *count = if adds { *count + 1 } else { count.saturating_sub(1) };
+            if counts.authentic + counts.others == 0 {
+                self.unfinished.remove(&place.round);
+            }
+            return;
+        }
+        let is_complete =
+            !status.is_contradictory && status.report.state == ReceiverState::Complete { manifest };
+        let complete = u64::from(is_complete);
+        match adds {
+            true => (self.finished, self.complete) = (self.finished + 1, self.complete + complete),
+            false => (self.finished, self.complete) = (self.finished - 1, self.complete - complete),
+        }
+    }
+}
+
 /// The receivers that a collector remembers.
 #[derive(Debug)]
 pub(super) struct Places {
+    /// Of what complete receivers have.
+    manifest: Hash,
+    census: Census,
     most: usize,
     /// The user trusts reports that nothing authenticates: they may have all places.
     trusts_unauthenticated: bool,
@@ -151,13 +189,23 @@ pub(super) struct Places {
     waiting: [usize; LISTINGS],
     /// Receivers whose state is to be shown.
     news: SlotQueue,
+    /// The numbers of the expected labels whose final state was not known when they were looked at
+    /// last, or of which something has changed since.
+    unsettled: BTreeSet<u32>,
 }
 
 impl Places {
-    pub(super) fn new(most: usize, trusts_unauthenticated: bool, seed: u64) -> Self {
+    pub(super) fn new(config: &CollectorConfig) -> Self {
+        let CollectorConfig { manifest, trusts_unauthenticated, seed, .. } = *config;
+        let expected = match &config.expected {
+            Expected::Named(list) => u32::try_from(list.len()).unwrap_or(u32::MAX),
+            Expected::Anyone | Expected::Count(_) => 0,
+        };
         let mut random = SplitMix64::new(seed, 1);
         Self {
-            most,
+            manifest,
+            census: Census::default(),
+            most: config.max_receivers,
             trusts_unauthenticated,
             slots: Vec::new(),
             free: Vec::new(),
@@ -171,6 +219,7 @@ impl Places {
             listings: Default::default(),
             waiting: [0; LISTINGS],
             news: SlotQueue::default(),
+            unsettled: (0..expected).collect(),
         }
     }
 
@@ -183,12 +232,50 @@ impl Places {
         self.unauthenticated
     }
 
+    /// Receivers whose last state is final.
+    pub(super) fn finished(&self) -> u32 {
+        self.census.finished
+    }
+
+    /// Receivers whose last state is complete, with the session's manifest, and that have not
+    /// contradicted themselves.
+    pub(super) fn complete(&self) -> u64 {
+        self.census.complete
+    }
+
+    /// Receivers that have reported in this round or lately, and no final state.
+    pub(super) fn outstanding(&self, round: u32) -> Counts {
+        let rounds = (0..=SILENT_ROUNDS).map(|back| round.wrapping_sub(back));
+        let lately = rounds.filter_map(|round| self.census.unfinished.get(&round));
+        lately.fold(Counts::default(), |all, counts| Counts {
+            authentic: all.authentic + counts.authentic,
+            others: all.others + counts.others,
+        })
+    }
+
     pub(super) fn get(&self, slot: Slot) -> Option<&Place> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Place> {
-        self.slots.get_mut(slot as usize)?.as_mut()
+    /// Changes a place. Returns the answer of `change`; `None` if there is no such place.
+    pub(super) fn update<T>(
+        &mut self,
+        slot: Slot,
+        change: impl FnOnce(&mut Place) -> T,
+    ) -> Option<T> {
+        let place = self.slots.get_mut(slot as usize)?.as_mut()?;
+        self.census.count(place, self.manifest, false);
+        let changed = change(place);
+        self.census.count(place, self.manifest, true);
+        self.unsettled.extend(place.expected);
+        Some(changed)
+    }
+
+    /// The state of a receiver for a snapshot, after which it has not changed.
+    pub(super) fn snapshot(&mut self, slot: Slot) -> Option<ReceiverStatus> {
+        let place = self.slots.get_mut(slot as usize)?.as_mut()?;
+        place.is_changed = false;
+        Some(place.status.clone())
     }
 
     pub(super) fn slot(&self, by: Authority, receiver: &ReceiverId) -> Option<Slot> {
@@ -228,9 +315,10 @@ impl Places {
         &mut self,
         by: Authority,
         status: ReceiverStatus,
-        is_expected: bool,
+        expected: Option<u32>,
         is_gone: impl Fn(&Place) -> bool,
     ) -> Option<Slot> {
+        let is_expected = expected.is_some();
         let fingerprint = self.fingerprint(&status.report.label);
         let is_named = is_expected && !matches!(by, Authority::Key(_));
         if is_named && self.labelled(fingerprint, &status.report.label).count() >= MOST_OF_A_NAME {
@@ -241,10 +329,10 @@ impl Places {
                 self.make_room_in(network) || self.displace(by, is_gone)
             }
             Authority::Key(_) => {
-                self.make_room() || self.displace(Authority::Group, |it| !it.is_expected)
+                self.make_room() || self.displace(Authority::Group, |it| it.expected.is_none())
             }
             Authority::Group => {
-                let gives_way = |it: &Place| !it.is_expected && (is_expected || is_gone(it));
+                let gives_way = |it: &Place| it.expected.is_none() && (is_expected || is_gone(it));
                 self.make_room() || self.displace(by, gives_way)
             }
         };
@@ -257,7 +345,7 @@ impl Places {
             round: status.report.round,
             serial: 0,
             fingerprint,
-            is_expected,
+            expected,
             is_changed: true,
             listed: None,
             is_news: false,
@@ -279,6 +367,7 @@ impl Places {
             self.unauthenticated += 1;
             self.resize(network, |size| size + 1);
         }
+        self.census.count(&place, self.manifest, true);
         if let Some(free) = self.slots.get_mut(slot as usize) {
             *free = Some(place);
         }
@@ -357,6 +446,8 @@ impl Places {
         let Some(place) = self.slots.get_mut(slot as usize).and_then(Option::take) else {
             return false;
         };
+        self.census.count(&place, self.manifest, false);
+        self.unsettled.extend(place.expected);
         self.ids.remove(&(place.status.by, place.status.report.receiver));
         self.labels.remove(&(place.fingerprint, slot));
         if let Some(count) = place.listed.and_then(|it| self.waiting.get_mut(usize::from(it))) {
@@ -368,6 +459,16 @@ impl Places {
         }
         self.free.push(slot);
         true
+    }
+
+    /// The numbers of the expected labels whose final state may not be known, ascending.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = u32> {
+        self.unsettled.iter().copied()
+    }
+
+    /// The final state of an expected label is known.
+    pub(super) fn settle(&mut self, number: u32) {
+        self.unsettled.remove(&number);
     }
 
     /// The receiver waits to be listed, unless it does already.
@@ -414,7 +515,7 @@ impl Places {
                 && let Some(slot) = self.listings.get_mut(listed).and_then(SlotQueue::pop)
             {
                 if waits(&self.slots, slot, listed)
-                    && let Some(place) = self.get_mut(slot)
+                    && let Some(place) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
                 {
                     place.listed = None;
                     taken.push((slot, place.status.report.receiver, listed));
@@ -451,7 +552,7 @@ impl Places {
                 break slot;
             }
         };
-        let place = self.get_mut(slot)?;
+        let place = self.slots.get_mut(slot as usize)?.as_mut()?;
         place.is_news = false;
         Some(&place.status)
     }

@@ -550,12 +550,17 @@ fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_fir
 #[test]
 fn receivers_are_followed_whose_reports_count_until_they_are_final_or_silent() {
     let key = SecretKey::from_seed(&[9; 32]);
-    let mut collector = ReportCollector::new(config(named(&[("a", Some(&key))]), 1), Instant::ZERO);
-    let round = collector.poll_roll_call(Instant::ZERO, CLOCK).unwrap().round;
+    let mut collectors = [true, false].map(|trusts_unauthenticated| {
+        let config = config(named(&[("a", Some(&key))]), 1);
+        let config = CollectorConfig { trusts_unauthenticated, ..config };
+        ReportCollector::new(config, Instant::ZERO)
+    });
     let mut tell = |number, label, state, counter, key: Option<&SecretKey>| {
-        let report = report(receiver_id(number), label, state, round);
-        take(&mut collector, Instant::ZERO, &opened(&report, counter, key)).unwrap();
-        [collector.is_followed(|_| true), collector.is_followed(ReceiverStatus::is_signed)]
+        let report = report(receiver_id(number), label, state, 1);
+        collectors.each_mut().map(|collector| {
+            take(collector, Instant::ZERO, &opened(&report, counter, key)).unwrap();
+            collector.is_followed()
+        })
     };
     assert_eq!(tell(1, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
     assert_eq!(tell(2, "a", ReceiverState::Receiving, 0, Some(&key)), [true, true]);

@@ -314,7 +314,7 @@ impl<'c> Session<'c> {
                 Feedback::Request(request) => self.sender.handle_request(now, request),
             }
         }
-        self.sender.set_followed(self.collector.is_followed(|_| true));
+        self.sender.set_followed(self.collector.is_followed());
     }
 }
 

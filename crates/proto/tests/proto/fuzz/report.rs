@@ -4,9 +4,9 @@ use crate::fuzz::{SEQUENCES, advance};
 use crate::support::plain::{CLOCK, Plain};
 use bolero::check;
 use fontana_proto::report::{
-    AnswerContent, Authority, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, Network,
-    PacketCounts, RateConfig, RateControl, RepairConfig, RepairRounds, ReportCollector, Reporter,
-    RollCallGate,
+    AnswerContent, Authority, CollectorConfig, Expected, ExpectedReceiver, ExpectedState,
+    MissingReceiver, Network, PacketCounts, RateConfig, RateControl, ReceiverStatus, RepairConfig,
+    RepairRounds, ReportCollector, Reporter, RollCallGate,
 };
 use fontana_proto::{BlockId, Instant, Lacking};
 use fontana_testing::Script;
@@ -140,15 +140,56 @@ fn any_roll_calls() {
     });
 }
 
+/// Names of which reports may have some.
+fn named(script: &mut Script<'_>, key: &SecretKey) -> Vec<ExpectedReceiver> {
+    let mut labels: Vec<_> = (0..script.below(5)).map(|_| label(script)).collect();
+    labels.retain(|label| !label.is_empty());
+    labels.sort_unstable();
+    labels.dedup();
+    let expected = |label| {
+        let key = script.once_in(2).then(|| key.public_key());
+        ExpectedReceiver { label, key }
+    };
+    labels.into_iter().map(expected).collect()
+}
+
+/// What a collector counts as reports come is what a look at all receivers finds.
+fn check_counts(collector: &ReportCollector, trusts_unauthenticated: bool) {
+    let is_outstanding = |status: &&ReceiverStatus| {
+        let age = collector.round().wrapping_sub(status.report.round);
+        !status.report.state.is_final() && age <= 2
+    };
+    let outstanding = || collector.receivers().filter(is_outstanding);
+    let is_known = collector.receivers().next().is_some();
+    assert_eq!(collector.has_only_final(), is_known && outstanding().next().is_none());
+    let counts = |status: &ReceiverStatus| status.by.is_authentic() || trusts_unauthenticated;
+    assert_eq!(collector.is_followed(), outstanding().any(counts));
+    assert_eq!(collector.is_as_expected(), collector.summary().is_as_expected());
+}
+
+/// So is what a roll call says.
+fn check_call(collector: &ReportCollector, call: &RollCall) {
+    let is_final = |status: &&ReceiverStatus| status.report.state.is_final();
+    assert_eq!(call.known as usize, collector.receivers().filter(is_final).count());
+    let RollCallList::Missing(list) = &call.list else { return };
+    let is_known = |missing: &&MissingReceiver| matches!(missing.state, ExpectedState::Reported(state) if state.is_final());
+    let summary = collector.summary();
+    let missing = summary.missing.iter().filter(|missing| !is_known(missing));
+    let fingerprint = |missing: &MissingReceiver| Fingerprint::of_label(call.salt, &missing.label);
+    assert_eq!(*list, missing.map(fingerprint).collect::<Vec<_>>());
+}
+
 /// Limits hold, roll calls fit into their packets, and what is known of the receivers adds up.
 #[test]
 fn any_reports() {
     let key = SecretKey::from_seed(&[9; 32]);
     check!().with_iterations(SEQUENCES).for_each(|bytes: &[u8]| {
         let mut script = Script::new(bytes);
-        let expected = match script.below(2) {
+        let expected = match script.below(4) {
             0 => Expected::Anyone,
-            _ => Expected::Count(script.magnitude() as u32),
+            1 => Expected::Count(script.below(4).into()),
+            2 => Expected::Count(script.magnitude() as u32),
+            _ => Expected::Named(named(&mut script, &key)),
         };
         let config = CollectorConfig {
             instance: InstanceId([5; 16]),
@@ -159,7 +200,7 @@ fn any_reports() {
             budget_per_second: 1 + u32::from(script.below(8)),
             list_capacity: script.below(6).into(),
             max_receivers: 1 + usize::from(script.below(8)),
-            trusts_unauthenticated: false,
+            trusts_unauthenticated: script.once_in(2),
             seed: script.u64(),
         };
         let mut collector = ReportCollector::new(config.clone(), Instant::ZERO);
@@ -200,7 +241,9 @@ fn any_reports() {
                 serial = call.serial;
                 let (RollCallList::Known(list) | RollCallList::Missing(list)) = &call.list;
                 assert!(list.len() <= config.list_capacity);
+                check_call(&collector, &call);
             }
+            check_counts(&collector, config.trusts_unauthenticated);
             assert!(collector.poll_timeout() > now);
             let summary = collector.summary();
             assert!(summary.known <= config.max_receivers as u64);
