@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::rate::Rate;
-use crate::reporting::{AwaitedReceivers, Crowd};
+use crate::reporting::Crowd;
 use crate::seal::RejectedPackets;
 use fontana_net::{InterfaceChange, MissingNeighbor, MtuDrop, SendLoss, Ungranted};
-use fontana_proto::report::ReceiverStatus;
+use fontana_proto::report::{AwaitedReceivers, ReceiverStatus};
 use fontana_proto::{
     DropReason, Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };

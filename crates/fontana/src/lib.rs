@@ -134,7 +134,7 @@ pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{Delivery, Ended, ReceiveReport, RejectedSession, SendReport, SuspectBlock};
-pub use reporting::{AwaitedReceivers, Crowd, RateFollowing, ReportCollection, Reporting};
+pub use reporting::{Crowd, RateFollowing, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};

@@ -138,25 +138,6 @@ impl Reporting {
     }
 }
 
-/// The receivers that a stream waits for before it begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AwaitedReceivers {
-    /// How many it waits for.
-    pub receivers: u32,
-    /// How many have reported, and not failed. Only reports that are authentic, or trusted, count.
-    pub known: u32,
-    /// Expected names that have not reported.
-    pub missing: Vec<ReceiverLabel>,
-}
-
-impl AwaitedReceivers {
-    /// Whether all of them have reported: the stream begins.
-    pub fn is_over(&self) -> bool {
-        self.known >= self.receivers
-    }
-}
-
 /// What a sender knows of its receivers.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -2,15 +2,15 @@
 //! [`StreamSender`](crate::stream::StreamSender).
 
 mod ahead;
-mod call;
+mod answers;
 mod carousel;
 mod checks;
 mod control;
+mod crowd;
 mod digests;
 mod driver;
 mod egress;
 mod emitted;
-mod following;
 mod number;
 mod options;
 mod order;
@@ -25,7 +25,6 @@ mod runner;
 mod sealing;
 mod session;
 mod stream;
-mod update;
 
 pub(crate) use carousel::Carousel;
 pub use checks::MAX_PEAK_WINDOW;

@@ -2,6 +2,7 @@
 
 use crate::endpoint::{BlockId, Output, SessionKey};
 use crate::job::{JobError, ReceiveJob, SendJob};
+use crate::report::{AwaitedReceivers, ReceiverStatus, SlowReceiver};
 use fontana_fec::OtiError;
 use fontana_wire::{
     FdtError, Hash, InvalidEntry, Manifest, PublicKey, SessionHead, StreamIndex, Toi,
@@ -209,6 +210,16 @@ pub enum SenderEvent {
         /// The error.
         error: JobError,
     },
+    /// A receiver has reported a state that is new or has changed.
+    Report(Box<ReceiverStatus>),
+    /// A receiver gets less than the lowest rate.
+    Slow(SlowReceiver),
+    /// The rate that follows the receivers has changed, in bytes per second.
+    RateChanged(u64),
+    /// Of a stream: other receivers are there of those that it waits for.
+    Awaited(AwaitedReceivers),
+    /// All expected receivers are complete, or it is the deadline: the session is over.
+    Over,
 }
 
 /// A report of a receiver.

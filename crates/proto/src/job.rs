@@ -5,14 +5,18 @@
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
 use crate::placed::PlacedRun;
+use crate::report::Authentic;
+use crate::sender::ControlObject;
 use fontana_fec::{
     CodeProfile, Esi, IdDecoder, Location, Locator, Novelty, ObjectLayout, Plan, Progress, Work,
 };
 use fontana_wire::{
-    BlockHasher, CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, SymbolDigest, Toi,
+    BlockHasher, CarouselInstance, FdtFile, Hash, Manifest, RollCall, StreamIndex, SymbolDigest,
+    Toi,
 };
 use std::error::Error;
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -97,6 +101,19 @@ pub enum SendJob {
         /// The batch.
         batch: BatchId,
     },
+    /// Receivers lose packets: repair symbols will be needed. A driver can solve blocks ahead. No
+    /// answer.
+    ExpectRepair,
+    /// Sign a roll call that is issued now, by the wall clock. Answered by [`SendDone::Signed`].
+    Sign(Box<RollCall>),
+    /// Open an answer of a receiver, and find out what vouches for it. Answered by
+    /// [`SendDone::Opened`].
+    Open {
+        /// The address that it claims to come from.
+        from: IpAddr,
+        /// The datagram.
+        datagram: Box<[u8]>,
+    },
 }
 
 /// The answer to a [`SendJob`].
@@ -122,6 +139,10 @@ pub enum SendDone {
         /// The error.
         error: JobError,
     },
+    /// The roll call as a control object of one symbol; `None` if it has no room there.
+    Signed(Option<Box<ControlObject>>),
+    /// An answer of a receiver; `None` if it is not authentic.
+    Opened(Option<Box<Authentic>>),
 }
 
 /// Work that a receiver requests. Jobs on one block run in the order of the requests; jobs on

@@ -13,12 +13,13 @@ use crate::endpoint::{BlockId, Endpoint};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::random::SplitMix64;
+use crate::report::{Collection, CollectionConfig, Demand, Progress};
 use crate::schedule::TransmissionSchedule;
 use crate::time::Instant;
 use blocks::BlockFactory;
 use control::ControlCarousel;
 use digests::DigestLists;
-use fontana_fec::{Esi, ObjectLayout};
+use fontana_fec::ObjectLayout;
 use fontana_wire::{SessionSeal, Toi, Tsi};
 use outlet::{DataPacket, Outlet, Slot};
 use rounds::{Missing, OrderFactory, Planned, Rounds};
@@ -162,6 +163,8 @@ pub struct Sender {
     extensions: u64,
     control: Vec<ControlCarousel>,
     digests: Option<DigestLists>,
+    /// What is done about receivers that report.
+    collection: Option<Collection>,
     /// A control object that is sent once, as the next packet of channel 0.
     announcement: Option<ControlCarousel>,
     /// Packets of content on channel 0 since the last control packet there.
@@ -280,6 +283,7 @@ impl Sender {
             extensions: 0,
             control,
             digests: None,
+            collection: None,
             announcement: None,
             base_gap: 0,
             outputs: VecDeque::new(),
@@ -302,6 +306,21 @@ impl Sender {
             self.digests = Some(DigestLists::new(signer)?);
         }
         Ok(self)
+    }
+
+    /// The sender, which issues roll calls, and does what the reports of its receivers demand.
+    pub fn with_collection(mut self, config: CollectionConfig, now: Instant) -> Self {
+        let collection = Collection::new(config, now);
+        if let Some(rate) = collection.rate() {
+            self.outlet.set_rate(rate);
+        }
+        self.collection = Some(collection);
+        self
+    }
+
+    /// What is known of receivers that report.
+    pub fn collection(&mut self) -> Option<&mut Collection> {
+        self.collection.as_mut()
     }
 
     /// Adds objects to a running session and replaces its control objects: the next instance of an
@@ -334,50 +353,55 @@ impl Sender {
 
     /// Sends a control object of one symbol once, as the next packet of channel 0. It replaces one
     /// that was not sent yet. A sender that has finished sends no more.
-    pub fn announce(&mut self, object: ControlObject) {
+    fn announce(&mut self, object: ControlObject) {
         // One symbol has no order and no rhythm.
         let mut random = SplitMix64::new(0, 0);
         let channels = self.outlet.channels.len();
         self.announcement = Some(ControlCarousel::new(object, 1, channels, &mut random));
+        self.wake();
+    }
+
+    /// There is something to send that there was not before.
+    fn wake(&mut self) {
         if matches!(self.state, State::Starved | State::Resting(_)) {
             self.state = State::Sending;
         }
     }
 
-    /// True while what was [announced](Self::announce) is still to be sent.
-    pub fn is_announcing(&self) -> bool {
-        self.announcement.is_some()
+    /// Does what the receivers demand. False if that is nothing.
+    fn collect(&mut self, now: Instant) -> bool {
+        let mut has_demands = false;
+        loop {
+            let progress =
+                Progress { is_sent: self.is_sent(), is_announcing: self.announcement.is_some() };
+            let demand = self.collection.as_mut().and_then(|it| it.poll(now, progress));
+            let Some(demand) = demand else { return has_demands };
+            has_demands = true;
+            match demand {
+                Demand::Call { call, .. } => {
+                    self.outputs.push_back(SenderOutput::Job(SendJob::Sign(call)));
+                }
+                Demand::Fresh(symbols) => {
+                    for (block, count) in symbols {
+                        self.rounds.repair(block, count);
+                    }
+                    self.wake();
+                }
+                Demand::Named(symbols) => {
+                    symbols.into_iter().for_each(|(block, esi)| self.rounds.resend(block, esi));
+                    self.wake();
+                }
+                Demand::Rate(rate) => self.outlet.set_rate(rate),
+                Demand::Losses => self.outputs.push_back(SenderOutput::Job(SendJob::ExpectRepair)),
+                Demand::Event(event) => self.outputs.push_back(SenderOutput::Event(event)),
+                // Of a stream.
+                Demand::Loss { .. } | Demand::Request(_) | Demand::Followed(_) | Demand::Begin => {}
+            }
+        }
     }
 
-    /// Sends so many symbols of these blocks that were not sent before, after what is planned
-    /// already ([`SendMode::RepairOnDemand`]).
-    pub fn repair(&mut self, symbols: &[(BlockId, u32)]) {
-        for &(block, count) in symbols {
-            self.rounds.repair(block, count);
-        }
-        if matches!(self.state, State::Starved | State::Resting(_)) {
-            self.state = State::Sending;
-        }
-    }
-
-    /// Sends these symbols again, after what is planned already ([`SendMode::RepairOnDemand`]): of
-    /// a code whose symbols repeat.
-    pub fn resend(&mut self, symbols: &[(BlockId, Esi)]) {
-        for &(block, esi) in symbols {
-            self.rounds.resend(block, esi);
-        }
-        if matches!(self.state, State::Starved | State::Resting(_)) {
-            self.state = State::Sending;
-        }
-    }
-
-    /// Sends at this rate from now on, in bytes per second on the wire, if it sends on one channel.
-    pub fn set_rate(&mut self, bytes_per_second: u64) {
-        self.outlet.set_rate(bytes_per_second);
-    }
-
-    /// Whether everything is sent that was planned or [requested](Self::repair).
-    pub fn is_sent(&self) -> bool {
+    /// Whether everything is sent that was planned or demanded.
+    fn is_sent(&self) -> bool {
         self.rounds.is_empty() || self.rounds.are_sent()
     }
 
@@ -559,52 +583,8 @@ impl Sender {
         }
     }
 
-    fn finish(&mut self) {
-        if self.state != State::Finished {
-            self.state = State::Finished;
-            self.outputs.push_back(SenderOutput::Event(SenderEvent::Finished));
-        }
-    }
-}
-
-impl Endpoint for Sender {
-    type Job = SendJob;
-    type Done = SendDone;
-    type Event = SenderEvent;
-
-    /// A one-way session has no feedback.
-    fn handle_datagrams(&mut self, _now: Instant, _batch: &DatagramBatch<'_>) {}
-
-    fn handle_done(&mut self, _now: Instant, done: SendDone) {
-        match done {
-            SendDone::Prepared { batch } => self.rounds.on_prepared(batch, Vec::new()),
-            SendDone::Digested { batch, digests } => {
-                let digests = if self.digests.is_some() { digests } else { Vec::new() };
-                self.rounds.on_prepared(batch, digests);
-            }
-            SendDone::Failed { batch, error } => {
-                if let Some(toi) = self.rounds.on_prepare_failed(batch) {
-                    self.withdraw(toi, error);
-                }
-            }
-        }
-        if let Some(lists) = &mut self.digests {
-            while let Some((at, digests)) = self.rounds.prepared_digests() {
-                lists.add(at, digests);
-            }
-        }
-        if self.state == State::Starved {
-            self.state = State::Sending;
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        if matches!(self.state, State::Paced(wake) | State::Resting(wake) if wake <= now) {
-            self.state = State::Sending;
-        }
-    }
-
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
+    /// The next packet, or another output.
+    fn poll_packet(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
         while self.outputs.is_empty() && self.state == State::Sending {
             let slot = match self.outlet.next_slot(now) {
                 Ok(slot) => slot,
@@ -636,10 +616,88 @@ impl Endpoint for Sender {
         self.outputs.pop_front()
     }
 
+    fn finish(&mut self) {
+        if self.state != State::Finished {
+            self.state = State::Finished;
+            self.outputs.push_back(SenderOutput::Event(SenderEvent::Finished));
+        }
+    }
+}
+
+impl Endpoint for Sender {
+    type Job = SendJob;
+    type Done = SendDone;
+    type Event = SenderEvent;
+
+    /// Handles answers of receivers.
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        let Some(collection) = &mut self.collection else { return };
+        self.outputs.extend(collection.handle_datagrams(now, batch).map(SenderOutput::Job));
+    }
+
+    fn handle_done(&mut self, now: Instant, done: SendDone) {
+        match done {
+            SendDone::Opened(authentic) => {
+                if let Some(collection) = &mut self.collection {
+                    collection.handle_opened(now, authentic.as_deref());
+                }
+                return;
+            }
+            SendDone::Signed(call) => {
+                self.collection.iter_mut().for_each(|it| it.handle_signed(now));
+                call.into_iter().for_each(|call| self.announce(*call));
+                return;
+            }
+            SendDone::Prepared { batch } => self.rounds.on_prepared(batch, Vec::new()),
+            SendDone::Digested { batch, digests } => {
+                let digests = if self.digests.is_some() { digests } else { Vec::new() };
+                self.rounds.on_prepared(batch, digests);
+            }
+            SendDone::Failed { batch, error } => {
+                if let Some(toi) = self.rounds.on_prepare_failed(batch) {
+                    self.withdraw(toi, error);
+                }
+            }
+        }
+        if let Some(lists) = &mut self.digests {
+            while let Some((at, digests)) = self.rounds.prepared_digests() {
+                lists.add(at, digests);
+            }
+        }
+        if self.state == State::Starved {
+            self.state = State::Sending;
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if matches!(self.state, State::Paced(wake) | State::Resting(wake) if wake <= now) {
+            self.state = State::Sending;
+        }
+    }
+
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
+        loop {
+            if self
+                .collection
+                .as_ref()
+                .is_some_and(|it| it.poll_timeout().is_some_and(|at| at <= now))
+            {
+                self.collect(now);
+            }
+            let output = self.poll_packet(now, header);
+            // What has been sent may be the last of what was demanded.
+            if output.is_some() || self.collection.is_none() || !self.collect(now) {
+                return output;
+            }
+        }
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
+        let collection = self.collection.as_ref().and_then(Collection::poll_timeout);
+        let packet = match self.state {
             State::Paced(wake) | State::Resting(wake) => Some(wake),
             _ => None,
-        }
+        };
+        packet.into_iter().chain(collection).min()
     }
 }

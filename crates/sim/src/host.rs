@@ -93,7 +93,7 @@ impl HostEvent for SenderEvent {
     fn digest_number(&self) -> u64 {
         match self {
             Self::Finished => 1,
-            Self::Withdrawn { .. } => 0,
+            _ => 0,
         }
     }
 }

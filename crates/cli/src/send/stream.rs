@@ -8,10 +8,11 @@ use crate::args::{
 };
 use crate::events::{SendEvent, Sent};
 use crate::progress::{Gate, SendBar};
+use fontana::reports::AwaitedReceivers;
 use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
 use fontana::{
-    AwaitedReceivers, CancellationToken, Outcome, SendEvent as Event, SendReport, StreamRedundancy,
-    StreamSender, StreamSenderBuilder,
+    CancellationToken, Outcome, SendEvent as Event, SendReport, StreamRedundancy, StreamSender,
+    StreamSenderBuilder,
 };
 use fontana_console::console::Console;
 use fontana_console::exit;

@@ -60,7 +60,7 @@ impl Session {
         let list = scene.path("expected");
         std::fs::write(&list, expected).unwrap();
         let options = format!(
-            "--rate 20M --sign {} --group-key {} --reports --expect {} --until-complete",
+            "--rate 5M --sign {} --group-key {} --reports --expect {} --until-complete",
             sign.display(),
             group.display(),
             list.display()

@@ -2,24 +2,21 @@
 //! packet when it is due. It waits for a worker only if the symbols of the next packet are not
 //! ready.
 
+use super::answers::{Answers, Keys, ReturnPath, shown};
 use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
 use super::renewal::HeadRenewal;
-use super::repair::RepairProgress;
-use super::reports::ReportThread;
 use super::runner::{Encoded, SendRunner, SentObject, Worker, WorkerQueues};
-use super::update::Update;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
-use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::reporting::Crowd;
 use crate::seal::PacketSealer;
 use crate::shared::unbounded;
-use crossbeam_channel::{Receiver, TryRecvError, bounded, never};
+use crossbeam_channel::{Receiver, TryRecvError, never};
 use fontana_net::clock::wake_promptly;
 use fontana_net::thread::spawn_scoped;
 use fontana_net::{Alarm, Clock, PanicError, SendSocket};
@@ -39,9 +36,6 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// A wait that nothing interrupts.
 pub(super) const NEAR: Duration = Duration::from_millis(1);
-/// Updates of the collecting thread that wait for the pacing thread: more reports than arrive in a
-/// second.
-const MAX_UPDATES: usize = 512;
 
 /// Everything that a session needs for sending.
 pub(super) struct Transmission {
@@ -56,8 +50,10 @@ pub(super) struct Transmission {
     /// Additions to the running session.
     pub(super) instances: Receiver<NextInstance>,
     pub(super) renewal: Option<HeadRenewal>,
-    /// Collects reports, if they are asked for.
-    pub(super) reports: Option<ReportThread>,
+    /// Where receivers report, if they are asked to.
+    pub(super) answers: Option<ReturnPath>,
+    /// Nothing is encoded ahead for repair before receivers lose packets.
+    pub(super) repairs_on_demand: bool,
     /// Number of threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
@@ -76,9 +72,9 @@ pub(super) fn run(
     stop: &CancellationToken,
     emit: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
-    let Transmission { socket, sealer, sender, source_symbols, encoders, .. } = transmission;
+    let Transmission { socket, sealer, mut sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
-    let Transmission { renewal, reports, solved, solving_window, makes_digests, .. } = transmission;
+    let Transmission { renewal, answers, solved, solving_window, makes_digests, .. } = transmission;
     let (jobs, job_queue) = unbounded();
     let (blocks, block_queue) = unbounded();
     let (finished, encoded) = unbounded();
@@ -100,20 +96,17 @@ pub(super) fn run(
             spawn_scoped(scope, "encode", move || worker.run())?;
         }
         drop((job_queue, block_queue, finished));
-        let (update, updates) = bounded(MAX_UPDATES);
-        let collects = CancellationToken::new();
-        let sent_requests = reports.as_ref().and_then(ReportThread::sent_requests);
-        match reports {
-            // The receiving end is dropped with the pacing thread, which ends it in any case.
-            Some(reports) => {
-                let (over, bell) = (collects.clone(), alarm.bell());
-                spawn_scoped(scope, "reports", move || reports.run(&update, &bell, &over))?;
+        let answers = match (answers, sender.collection()) {
+            (Some(path), Some(collection)) => {
+                let signers = Arc::clone(collection.signers());
+                Some(path.start(scope, signers, alarm.bell())?)
             }
-            None => drop(update),
-        }
-        let runner = SendRunner::new(encoders, queues, spare_bytes, solving_window)
+            _ => None,
+        };
+        let mut runner = SendRunner::new(encoders, queues, spare_bytes, solving_window)
             .making_digests(makes_digests)
-            .solving_on_losses(sent_requests.is_some());
+            .solving_on_losses(transmission.repairs_on_demand);
+        runner.keys = Keys::new(answers.as_ref());
         let thread = PacingThread {
             clock: Clock::start(),
             alarm,
@@ -122,12 +115,8 @@ pub(super) fn run(
             source_symbols,
             instances,
             renewal,
-            updates,
-            collects,
-            repair: sent_requests.map(RepairProgress::new),
-            crowd: None,
+            answers,
             solved,
-            is_over: false,
             ended: false,
         };
         // It drops `encoded` at its end, so that workers leave the jobs that are still queued.
@@ -144,17 +133,9 @@ struct PacingThread {
     source_symbols: u64,
     instances: Receiver<NextInstance>,
     renewal: Option<HeadRenewal>,
-    /// From the collecting thread; disconnected without one.
-    updates: Receiver<Update>,
-    /// Ends the collecting thread.
-    collects: CancellationToken,
-    /// What is sent of what receivers have requested, with repair on demand.
-    repair: Option<RepairProgress>,
-    /// What is known of the receivers.
-    crowd: Option<Arc<Crowd>>,
+    /// What receivers say, if they are asked.
+    answers: Option<Answers>,
     solved: Arc<SolvedStore>,
-    /// The collecting thread has ended: so does the session, once its last roll call is sent.
-    is_over: bool,
     ended: bool,
 }
 
@@ -174,12 +155,8 @@ impl PacingThread {
                 self.core.endpoint.extend(&next.objects, next.control);
             }
             self.take_encoded(&encoded)?;
-            for update in self.updates.clone().try_iter() {
-                self.take_update(update, emit);
-            }
-            self.poll(now)?;
-            // The last roll call tells receivers that they are known.
-            self.ended |= self.is_over && !self.core.endpoint.is_announcing();
+            self.take_answers(emit)?;
+            self.poll(now, emit)?;
             let elapsed = Duration::from_nanos(now.as_nanos());
             if let Some(head) = self.renewal.as_mut().and_then(|renewal| renewal.poll(elapsed)) {
                 self.core.endpoint.renew(&head);
@@ -197,12 +174,13 @@ impl PacingThread {
             if over {
                 let interrupted = stop.is_cancelled() && !self.ended;
                 let failure = emitted.end(&self.queue, elapsed, emit);
-                // What receivers have reported until now, at the end.
-                self.collects.cancel();
-                for update in self.updates.clone() {
-                    self.take_update(update, emit);
-                }
-                return Ok(self.report(interrupted, elapsed, failure));
+                let collection = self.core.endpoint.collection();
+                let crowd = self
+                    .answers
+                    .as_mut()
+                    .zip(collection)
+                    .map(|(answers, collection)| answers.end(now, collection, emit));
+                return Ok(self.report(interrupted, elapsed, failure, crowd));
             }
             self.wait();
         }
@@ -233,36 +211,22 @@ impl PacingThread {
         }
     }
 
-    /// Sends a roll call, or emits what receivers have reported.
-    fn take_update(&mut self, update: Update, emit: &mut dyn FnMut(SendEvent)) {
-        match update {
-            Update::Losses => self.core.runner.begin_solving(),
-            Update::Repair(symbols) => {
-                self.core.endpoint.repair(&symbols);
-                self.repair.iter_mut().for_each(RepairProgress::take);
-            }
-            Update::Resend(symbols) => {
-                self.core.endpoint.resend(&symbols);
-                self.repair.iter_mut().for_each(RepairProgress::take);
-            }
-            Update::Rate { bytes_per_second } => {
-                self.core.endpoint.set_rate(bytes_per_second);
-                emit(SendEvent::RateChanged { rate: Rate::bytes_per_second(bytes_per_second) });
-            }
-            Update::Slow(slow) => emit(SendEvent::Slow {
-                receiver: slow.receiver,
-                rate: Rate::bytes_per_second(slow.bytes_per_second),
-            }),
-            Update::RollCall(object) => self.core.endpoint.announce(*object),
-            Update::Report(status) => emit(SendEvent::Report(status)),
-            Update::Crowd(crowd) => {
-                self.crowd = Some(Arc::clone(&crowd));
-                emit(SendEvent::Crowd(crowd));
-            }
-            Update::Over => self.is_over = true,
-            // Of another kind of session.
-            Update::Stream(_) => {}
+    /// Passes on what receivers have said.
+    fn take_answers(&mut self, emit: &mut dyn FnMut(SendEvent)) -> Result<(), Error> {
+        let taken = self.answers.as_ref().map(Answers::take).unwrap_or_default();
+        for answer in taken {
+            let now = self.now();
+            let Driver { endpoint, runner, .. } = &mut self.core;
+            answer.give(&mut runner.keys, |batch| endpoint.handle_datagrams(now, batch));
+            self.poll(now, emit)?;
         }
+        let now = self.now();
+        if let (Some(answers), Some(collection)) =
+            (&mut self.answers, self.core.endpoint.collection())
+        {
+            answers.show(now, collection, emit);
+        }
+        Ok(())
     }
 
     /// Waits until the next packet is due. If that is far, or its symbols are not ready, then also
@@ -289,7 +253,7 @@ impl PacingThread {
     }
 
     /// Sends what is due.
-    fn poll(&mut self, now: Instant) -> Result<(), Error> {
+    fn poll(&mut self, now: Instant, emit: &mut dyn FnMut(SendEvent)) -> Result<(), Error> {
         loop {
             let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
             match effect {
@@ -297,9 +261,11 @@ impl PacingThread {
                     let (header, runner) = self.core.datagram();
                     self.queue.push(channel, header, symbol.as_ref(), &mut runner.prepared)?;
                 }
-                Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
-                // The runner has the reason.
-                Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
+                Some(Effect::Event(SenderEvent::Finished | SenderEvent::Over)) => {
+                    self.ended = true;
+                }
+                // The runner has the reason of an object that is withdrawn.
+                Some(Effect::Event(event)) => shown(event).into_iter().for_each(&mut *emit),
                 // A sender uses channels only, and joins none.
                 Some(
                     Effect::Transmit { .. }
@@ -311,11 +277,6 @@ impl PacingThread {
                     let prepared = &mut self.core.runner.prepared;
                     self.queue.flush(prepared)?;
                     prepared.recycle();
-                    if let Some(repair) =
-                        self.repair.as_ref().filter(|_| self.core.endpoint.is_sent())
-                    {
-                        repair.all_sent();
-                    }
                     return Ok(());
                 }
             }
@@ -338,18 +299,18 @@ impl PacingThread {
         interrupted: bool,
         elapsed: Duration,
         failure: Option<Arc<Error>>,
+        crowd: Option<Arc<Crowd>>,
     ) -> SendReport {
         let start = if interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let mut failures = self.core.runner.failures().to_vec();
         failures.extend(failure);
         let outcome = failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        let summary = self.crowd.as_ref().map(|crowd| &crowd.summary);
+        let summary = crowd.as_ref().map(|crowd| &crowd.summary);
         let lacks = summary.is_some_and(|s| s.expected.is_some() && !s.is_as_expected());
         let outcome = if lacks { outcome.worst(Outcome::ReceiversIncomplete) } else { outcome };
         let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
         let (solved_bytes, scratch_bytes) =
             (self.solved.solved_bytes(), self.solved.scratch_bytes());
-        let crowd = self.crowd;
         SendReport { outcome, elapsed, stats, lost, failures, solved_bytes, scratch_bytes, crowd }
     }
 }

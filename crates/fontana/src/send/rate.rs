@@ -1,16 +1,11 @@
-//! Rate control by reports, between the collecting and the pacing thread.
+//! How the rate of a session follows its receivers.
 
 use super::options::SendOptions;
-use super::update::Update;
 use crate::error::{Error, SetupError};
 use crate::rate::Rate;
 use crate::reporting::{RateFollowing, ReportCollection};
-use crossbeam_channel::{SendError, Sender};
-use fontana_proto::report::{Expected, RateConfig, RateControl, ReceiverStatus};
-use fontana_proto::{Instant, SendMode};
-use fontana_wire::{RateReport, ReceiverId, ReceiverLabel};
-use std::collections::BTreeSet;
-use std::time::Duration;
+use fontana_proto::SendMode;
+use fontana_proto::report::{Expected, RateConfig};
 
 /// Rate reports that all receivers together send per second, at most.
 const BUDGET_PER_SECOND: u32 = 100;
@@ -70,81 +65,5 @@ fn known(reports: &ReportCollection) -> Option<u32> {
         Expected::Anyone => None,
         Expected::Count(count) => Some(*count),
         Expected::Named(list) => u32::try_from(list.len()).ok(),
-    }
-}
-
-/// The names of the receivers that must finish; `None` if there are none.
-fn required(reports: &ReportCollection) -> Option<BTreeSet<ReceiverLabel>> {
-    let Expected::Named(list) = &reports.expected else { return None };
-    let labels = || list.iter().map(|receiver| receiver.label.clone()).collect();
-    reports.rate.filter(|following| following.must_finish).map(|_| labels())
-}
-
-/// The rate control of the collecting thread.
-pub(super) struct RateStage {
-    pub(super) control: RateControl,
-    /// The rate that the pacing thread has.
-    told: u64,
-    /// The names of the receivers that must finish.
-    required: Option<BTreeSet<ReceiverLabel>>,
-}
-
-impl RateStage {
-    pub(super) fn new(config: RateConfig, reports: &ReportCollection) -> Self {
-        let control = RateControl::new(config, Instant::ZERO);
-        Self { told: control.rate(), control, required: required(reports) }
-    }
-
-    /// A receiver has another state, and perhaps must finish.
-    pub(super) fn note_state(&mut self, status: &ReceiverStatus) {
-        let Some(required) = &self.required else { return };
-        let report = &status.report;
-        if required.contains(&report.label) && !report.state.is_final() {
-            self.control.must_finish(report.receiver);
-        } else {
-            self.control.has_finished(&report.receiver);
-        }
-    }
-
-    /// A receiver without a name, so far, may be one that must finish.
-    pub(super) fn note_unknown(&mut self, receiver: ReceiverId) {
-        if self.required.is_some() {
-            self.control.must_finish(receiver);
-        }
-    }
-
-    /// Continues the round, and tells the pacing thread of another rate. Returns whether a roll
-    /// call is wanted.
-    pub(super) fn poll(
-        &mut self,
-        now: Instant,
-        updates: &Sender<Update>,
-    ) -> Result<bool, SendError<Update>> {
-        self.control.handle_timeout(now);
-        let rate = self.control.rate();
-        if std::mem::replace(&mut self.told, rate) != rate {
-            updates.send(Update::Rate { bytes_per_second: rate })?;
-        }
-        Ok(self.control.wants_call())
-    }
-
-    /// Handles an authentic report. Returns whether it counts.
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        report: &RateReport,
-        counter: u64,
-        updates: &Sender<Update>,
-    ) -> Result<bool, SendError<Update>> {
-        let taken = self.control.handle_report(now, report, counter);
-        if let Ok(Some(slow)) = taken {
-            updates.send(Update::Slow(slow))?;
-        }
-        Ok(taken.is_ok())
-    }
-
-    /// Longest wait of the collecting thread.
-    pub(super) fn patience(&self, now: Instant) -> Option<Duration> {
-        self.control.poll_timeout().map(|due| due.saturating_since(now))
     }
 }

@@ -1,6 +1,7 @@
 //! The jobs of a sender: workers read and encode.
 
 use super::ahead::{SolveAhead, UnsolvedBlock};
+use super::answers::Keys;
 use super::digests::of_symbols;
 use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
@@ -186,6 +187,7 @@ pub(super) struct SendRunner {
     queues: WorkerQueues,
     ahead: SolveAhead,
     makes_digests: bool,
+    pub(super) keys: Keys,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
 }
@@ -217,6 +219,14 @@ impl JobRunner<SendJob> for SendRunner {
                 }
             }
             SendJob::Release { batch } => self.prepared.release(batch),
+            SendJob::ExpectRepair => {
+                for block in self.ahead.begin() {
+                    let _ = self.queues.blocks.send(block);
+                }
+            }
+            SendJob::Sign(_) | SendJob::Open { .. } => {
+                return Ok(self.keys.run(job).map(Finished::now));
+            }
         }
         Ok(None)
     }
@@ -235,8 +245,8 @@ impl SendRunner {
         let prepared = PreparedSymbols::new(spare_bytes);
         let ahead = encoders.values().map(|object| &object.encoder);
         let ahead = SolveAhead::new(ahead, solving_window);
-        let makes_digests = false;
-        Self { prepared, encoders, queues, ahead, makes_digests, failed, failures }
+        let (makes_digests, keys) = (false, Keys::default());
+        Self { prepared, encoders, queues, ahead, makes_digests, keys, failed, failures }
     }
 
     /// The runner of a sender that announces its symbols, or does not.
@@ -245,19 +255,12 @@ impl SendRunner {
     }
 
     /// The runner of a sender that repairs on demand, or does not: it solves no block ahead before
-    /// [`begin_solving`](Self::begin_solving).
+    /// [`SendJob::ExpectRepair`].
     pub(super) fn solving_on_losses(mut self, is_on_demand: bool) -> Self {
         if is_on_demand {
             self.ahead = self.ahead.on_losses();
         }
         self
-    }
-
-    /// A receiver loses packets: the blocks need repair symbols.
-    pub(super) fn begin_solving(&mut self) {
-        for block in self.ahead.begin() {
-            let _ = self.queues.blocks.send(block);
-        }
     }
 
     /// Adds the encoders of further objects.

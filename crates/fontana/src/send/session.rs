@@ -11,7 +11,7 @@ use super::options::SendOptions;
 use super::order::Layout;
 use super::rate::rate_config;
 use super::repair::repair_config;
-use super::reports::{Demands, ReportThread};
+use super::reports::{Demands, Reports};
 use super::runner::EncoderPool;
 use super::sealing::Sealing;
 use crate::cancellation::CancellationToken;
@@ -122,7 +122,7 @@ impl PreparedSender {
         let local = socket.local_address().ip();
         let ticket = ticket(&options, local, tsi, manifest_hash);
         let channel_count = congestion_control.channel_count();
-        let reports = ReportThread::prepare(
+        let reports = Reports::prepare(
             &options,
             instance,
             &ticket,
@@ -131,7 +131,6 @@ impl PreparedSender {
             symbol_size,
             demands(&options, &content, channel_count, rate_bytes_per_second, packet_bytes)?,
         )?;
-        let start_rate = reports.as_ref().and_then(ReportThread::start_rate);
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares)?;
         let sender = proto::Sender::new(SenderConfig {
@@ -141,7 +140,7 @@ impl PreparedSender {
             control,
             mode: options.mode,
             schedule: layout.schedule,
-            rate_bytes_per_second: start_rate.unwrap_or(rate_bytes_per_second),
+            rate_bytes_per_second: rate_bytes_per_second,
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
@@ -158,6 +157,12 @@ impl PreparedSender {
             Some(signer) => sender.with_digests(signer).map_err(SetupError::from)?,
             None => sender,
         };
+        let (sender, answers) = match reports {
+            Some(Reports { path, config }) => {
+                (sender.with_collection(config, Instant::ZERO), Some(path))
+            }
+            None => (sender, None),
+        };
         let pool = EncoderPool::new(Arc::clone(&solved));
         let encoders = pool.encoders(&content).into_iter().collect();
         let (carousel, instances) = carousel(&options, symbol_size, &content, pool);
@@ -170,7 +175,8 @@ impl PreparedSender {
             encoders,
             instances,
             renewal,
-            reports,
+            answers,
+            repairs_on_demand: options.mode == proto::SendMode::RepairOnDemand,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
             spare_bytes: layout.round_bytes,

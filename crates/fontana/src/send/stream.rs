@@ -1,16 +1,14 @@
 //! The implementation of [`StreamSender`](crate::stream::StreamSender).
 
-use super::call::CallSigner;
+use super::answers::{Answers, Keys, ReturnPath, shown};
 use super::checks::{Numbers, check_addressing};
 use super::driver::NEAR;
 use super::egress::Egress;
 use super::emitted::Emitted;
-use super::following::{StreamProgress, StreamStage};
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
-use super::reports::{Demands, ReportThread, ReportedSession};
+use super::reports::{Demands, ReportedSession, Reports};
 use super::sealing::Sealing;
-use super::update::{StreamUpdate, Update};
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError, TransferError};
@@ -21,14 +19,14 @@ use crate::memory;
 use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
-use crate::reporting::{AwaitedReceivers, Crowd, ReportCollection};
+use crate::reporting::{Crowd, ReportCollection};
 use crate::seal::{GroupSeal, PacketSealer};
-use crossbeam_channel::{Receiver, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, TryRecvError};
 use cut::{Cutter, Prepared};
 use fontana_fec::codes::raptorq;
 use fontana_net::clock::wake_promptly;
-use fontana_net::thread::spawn_scoped;
 use fontana_net::{Alarm, Clock, SendSocket};
+use fontana_proto::report::{AwaitedReceivers, RepairBy};
 use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, HeadExpiry, Instant,
     JobRunner, Pacer, SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender,
@@ -100,20 +98,10 @@ pub struct PreparedStream {
     sealer: Option<PacketSealer>,
     sender: StreamSender,
     cutter: Cutter,
-    /// Collects reports, if they are asked for.
-    reports: Option<Reported>,
+    /// Where receivers report, if they are asked to.
+    answers: Option<ReturnPath>,
 }
 
-/// The collecting thread of a stream, and what the pacing thread needs for it.
-struct Reported {
-    thread: ReportThread,
-    signer: CallSigner,
-    progress: Arc<StreamProgress>,
-}
-
-/// Updates of the collecting thread that wait for the pacing thread: more reports and requests than
-/// arrive in a second.
-const MAX_UPDATES: usize = 512;
 /// Interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
@@ -166,7 +154,7 @@ impl PreparedStream {
         let most = most / usize::from(symbol_size);
         let max_symbols = options.block_symbols.min(most.max(1) as u32);
         let reports =
-            Reported::prepare(&options, sealing.instance, &signer, tsi, source, symbol_size)?;
+            prepare_reports(&options, sealing.instance, &signer, tsi, source, symbol_size)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sender = StreamSender::new(StreamSenderConfig {
             tsi,
@@ -184,7 +172,7 @@ impl PreparedStream {
             peak_window: options.peak_window,
             start: match options.waits_for {
                 0 => StreamStart::After(options.announce),
-                _ => StreamStart::WhenBegun,
+                _ => StreamStart::WhenFollowed,
             },
             expiry: options.expires_after.map(|lifetime| HeadExpiry {
                 lifetime: lifetime.max(FontanaFormat::LEAST_LIFETIME),
@@ -193,8 +181,14 @@ impl PreparedStream {
             seal: sealing.session,
             seed,
         })?;
+        let (sender, answers) = match reports {
+            Some(Reports { path, config }) => {
+                (sender.with_collection(config, Instant::ZERO), Some(path))
+            }
+            None => (sender, None),
+        };
         let cutter = Cutter { symbol_size, max_symbols, redundancy: options.redundancy };
-        Ok(Self { ticket, token, socket, sealer: sealing.sealer, sender, cutter, reports })
+        Ok(Self { ticket, token, socket, sealer: sealing.sealer, sender, cutter, answers })
     }
 
     /// The ticket for receivers.
@@ -217,80 +211,75 @@ impl PreparedStream {
         let alarm = Alarm::for_this_thread();
         wake_promptly();
         let fragments = self.cutter.spawn(reader, alarm.bell())?;
-        let fragment_symbols =
-            FragmentSymbols { symbol_size, prepared: PreparedSymbols::default() };
+        let mut sender = self.sender;
         std::thread::scope(|scope| {
-            let (update, updates) = bounded(MAX_UPDATES);
-            let collects = CancellationToken::new();
-            let mut following = None;
-            if let Some(Reported { thread, signer, progress }) = self.reports {
-                let (over, bell) = (collects.clone(), alarm.bell());
-                // The receiving end is dropped with this thread, which ends it in any case.
-                spawn_scoped(scope, "reports", move || thread.run(&update, &bell, &over))?;
-                let (awaited, crowd, is_over) = (None, None, false);
-                let parts =
-                    Following { updates, collects, signer, progress, awaited, crowd, is_over };
-                following = Some(parts);
-            }
+            // The thread ends with this one in any case: nothing takes answers then.
+            let answers = match (self.answers, sender.collection()) {
+                (Some(path), Some(collection)) => {
+                    let signers = Arc::clone(collection.signers());
+                    Some(path.start(scope, signers, alarm.bell())?)
+                }
+                _ => None,
+            };
+            let keys = Keys::new(answers.as_ref());
+            let fragment_symbols =
+                FragmentSymbols { symbol_size, prepared: PreparedSymbols::default(), keys };
             let thread = PacingThread {
                 clock: Clock::start(),
                 alarm,
                 queue: SendQueue::new(self.socket, self.sealer),
-                core: Driver::new(self.sender, fragment_symbols),
+                core: Driver::new(sender, fragment_symbols),
                 fragments: Some(fragments),
-                following,
+                answers,
+                awaited: None,
                 failures: Vec::new(),
                 interrupted: false,
                 is_sent: false,
+                is_over: false,
             };
             thread.run(token, emit)
         })
     }
 }
 
-impl Reported {
-    fn prepare(
-        options: &StreamOptions,
-        instance: InstanceId,
-        signer: &SecretKey,
-        tsi: Tsi,
-        local: IpAddr,
-        symbol_size: u16,
-    ) -> Result<Option<Self>, Error> {
-        let needs = |needs| SetupError::Reports { needs };
-        let repairs = matches!(options.redundancy, StreamRedundancy::Reported { .. });
-        let Some(reports) = &options.reports else {
-            return match (repairs, options.waits_for) {
-                (false, 0) => Ok(None),
-                (true, _) => Err(SetupError::RepairOnDemand {
-                    needs: "reports, with which receivers request",
-                }
-                .into()),
-                (false, _) => Err(needs("to be asked for before receivers can be counted").into()),
-            };
+/// What a stream needs to ask its receivers for reports, if it does.
+fn prepare_reports(
+    options: &StreamOptions,
+    instance: InstanceId,
+    signer: &SecretKey,
+    tsi: Tsi,
+    local: IpAddr,
+    symbol_size: u16,
+) -> Result<Option<Reports>, Error> {
+    let needs = |needs| SetupError::Reports { needs };
+    let repairs = matches!(options.redundancy, StreamRedundancy::Reported { .. });
+    let Some(reports) = &options.reports else {
+        return match (repairs, options.waits_for) {
+            (false, 0) => Ok(None),
+            (true, _) => {
+                Err(SetupError::RepairOnDemand { needs: "reports, with which receivers request" }
+                    .into())
+            }
+            (false, _) => Err(needs("to be asked for before receivers can be counted").into()),
         };
-        if reports.rate.is_some() || reports.max_age.is_some() {
-            return Err(needs(
-                "a session of files, to follow its receivers' rate or limit the age of repair",
-            )
-            .into());
-        }
-        let session = ReportedSession {
-            instance,
-            tsi,
-            manifest: ReceiverState::whole_stream(instance),
-            local,
-            symbol_size,
-            signer: signer.clone(),
-            group_key: options.group_seal.as_ref().map(|seal| seal.key.clone()),
-        };
-        let progress = Arc::new(StreamProgress::default());
-        let stage = StreamStage::new(Arc::clone(&progress), options.waits_for, repairs);
-        let demands = Demands { repair: None, rate: None };
-        let thread = ReportThread::open(reports, session, demands, Some(stage))?;
-        let signer = thread.signer().clone();
-        Ok(Some(Self { thread, signer, progress }))
+    };
+    if reports.rate.is_some() || reports.max_age.is_some() {
+        return Err(needs(
+            "a session of files, to follow its receivers' rate or limit the age of repair",
+        )
+        .into());
     }
+    let session = ReportedSession {
+        instance,
+        tsi,
+        manifest: ReceiverState::whole_stream(instance),
+        local,
+        symbol_size,
+        signer: signer.clone(),
+        group_key: options.group_seal.as_ref().map(|seal| seal.key.clone()),
+    };
+    let repair = RepairBy::Stream { waits_for: options.waits_for, on_request: repairs };
+    Reports::open(reports, session, Demands { repair, rate: None }).map(Some)
 }
 
 fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
@@ -307,6 +296,7 @@ fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
 struct FragmentSymbols {
     symbol_size: usize,
     prepared: PreparedSymbols,
+    keys: Keys,
 }
 
 impl JobRunner<SendJob> for FragmentSymbols {
@@ -321,8 +311,11 @@ impl JobRunner<SendJob> for FragmentSymbols {
     ) -> Result<Option<Finished<SendDone>>, Infallible> {
         match job {
             // Fragments come with their symbols.
-            SendJob::Prepare { .. } => {}
+            SendJob::Prepare { .. } | SendJob::ExpectRepair => {}
             SendJob::Release { batch } => self.prepared.release(batch),
+            SendJob::Sign(_) | SendJob::Open { .. } => {
+                return Ok(self.keys.run(job).map(Finished::now));
+            }
         }
         Ok(None)
     }
@@ -337,21 +330,6 @@ impl FragmentSymbols {
     }
 }
 
-/// What receivers report, as the pacing thread follows it.
-struct Following {
-    updates: Receiver<Update>,
-    /// Ends the collecting thread.
-    collects: CancellationToken,
-    signer: CallSigner,
-    progress: Arc<StreamProgress>,
-    /// The receivers that the stream waits for, or has waited for.
-    awaited: Option<AwaitedReceivers>,
-    /// What is known of the receivers.
-    crowd: Option<Arc<Crowd>>,
-    /// The collecting thread has ended.
-    is_over: bool,
-}
-
 /// The thread that sends each packet when it is due. It waits only for a producer without data.
 struct PacingThread {
     clock: Clock,
@@ -361,11 +339,16 @@ struct PacingThread {
     core: Driver<StreamSender, FragmentSymbols>,
     /// Further fragments; `None` after the last one.
     fragments: Option<Receiver<Result<Prepared, Error>>>,
-    following: Option<Following>,
+    /// What receivers say, if they are asked.
+    answers: Option<Answers>,
+    /// The receivers that the stream waits for, or has waited for.
+    awaited: Option<AwaitedReceivers>,
     failures: Vec<Arc<Error>>,
     interrupted: bool,
     /// The stream is sent to its end.
     is_sent: bool,
+    /// Receivers are waited for no longer.
+    is_over: bool,
 }
 
 impl PacingThread {
@@ -376,10 +359,9 @@ impl PacingThread {
     ) -> Result<SendReport, Error> {
         let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::new(&self.queue));
         loop {
-            self.take_updates(emit);
+            self.take_answers(emit)?;
             self.take_fragments();
-            self.send()?;
-            self.want_call();
+            self.send(emit)?;
             let elapsed = Duration::from_nanos(self.clock.now_nanos());
             let ended = self.has_ended();
             if ended || elapsed >= last_progress + PROGRESS_EVERY {
@@ -392,14 +374,13 @@ impl PacingThread {
             }
             if ended {
                 self.failures.extend(emitted.end(&self.queue, elapsed, emit));
-                if let Some(following) = &self.following {
-                    following.collects.cancel();
-                    // What receivers have reported until now, at the end.
-                    for update in following.updates.clone() {
-                        self.take_update(update, emit);
-                    }
-                }
-                return Ok(self.report(elapsed));
+                let (now, collection) = (self.now(), self.core.endpoint.collection());
+                let crowd = self
+                    .answers
+                    .as_mut()
+                    .zip(collection)
+                    .map(|(answers, collection)| answers.end(now, collection, emit));
+                return Ok(self.report(elapsed, crowd));
             }
             if token.is_cancelled() {
                 self.interrupt();
@@ -410,78 +391,35 @@ impl PacingThread {
 
     /// Whether the stream is sent, and receivers are waited for no longer.
     fn has_ended(&self) -> bool {
-        // The last roll call tells receivers that they are known.
-        let is_told = |over| over && !self.core.endpoint.is_announcing();
-        let waits = |following: &Following| !is_told(following.is_over) && !self.interrupted;
-        self.is_sent && !self.following.as_ref().is_some_and(waits)
+        self.is_sent && (self.answers.is_none() || self.is_over || self.interrupted)
     }
 
-    fn take_updates(&mut self, emit: &mut dyn FnMut(SendEvent)) {
-        while let Some(following) = &self.following
-            && let Ok(update) = following.updates.try_recv()
-        {
-            self.take_update(update, emit);
+    /// Passes on what receivers have said.
+    fn take_answers(&mut self, emit: &mut dyn FnMut(SendEvent)) -> Result<(), Error> {
+        let taken = self.answers.as_ref().map(Answers::take).unwrap_or_default();
+        for answer in taken {
+            let now = self.now();
+            let Driver { endpoint, runner, .. } = &mut self.core;
+            answer.give(&mut runner.keys, |batch| endpoint.handle_datagrams(now, batch));
+            self.send(emit)?;
         }
-    }
-
-    fn take_update(&mut self, update: Update, emit: &mut dyn FnMut(SendEvent)) {
-        let Some(following) = &mut self.following else { return };
-        match update {
-            Update::RollCall(object) => self.core.endpoint.announce(*object),
-            Update::Stream(update) => self.take_stream_update(update, emit),
-            Update::Report(status) => emit(SendEvent::Report(status)),
-            Update::Crowd(crowd) => {
-                following.crowd = Some(Arc::clone(&crowd));
-                emit(SendEvent::Crowd(crowd));
-            }
-            Update::Over => {
-                following.is_over = true;
-                if let Some(awaited) = following.awaited.take_if(|it| !it.is_over()) {
-                    let AwaitedReceivers { receivers, known, .. } = awaited;
-                    let error = TransferError::ReceiversAbsent { awaited: receivers, known };
-                    self.failures.push(Arc::new(error.into()));
-                    self.abandon();
-                }
-            }
-            // Of another kind of session.
-            Update::Losses
-            | Update::Repair(_)
-            | Update::Resend(_)
-            | Update::Rate { .. }
-            | Update::Slow(_) => {}
-        }
-    }
-
-    fn take_stream_update(&mut self, update: StreamUpdate, emit: &mut dyn FnMut(SendEvent)) {
         let now = self.now();
-        let sender = &mut self.core.endpoint;
-        let Some(following) = &mut self.following else { return };
-        match update {
-            StreamUpdate::Call { mut call, receivers, round_trip } => {
-                call.repair = sender.repair_call(now, receivers, round_trip);
-                if let Some(object) = following.signer.object(&call) {
-                    sender.announce(object);
-                }
-            }
-            StreamUpdate::Request(request) => sender.handle_request(now, &request),
-            StreamUpdate::Loss { ppm } => sender.note_loss(ppm),
-            StreamUpdate::Followed(is_followed) => sender.set_followed(is_followed),
-            StreamUpdate::Awaited(awaited) => {
-                if awaited.is_over() {
-                    sender.begin(now);
-                }
-                following.awaited = Some(awaited.clone());
-                emit(SendEvent::Awaited(awaited));
-            }
+        if let (Some(answers), Some(collection)) =
+            (&mut self.answers, self.core.endpoint.collection())
+        {
+            answers.show(now, collection, emit);
         }
+        Ok(())
     }
 
-    /// Asks the collecting thread for a roll call, if a repair round begins.
-    fn want_call(&self) {
-        if let Some(following) = &self.following
-            && self.core.endpoint.wants_call(self.now())
-        {
-            following.progress.want_call();
+    /// Receivers are waited for no longer, perhaps before the stream has begun.
+    fn end_waiting(&mut self) {
+        self.is_over = true;
+        if let Some(awaited) = self.awaited.take_if(|it| !it.is_over()) {
+            let AwaitedReceivers { receivers, known, .. } = awaited;
+            let error = TransferError::ReceiversAbsent { awaited: receivers, known };
+            self.failures.push(Arc::new(error.into()));
+            self.abandon();
         }
     }
 
@@ -490,7 +428,7 @@ impl PacingThread {
     }
 
     /// Sends what may be sent now.
-    fn send(&mut self) -> Result<(), Error> {
+    fn send(&mut self, emit: &mut dyn FnMut(SendEvent)) -> Result<(), Error> {
         let now = self.now();
         loop {
             let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
@@ -499,11 +437,14 @@ impl PacingThread {
                     let (header, runner) = self.core.datagram();
                     self.queue.push(channel, header, symbol.as_ref(), &mut runner.prepared)?;
                 }
-                Some(Effect::Event(SenderEvent::Finished)) => {
-                    self.is_sent = true;
-                    self.following.iter().for_each(|following| following.progress.set_sent());
+                Some(Effect::Event(SenderEvent::Finished)) => self.is_sent = true,
+                Some(Effect::Event(SenderEvent::Over)) => self.end_waiting(),
+                Some(Effect::Event(event)) => {
+                    if let SenderEvent::Awaited(awaited) = &event {
+                        self.awaited = Some(awaited.clone());
+                    }
+                    shown(event).into_iter().for_each(&mut *emit);
                 }
-                Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
                 // A sender uses channels only, and joins none.
                 Some(
                     Effect::Transmit { .. }
@@ -579,10 +520,9 @@ impl PacingThread {
         self.core.endpoint.abandon();
     }
 
-    fn report(self, elapsed: Duration) -> SendReport {
+    fn report(self, elapsed: Duration, crowd: Option<Arc<Crowd>>) -> SendReport {
         let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        let crowd = self.following.and_then(|following| following.crowd);
         let summary = crowd.as_ref().map(|crowd| &crowd.summary);
         let lacks = summary.is_some_and(|s| s.expected.is_some() && !s.is_as_expected());
         let outcome = if lacks { outcome.worst(Outcome::ReceiversIncomplete) } else { outcome };

@@ -51,6 +51,7 @@ impl SwarmSender {
                 self.most_held = self.most_held.max(self.held);
             }
             SendJob::Release { batch } => self.held -= self.batches.remove(batch).unwrap_or(0),
+            SendJob::ExpectRepair | SendJob::Sign(_) | SendJob::Open { .. } => {}
         }
     }
 }

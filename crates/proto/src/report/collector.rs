@@ -1,6 +1,6 @@
 //! The sender's side: issues roll calls and keeps the state of each receiver.
 
-use super::authority::{Authority, Network};
+use super::authority::{Authority, Signers};
 use super::head_count::HeadCount;
 use super::places::{Counts, Place, Places};
 use super::round_trip::{RoundTrip, UNKNOWN_ROUND_TRIP};
@@ -11,11 +11,12 @@ use crate::feedback::AT_ONCE;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{
-    Feedback, Fingerprint, Hash, InstanceId, OpenedFeedback, PublicKey, ReceiverId, ReceiverLabel,
+    Feedback, Fingerprint, Hash, InstanceId, OpenedFeedback, ReceiverId, ReceiverLabel,
     ReceiverReport, ReceiverState, RollCall, RollCallList, Tsi,
 };
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Interval of roll calls.
@@ -80,8 +81,7 @@ pub struct ReportCollector {
     places: Places,
     /// The fingerprints of the expected labels, in ascending order, and their numbers.
     labels: Vec<(Fingerprint, u32)>,
-    /// The keys of the expected receivers, in ascending order.
-    keys: Vec<PublicKey>,
+    signers: Arc<Signers>,
     /// Receivers that nothing authenticates count for a part of a round only.
     limits_others: bool,
     /// Answers of this round that count.
@@ -124,15 +124,14 @@ impl ReportCollector {
         let fingerprint = |expected: &ExpectedReceiver| places.fingerprint(&expected.label);
         let mut labels: Vec<_> = named.iter().map(fingerprint).zip(0..).collect();
         labels.sort_unstable();
-        let mut keys: Vec<_> = named.iter().filter_map(|expected| expected.key).collect();
-        keys.sort_unstable();
+        let signers = Signers::new(&config.expected);
         Self {
             random: SplitMix64::new(config.seed, 0),
             head_count: HeadCount::new(config.budget_per_second, known, now),
             places,
             labels,
-            limits_others: !keys.is_empty() && !config.trusts_unauthenticated,
-            keys,
+            limits_others: !signers.is_empty() && !config.trusts_unauthenticated,
+            signers: Arc::new(signers),
             answers: Counts::default(),
             changes: 0,
             seen: now,
@@ -153,24 +152,27 @@ impl ReportCollector {
 
     /// Records a datagram that is no report for this session, or a forged one.
     pub fn ignore(&mut self) {
-        self.ignored += 1;
+        self.ignore_many(1);
     }
 
-    /// What vouches for an answer that came from this address. Whether the session's group key is
-    /// required was checked when it was opened. Checks a signature only of a key that is expected,
-    /// of a report that of its label.
+    /// Records so many of them.
+    pub fn ignore_many(&mut self, count: u64) {
+        self.ignored = self.ignored.saturating_add(count);
+    }
+
+    /// Whose signatures count.
+    pub fn signers(&self) -> &Arc<Signers> {
+        &self.signers
+    }
+
+    /// What vouches for an answer that came from this address ([`Signers::authority`]).
     pub fn authority(&self, opened: &OpenedFeedback, from: IpAddr) -> Authority {
-        let key = match &opened.feedback {
-            Feedback::Report(report) => self.expected(&report.label).and_then(|it| it.key),
-            Feedback::Request(_) | Feedback::Rate(_) => {
-                opened.claimed_signer().filter(|key| self.keys.binary_search(key).is_ok())
-            }
-        };
-        match key {
-            Some(key) if opened.is_signed_by(&key) => Authority::Key(key),
-            _ if opened.is_sealed => Authority::Group,
-            _ => Authority::Unauthenticated(Network::of(from)),
-        }
+        self.signers.authority(opened, from)
+    }
+
+    /// Whether a receiver with this name is expected.
+    pub fn expects(&self, label: &ReceiverLabel) -> bool {
+        self.expected_number(label).is_some()
     }
 
     /// Whether what such a receiver says of itself counts for the session: all of it where nothing
@@ -568,10 +570,6 @@ impl ReportCollector {
             Expected::Named(list) => list,
             Expected::Anyone | Expected::Count(_) => &[],
         }
-    }
-
-    fn expected(&self, label: &ReceiverLabel) -> Option<&ExpectedReceiver> {
-        self.named().get(self.expected_number(label)? as usize)
     }
 
     /// The number of the expected receiver with this label.

@@ -68,6 +68,24 @@ pub struct MissingReceiver {
     pub state: ExpectedState,
 }
 
+/// The receivers that a stream waits for before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedReceivers {
+    /// How many it waits for.
+    pub receivers: u32,
+    /// How many have reported, and not failed. Only reports that are authentic, or trusted, count.
+    pub known: u32,
+    /// Expected names that have not reported.
+    pub missing: Vec<ReceiverLabel>,
+}
+
+impl AwaitedReceivers {
+    /// Whether all of them have reported: the stream begins.
+    pub fn is_over(&self) -> bool {
+        self.known >= self.receivers
+    }
+}
+
 /// All receivers together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrowdSummary {

@@ -22,11 +22,12 @@ use crate::endpoint::{BatchId, BlockId, Endpoint, SymbolId};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{SendDone, SendJob};
 use crate::random::SplitMix64;
+use crate::report::{Collection, CollectionConfig, Demand, Progress};
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{
     CongestionControl, ContentKind, Fragment, Hash, HeadRecords, InstanceId, RelativePath,
-    RepairCall, RepairRequest, SecretKey, SessionSeal, StreamIndex, StreamState, Toi, Tsi,
+    RepairRequest, SecretKey, SessionSeal, StreamIndex, StreamState, Toi, Tsi,
 };
 use redundancy::MAX_ON_AIR;
 use repair::{Added, StreamRepair};
@@ -44,8 +45,9 @@ pub use redundancy::{StreamRedundancy, repair_symbols};
 pub enum StreamStart {
     /// So long after the first packet.
     After(Duration),
-    /// When [`StreamSender::begin`] is called. No fragment is accepted before.
-    WhenBegun,
+    /// When the receivers that it waits for report
+    /// ([`RepairBy::Stream`](crate::report::RepairBy::Stream)). No fragment is accepted before.
+    WhenFollowed,
 }
 
 /// Configuration of a sender of a stream.
@@ -130,6 +132,8 @@ pub struct StreamSender {
     length: u64,
     /// With [`StreamRedundancy::Reported`].
     repair: Option<StreamRepair>,
+    /// What is done about receivers that report.
+    collection: Option<Collection>,
     /// A control object that is sent once, as the next packet.
     announcement: Option<ControlCarousel>,
     /// Time between control packets.
@@ -198,6 +202,7 @@ impl StreamSender {
             next: 0,
             length: 0,
             repair: config.redundancy.is_reported().then(StreamRepair::new),
+            collection: None,
             announcement: None,
             control_period,
             spread,
@@ -232,46 +237,69 @@ impl StreamSender {
         self.state == StreamState::Open && !self.is_held() && has_room
     }
 
-    /// Begins a stream that waits for that ([`StreamStart::WhenBegun`]).
-    pub fn begin(&mut self, now: Instant) {
-        self.begins.get_or_insert(now);
-        self.wake = Instant::ZERO;
+    /// Waits for its receivers.
+    fn is_held(&self) -> bool {
+        self.config.start == StreamStart::WhenFollowed && self.begins.is_none()
     }
 
-    /// Waits for [`begin`](Self::begin).
-    fn is_held(&self) -> bool {
-        self.config.start == StreamStart::WhenBegun && self.begins.is_none()
+    /// The sender, which issues roll calls, and does what the reports of its receivers demand.
+    pub fn with_collection(self, config: CollectionConfig, now: Instant) -> Self {
+        Self { collection: Some(Collection::new(config, now)), ..self }
+    }
+
+    /// What is known of receivers that report.
+    pub fn collection(&mut self) -> Option<&mut Collection> {
+        self.collection.as_mut()
     }
 
     /// Sends a control object of one symbol once, as the next packet, even after the end. It
     /// replaces one that was not sent yet.
-    pub fn announce(&mut self, object: ControlObject) {
+    fn announce(&mut self, object: ControlObject) {
         // One symbol has no order and no rhythm.
         let mut random = SplitMix64::new(0, 0);
         self.announcement = Some(ControlCarousel::new(object, 1, 1, &mut random));
         self.wake = Instant::ZERO;
     }
 
-    /// True while what was [announced](Self::announce) is still to be sent.
-    pub fn is_announcing(&self) -> bool {
-        self.announcement.is_some()
+    /// Does what the receivers demand. False if that is nothing.
+    fn collect(&mut self, now: Instant) -> bool {
+        let Some(collection) = &mut self.collection else { return false };
+        if self.repair.as_ref().is_some_and(|repair| repair.wants_call(now)) {
+            collection.want_call(now);
+        }
+        let mut has_demands = false;
+        loop {
+            let progress =
+                Progress { is_sent: self.finished, is_announcing: self.announcement.is_some() };
+            let demand = self.collection.as_mut().and_then(|it| it.poll(now, progress));
+            let Some(demand) = demand else { return has_demands };
+            has_demands = true;
+            self.wake = Instant::ZERO;
+            match demand {
+                Demand::Call { mut call, receivers, round_trip } => {
+                    let repair = self.repair.as_mut();
+                    call.repair = repair.and_then(|it| it.call(now, receivers, round_trip));
+                    self.outputs.push_back(SenderOutput::Job(SendJob::Sign(call)));
+                }
+                Demand::Loss { ppm } => {
+                    self.repair.iter_mut().for_each(|repair| repair.note_loss(ppm));
+                }
+                Demand::Request(request) => self.handle_request(now, &request),
+                Demand::Followed(is_followed) => {
+                    self.repair.iter_mut().for_each(|repair| repair.set_followed(is_followed));
+                }
+                Demand::Begin => {
+                    self.begins.get_or_insert(now);
+                }
+                Demand::Event(event) => self.outputs.push_back(SenderOutput::Event(event)),
+                // Of files.
+                Demand::Fresh(_) | Demand::Named(_) | Demand::Rate(_) | Demand::Losses => {}
+            }
+        }
     }
 
-    /// Whether receivers report now. Without [`StreamRedundancy::Reported`] it has no effect, as
-    /// the following calls.
-    pub fn set_followed(&mut self, is_followed: bool) {
-        self.repair.iter_mut().for_each(|repair| repair.set_followed(is_followed));
-        self.wake = Instant::ZERO;
-    }
-
-    /// A receiver loses this part of the packets.
-    pub fn note_loss(&mut self, loss_ppm: u32) {
-        self.repair.iter_mut().for_each(|repair| repair.note_loss(loss_ppm));
-    }
-
-    /// Handles a request of what was [called](Self::repair_call) for, and sends it, as far as the
-    /// driver has symbols.
-    pub fn handle_request(&mut self, now: Instant, request: &RepairRequest) {
+    /// Sends what is requested, as far as the driver has symbols.
+    fn handle_request(&mut self, now: Instant, request: &RepairRequest) {
         let Some(repair) = &mut self.repair else { return };
         for Added { number, symbols } in repair.handle_request(now, request) {
             let fragment = self.on_air.iter_mut().find(|fragment| fragment.number == number);
@@ -280,24 +308,6 @@ impl StreamSender {
                 repair.handle_exhausted(number);
             }
         }
-        self.wake = Instant::ZERO;
-    }
-
-    /// Whether a roll call with a [repair round](Self::repair_call) should be issued soon.
-    pub fn wants_call(&self, now: Instant) -> bool {
-        self.repair.as_ref().is_some_and(|repair| repair.wants_call(now))
-    }
-
-    /// The repair round for a roll call that is issued now, for so many receivers. `None` if there
-    /// is none.
-    pub fn repair_call(
-        &mut self,
-        now: Instant,
-        receivers: u32,
-        round_trip: Duration,
-    ) -> Option<RepairCall> {
-        self.wake = Instant::ZERO;
-        self.repair.as_mut()?.call(now, receivers, round_trip)
     }
 
     /// Adds the next fragment: `length` bytes with hash `hash` ([`BlockHasher`] over all of them).
@@ -550,6 +560,40 @@ impl StreamSender {
         }
     }
 
+    /// The next packet, or another output.
+    fn poll_packet(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if let StreamStart::After(time) = self.config.start {
+            self.begins.get_or_insert(now + time);
+        }
+        if now < self.wake {
+            return None;
+        }
+        if self.announcement.is_some() {
+            return self.announcement_packet(now, header);
+        }
+        if self.finished {
+            return None;
+        }
+        self.repair.iter_mut().for_each(|repair| repair.handle_timeout(now));
+        self.renew(now);
+        self.settle(now);
+        if !self.outputs.is_empty() {
+            return self.outputs.pop_front();
+        }
+        if let Some(turn) = self.control_turn(now) {
+            return self.control_packet(now, turn, header);
+        }
+        if let Some(turn) = self.data_turn(now) {
+            return self.data_packet(now, turn, header);
+        }
+        self.outlet.rest();
+        self.wake = self.next_turn(now);
+        None
+    }
+
     /// The next time at which something is due.
     fn next_turn(&self, now: Instant) -> Instant {
         let waiting = self.on_air.iter().any(|fragment| !fragment.source_is_over());
@@ -608,49 +652,42 @@ impl Endpoint for StreamSender {
     type Done = SendDone;
     type Event = SenderEvent;
 
-    /// A one-way session has no feedback.
-    fn handle_datagrams(&mut self, _now: Instant, _batch: &DatagramBatch<'_>) {}
+    /// Handles answers of receivers.
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        let Some(collection) = &mut self.collection else { return };
+        self.outputs.extend(collection.handle_datagrams(now, batch).map(SenderOutput::Job));
+    }
 
-    /// The driver has the symbols of every fragment when it adds it.
-    fn handle_done(&mut self, _now: Instant, _done: SendDone) {}
+    fn handle_done(&mut self, now: Instant, done: SendDone) {
+        let Some(collection) = &mut self.collection else { return };
+        match done {
+            SendDone::Opened(authentic) => collection.handle_opened(now, authentic.as_deref()),
+            SendDone::Signed(call) => {
+                collection.handle_signed(now);
+                call.into_iter().for_each(|call| self.announce(*call));
+            }
+            // The driver has the symbols of every fragment when it adds it.
+            SendDone::Prepared { .. } | SendDone::Digested { .. } | SendDone::Failed { .. } => {}
+        }
+    }
 
     /// Polling outputs finds what is due.
     fn handle_timeout(&mut self, _now: Instant) {}
 
     fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
-        if let Some(output) = self.outputs.pop_front() {
-            return Some(output);
+        loop {
+            self.collect(now);
+            let output = self.poll_packet(now, header);
+            // What has been sent may be the last of what was demanded.
+            if output.is_some() || !self.collect(now) {
+                return output;
+            }
         }
-        if let StreamStart::After(time) = self.config.start {
-            self.begins.get_or_insert(now + time);
-        }
-        if now < self.wake {
-            return None;
-        }
-        if self.announcement.is_some() {
-            return self.announcement_packet(now, header);
-        }
-        if self.finished {
-            return None;
-        }
-        self.repair.iter_mut().for_each(|repair| repair.handle_timeout(now));
-        self.renew(now);
-        self.settle(now);
-        if !self.outputs.is_empty() {
-            return self.outputs.pop_front();
-        }
-        if let Some(turn) = self.control_turn(now) {
-            return self.control_packet(now, turn, header);
-        }
-        if let Some(turn) = self.data_turn(now) {
-            return self.data_packet(now, turn, header);
-        }
-        self.outlet.rest();
-        self.wake = self.next_turn(now);
-        None
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (!self.finished || self.announcement.is_some()).then_some(self.wake)
+        let collection = self.collection.as_ref().and_then(Collection::poll_timeout);
+        let is_over = self.finished && self.announcement.is_none();
+        collection.into_iter().chain((!is_over).then_some(self.wake)).min()
     }
 }

@@ -1,28 +1,27 @@
 //! Repair on demand: what a sender sends for receivers that lose packets, how many of them request,
 //! and what those cause that lie.
 
-use crate::support::plain::{CLOCK, Plain};
+use crate::support::answers::{INSTANCE, authentic, collection, opened};
+use crate::support::plain::CLOCK;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::report::{
-    AnswerContent, Authority, CollectorConfig, DueAnswer, Expected, IgnoredRequest, Network,
-    RepairConfig, RepairRounds, ReportCollector, Reporter,
+    AnswerContent, Authority, CallSigner, Collection, CollectionConfig, Demand, DueAnswer,
+    Expected, IgnoredRequest, Network, Progress, RepairBy, RepairConfig, RepairRounds, Reporter,
 };
 use fontana_proto::{
-    BlockId, ControlObject, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode,
-    SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
+    BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
+    SenderConfig, SenderEvent, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
-    BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, RollCallList, SealId,
-    SecretKey, SymbolMap, Toi, Tsi,
+    BlockNeed, Feedback, RateReport, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
+    RepairRequest, RollCall, RollCallEcho, RollCallList, SecretKey, SymbolMap, Toi, Tsi,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-const INSTANCE: InstanceId = InstanceId([5; 16]);
 const BLOCKS: u32 = 5;
 /// Source symbols of a block: five are 64 MiB of 1 400 bytes.
 const SOURCE_SYMBOLS: u32 = 9_587;
@@ -163,8 +162,7 @@ struct Session<'c> {
     conditions: &'c Conditions,
     now: Instant,
     random: SplitMix64,
-    collector: ReportCollector,
-    rounds: RepairRounds,
+    collection: Collection,
     crowd: Vec<Receiver>,
     /// The blocks of the source symbols that are left to send.
     to_send: VecDeque<u32>,
@@ -183,18 +181,6 @@ const STEP: Duration = Duration::from_micros(100);
 impl<'c> Session<'c> {
     fn new(conditions: &'c Conditions) -> Self {
         let Conditions { receivers, liars, loss, symbols_per_second, seed, .. } = *conditions;
-        let config = CollectorConfig {
-            instance: INSTANCE,
-            tsi: Tsi(5),
-            manifest: Hash([3; 32]),
-            collector: "10.0.0.7:40007".parse().unwrap(),
-            expected: Expected::Count(receivers),
-            budget_per_second: 200,
-            list_capacity: 100,
-            max_receivers: 1 << 16,
-            trusts_unauthenticated: false,
-            seed,
-        };
         let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, SOURCE_SYMBOLS);
         let repair = RepairConfig {
             blocks: (0..BLOCKS).map(block).collect(),
@@ -205,6 +191,8 @@ impl<'c> Session<'c> {
             trusts_unauthenticated: false,
             has_signers: false,
         };
+        let repair = RepairBy::Rounds(Box::new(repair));
+        let config = collection(repair, Expected::Count(receivers), seed);
         let receiver = |number: u32| {
             let mut id = [9; 16];
             id[..4].copy_from_slice(&number.to_be_bytes());
@@ -217,8 +205,7 @@ impl<'c> Session<'c> {
             conditions,
             now: Instant::ZERO,
             random: SplitMix64::new(seed, 77),
-            collector: ReportCollector::new(config, Instant::ZERO),
-            rounds: RepairRounds::new(repair, Instant::ZERO),
+            collection: Collection::new(config, Instant::ZERO),
             crowd: (0..receivers).map(receiver).collect(),
             to_send: (0..SOURCE).map(|i| i % BLOCKS).collect(),
             given: BTreeMap::new(),
@@ -257,17 +244,28 @@ impl<'c> Session<'c> {
             self.sent += 1;
             self.down.push_back((at, Packet::Symbol(block)));
         }
-        if self.to_send.is_empty() && self.given.is_empty() {
-            self.rounds.handle_sent(self.now);
-        }
-        self.rounds.handle_timeout(self.now);
-        if self.rounds.wants_call(self.now) {
-            self.collector.want_call();
-        }
-        if let Some(mut call) = self.collector.poll_roll_call(self.now, CLOCK) {
-            let (receivers, trip) = (self.collector.head_count(), self.collector.round_trip());
-            call.repair = self.rounds.call(self.now, receivers, trip);
-            self.down.push_back((at, Packet::Call(Rc::new(call))));
+        self.follow();
+    }
+
+    /// The sender does what its receivers demand.
+    fn follow(&mut self) {
+        let at = self.now + self.conditions.delay;
+        loop {
+            let is_sent = self.to_send.is_empty() && self.given.is_empty();
+            let progress = Progress { is_sent, is_announcing: false };
+            match self.collection.poll(self.now, progress) {
+                None => return,
+                Some(Demand::Call { call, .. }) => {
+                    self.down.push_back((at, Packet::Call(call.into())));
+                    self.collection.handle_signed(self.now);
+                }
+                Some(Demand::Fresh(symbols)) => {
+                    for (block, count) in symbols {
+                        *self.given.entry(block.sbn.0).or_insert(0) += count;
+                    }
+                }
+                Some(_) => {}
+            }
         }
     }
 
@@ -299,25 +297,11 @@ impl<'c> Session<'c> {
         let now = self.now;
         while self.up.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, feedback, counter)) = self.up.pop_front() else { break };
-            self.collector.measure(now, &feedback);
-            match &feedback {
-                Feedback::Report(report) => {
-                    self.rounds.note_loss(now, report.loss_ppm);
-                    let bytes =
-                        feedback.emit(SealId::from(INSTANCE), counter, None, None::<&Plain>);
-                    let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
-                    let by = authority(report.receiver, self.conditions.is_authenticated);
-                    self.collector.handle_report(now, &opened.unwrap(), by).unwrap();
-                }
-                Feedback::Rate(_) => unreachable!("rate reports are not allowed"),
-                Feedback::Request(request) => {
-                    let by = authority(request.receiver, self.conditions.is_authenticated);
-                    let _ = self.rounds.handle_request(now, request, counter, by);
-                }
-            }
-            for (block, count) in self.rounds.poll_symbols().into_iter().flatten() {
-                *self.given.entry(block.sbn.0).or_insert(0) += count;
-            }
+            let (Feedback::Report(ReceiverReport { receiver, .. })
+            | Feedback::Rate(RateReport { receiver, .. })
+            | Feedback::Request(RepairRequest { receiver, .. })) = feedback;
+            let by = authority(receiver, self.conditions.is_authenticated);
+            self.collection.handle_opened(now, Some(&authentic(&feedback, counter, by)));
         }
     }
 
@@ -346,7 +330,7 @@ fn run(conditions: &Conditions) -> Run {
         session.receive();
         session.collect();
         let last = session.complete_at();
-        if session.rounds.is_silent() || (conditions.liars > 0 && last.is_some()) {
+        if session.collection.is_silent() || (conditions.liars > 0 && last.is_some()) {
             let last =
                 last.unwrap_or_else(|| panic!("seed {seed}: it ended before all had enough"));
             let passed = last.saturating_since(Instant::ZERO).as_secs_f64();
@@ -695,24 +679,20 @@ fn what_is_older_than_the_maximum_age_is_not_repaired() {
     assert_eq!(rounds.poll_symbols(), None);
 }
 
-/// The sender on ids: symbols that are named follow the source symbols, in the order in which they
-/// were named.
+/// The sender on ids: symbols that are named follow the source symbols, each once.
 #[test]
 fn a_sender_without_a_code_sends_again_what_is_named() {
     let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme: NO_CODE };
     let layout = layout.layout().unwrap();
-    let mut sender = sender(layout, true);
+    let mut sender = repairing(layout, true);
     let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
-    let named = [(block(0), Esi(99)), (block(2), Esi(0)), (block(0), Esi(5)), (block(0), Esi(5))];
-    let symbols = sent(&mut sender, |sender| {
-        let other = [(block(9), Esi(0)), (block(0), Esi(100))];
-        sender.resend(&[&named[..], &other].concat());
-        assert!(!sender.is_sent());
-    });
-    assert_eq!(symbols.len(), 304);
+    let named = [(block(0), Esi(5)), (block(0), Esi(99)), (block(2), Esi(0))];
+    let mut maps = [SymbolMap::new(1, 0, 5), SymbolMap::new(1, 2, 0), SymbolMap::new(9, 0, 0)];
+    assert!(maps[0].add(99));
+    let symbols = sent(&mut sender, &[], &maps);
+    assert_eq!(symbols.len(), 303);
     let again: Vec<_> = symbols[300..].iter().map(|&(_, block, esi)| (block, esi)).collect();
     assert_eq!(again, named);
-    assert!(sender.is_sent());
 }
 
 /// The sender on ids: symbols that are requested follow the source symbols, are fresh, and blocks
@@ -722,13 +702,11 @@ fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 3, sub_blocks: 1, alignment: 4 });
     let layout = Oti { transfer_length: 300_000, symbol_size: 1000, scheme }.layout().unwrap();
     for source_pass in [true, false] {
-        let mut sender = sender(layout, source_pass);
+        let mut sender = repairing(layout, source_pass);
         let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
-        let symbols = sent(&mut sender, |sender| {
-            let unknown = BlockId { toi: Toi(9), sbn: Sbn(0) };
-            sender.repair(&[(block(0), 30), (block(2), 10), (unknown, 5)]);
-            assert!(!sender.is_sent());
-        });
+        let need = |(toi, sbn, symbols)| BlockNeed { toi, sbn, symbols };
+        let needs = [(1, 0, 30), (1, 2, 10), (9, 0, 5)].map(need);
+        let symbols = sent(&mut sender, &needs, &[]);
         let source = symbols.iter().filter(|(ms, ..)| *ms < 600).count();
         assert_eq!(source, if source_pass { 300 } else { 0 });
         let repair = &symbols[source..];
@@ -740,7 +718,6 @@ fn a_sender_sends_fresh_symbols_of_what_is_requested_and_then_rests() {
         // The block of which little is lacking is ready after twice as many symbols.
         let last = repair.iter().rposition(|(_, id, _)| *id == block(2)).unwrap();
         assert!(last <= 22, "{last}");
-        assert!(sender.is_sent());
     }
 }
 
@@ -766,20 +743,59 @@ fn roll_call(serial: u64) -> RollCall {
 
 /// The last roll call tells the last receivers that they are known.
 #[test]
-fn a_sender_says_while_a_roll_call_is_still_to_be_sent() {
+fn a_session_is_over_when_its_last_roll_call_is_sent() {
     let layout = Oti { transfer_length: 3_000, symbol_size: 1000, scheme: NO_CODE };
-    let mut sender = sender(layout.layout().unwrap(), true);
-    assert!(!sender.is_announcing());
-    let publisher = SecretKey::from_seed(&[7; 32]);
-    let symbol = roll_call(1).emit(&publisher);
-    let oti = control_oti(symbol.len(), symbol.len() as u16);
-    let object = ControlObject::new(Toi::ROLL_CALL, oti, &symbol, None, 1);
-    sender.announce(object.unwrap());
-    assert!(sender.is_announcing());
-    sent(&mut sender, |sender| assert!(!sender.is_announcing()));
+    let config = collection(RepairBy::Nothing, Expected::Anyone, 1);
+    let deadline = Some(Duration::from_millis(700));
+    let config = CollectionConfig { deadline, ..config };
+    let mut sender = sender(layout.layout().unwrap(), true).with_collection(config, Instant::ZERO);
+    let (mut header, mut said) = (Vec::new(), Vec::new());
+    for ms in 0..2000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        sender.handle_timeout(now);
+        while let Some(output) = sender.poll_output(now, &mut header) {
+            match output {
+                Output::Job(SendJob::Prepare { batch, .. }) => {
+                    sender.handle_done(now, SendDone::Prepared { batch });
+                }
+                Output::Job(SendJob::Sign(call)) => {
+                    let publisher =
+                        CallSigner { key: SecretKey::from_seed(&[7; 32]), symbol_size: 1000 };
+                    sender.handle_done(now, SendDone::Signed(publisher.sign(call, CLOCK)));
+                    said.push((ms, "signed"));
+                }
+                Output::Transmit { symbol: None, .. } => said.push((ms, "sent")),
+                Output::Event(SenderEvent::Over) => said.push((ms, "over")),
+                _ => {}
+            }
+            header.clear();
+        }
+    }
+    assert_eq!(said.last(), Some(&(700, "over")), "{said:?}");
+    let each = said.chunks_exact(2).all(|pair| (pair[0].1, pair[1].1) == ("signed", "sent"));
+    assert!(each && said.len() >= 5, "{said:?}");
 }
 
 const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: 100 });
+
+/// A sender that repairs on demand.
+fn repairing(layout: ObjectLayout, source_pass: bool) -> Sender {
+    let block = |sbn| {
+        let k = layout.source_symbols(sbn).unwrap();
+        (BlockId { toi: Toi(1), sbn }, k)
+    };
+    let repair = RepairConfig {
+        blocks: (0..layout.block_count()).map(Sbn).map(block).collect(),
+        symbols_per_second: 1_000.0,
+        pending_capacity: 64,
+        max_receivers: 16,
+        max_age: None,
+        trusts_unauthenticated: false,
+        has_signers: false,
+    };
+    let config = collection(RepairBy::Rounds(Box::new(repair)), Expected::Anyone, 1);
+    sender(layout, source_pass).with_collection(config, Instant::ZERO)
+}
 
 fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
     Sender::new(SenderConfig {
@@ -803,21 +819,35 @@ fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
     })
 }
 
-/// The symbols of two seconds, with the millisecond of each. `request` is called when the source
-/// symbols are sent.
-fn sent(sender: &mut Sender, request: impl Fn(&mut Sender)) -> Vec<(u64, BlockId, Esi)> {
-    let (mut symbols, mut header) = (Vec::new(), Vec::new());
+/// The symbols of two seconds, with the millisecond of each. A receiver requests these in the first
+/// round after 600 ms, when the source symbols are sent.
+fn sent(sender: &mut Sender, blocks: &[BlockNeed], maps: &[SymbolMap]) -> Vec<(u64, BlockId, Esi)> {
+    let (mut symbols, mut header, mut has_requested) = (Vec::new(), Vec::new(), false);
     for ms in 0..2000 {
         let now = Instant::ZERO + Duration::from_millis(ms);
         sender.handle_timeout(now);
-        if ms == 600 {
-            assert!(sender.is_sent());
-            request(sender);
-        }
         while let Some(output) = sender.poll_output(now, &mut header) {
             match output {
                 Output::Job(SendJob::Prepare { batch, .. }) => {
                     sender.handle_done(now, SendDone::Prepared { batch });
+                }
+                Output::Job(SendJob::Sign(call)) => {
+                    sender.handle_done(now, SendDone::Signed(None));
+                    let Some(round) = call.repair.filter(|_| ms >= 600 && !has_requested) else {
+                        continue;
+                    };
+                    has_requested = true;
+                    let request = Feedback::Request(RepairRequest {
+                        receiver: ReceiverId([1; 16]),
+                        round: round.round,
+                        echo: RollCallEcho { serial: call.serial, held_us: 0 },
+                        loss_ppm: 0,
+                        mute_us: 0,
+                        may_lack_more: false,
+                        blocks: blocks.to_vec(),
+                        maps: maps.to_vec(),
+                    });
+                    sender.handle_done(now, opened(&request, 1, Authority::Group));
                 }
                 Output::Transmit { symbol: Some(symbol), .. } => {
                     symbols.push((ms, symbol.block, symbol.esi));
@@ -827,5 +857,6 @@ fn sent(sender: &mut Sender, request: impl Fn(&mut Sender)) -> Vec<(u64, BlockId
             }
         }
     }
+    assert!(has_requested);
     symbols
 }

@@ -1,16 +1,18 @@
 //! Simulated receivers that report: how many reports arrive in a second, how long it takes until
 //! all are known, and what attackers can make receivers send.
 
+use crate::support::answers::collection;
 use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport,
-    ReceiverStatus, ReportCollector, Reporter, RollCallGate, RollCallRefusal,
+    AnswerContent, CallSigner, CollectorConfig, Expected, ExpectedReceiver, ExpectedState,
+    IgnoredReport, ReceiverStatus, RepairBy, ReportCollector, Reporter, RollCallGate,
+    RollCallRefusal,
 };
 use fontana_proto::{
-    ControlObject, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject,
-    Sender, SenderConfig, SplitMix64, TransmissionSchedule, control_oti,
+    Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
+    SenderConfig, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
     Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, ReceiverId,
@@ -583,7 +585,7 @@ fn a_count_is_reached_by_that_many_complete_receivers() {
 fn a_roll_call_is_the_next_packet_of_channel_0_once() {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
     let layout = Oti { transfer_length: 50_000, symbol_size: 1000, scheme }.layout().unwrap();
-    let mut sender = Sender::new(SenderConfig {
+    let sender = Sender::new(SenderConfig {
         tsi: Tsi(5),
         objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
         first: Vec::new(),
@@ -602,20 +604,24 @@ fn a_roll_call_is_the_next_packet_of_channel_0_once() {
         seal: None,
         seed: 1,
     });
-    let bytes = call(1, CLOCK).emit(&SecretKey::from_seed(&[7; 32]));
-    let oti = control_oti(bytes.len(), 1000);
-    let object = ControlObject::new(Toi::ROLL_CALL, oti, &bytes, None, 1).unwrap();
-    let (mut packets, mut header) = (Vec::new(), Vec::new());
-    for ms in 0..200 {
+    let expected = Expected::Count(1);
+    let mut sender =
+        sender.with_collection(collection(RepairBy::Nothing, expected, 1), Instant::ZERO);
+    let signer = CallSigner { key: SecretKey::from_seed(&[7; 32]), symbol_size: 1000 };
+    let (mut packets, mut header, mut said) = (Vec::new(), Vec::new(), Vec::new());
+    for ms in 0..700 {
         let now = Instant::ZERO + Duration::from_millis(ms);
         sender.handle_timeout(now);
-        if ms == 100 {
-            sender.announce(object.clone());
-        }
         while let Some(output) = sender.poll_output(now, &mut header) {
             match output {
                 Output::Job(SendJob::Prepare { batch, .. }) => {
                     sender.handle_done(now, SendDone::Prepared { batch });
+                }
+                Output::Job(SendJob::Sign(call)) => {
+                    let call = RollCall { issued_unix_ms: CLOCK, ..*call };
+                    said.push((ms, call.emit(&signer.key)));
+                    let signed = signer.sign(Box::new(call), CLOCK);
+                    sender.handle_done(now, SendDone::Signed(signed));
                 }
                 Output::Transmit { .. } => packets.push((ms, std::mem::take(&mut header))),
                 _ => {}
@@ -624,8 +630,11 @@ fn a_roll_call_is_the_next_packet_of_channel_0_once() {
     }
     assert!(packets.len() > 100, "{}", packets.len());
     let calls: Vec<_> = packets.iter().filter(|(_, bytes)| RollCall::may_be(bytes)).collect();
-    let [(ms, datagram)] = &calls[..] else { panic!("{} roll calls", calls.len()) };
-    assert!((100..105).contains(ms), "{ms}");
-    let packet = Packet::parse(datagram).unwrap();
-    assert_eq!(packet.payload(EncodingId::NO_CODE).unwrap().unwrap().symbol, bytes);
+    assert_eq!((calls.len(), said.len()), (2, 2));
+    for ((sent, datagram), (issued, bytes)) in calls.into_iter().zip(&said) {
+        assert!((*issued..issued + 5).contains(sent), "{sent}");
+        let packet = Packet::parse(datagram).unwrap();
+        let payload = packet.payload(EncodingId::NO_CODE).unwrap().unwrap();
+        assert_eq!(payload.symbol, *bytes);
+    }
 }

@@ -1,17 +1,18 @@
 //! Streams in virtual time: real endpoints, every job run at once, on bytes in memory.
 
+use crate::support::answers::{collection, opened};
 use crate::support::world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
-use fontana_proto::report::{AnswerContent, Reporter};
+use fontana_proto::report::{AnswerContent, Authority, Expected, RepairBy, Reporter};
 use fontana_proto::{
-    BatchId, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig, ReceiverEvent, SendJob,
-    SenderEvent, SplitMix64, StreamBreak, StreamRedundancy, StreamSender, StreamSenderConfig,
-    StreamStart, Verified, repair_symbols,
+    BatchId, Endpoint, HeadExpiry, Instant, Lacking, Output, Pacer, ReceiverConfig, ReceiverEvent,
+    SendDone, SendJob, SenderEvent, SplitMix64, StreamBreak, StreamRedundancy, StreamSender,
+    StreamSenderConfig, StreamStart, Verified, repair_symbols,
 };
 use fontana_wire::{
-    InstanceId, Packet, ReceiverId, ReceiverLabel, RelativePath, RepairRequest, RollCall,
-    RollCallList, SecretKey, Toi, Tsi, UnverifiedHead,
+    Feedback, InstanceId, Packet, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
+    RelativePath, RepairRequest, RollCall, SecretKey, Toi, Tsi, UnverifiedHead,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ struct Stream {
     most_batches: usize,
     finished_at: Option<Instant>,
     redundancy: StreamRedundancy,
+    /// Roll calls that are to be heard.
+    calls: Vec<Box<RollCall>>,
 }
 
 /// 61 fragments a second.
@@ -89,6 +92,7 @@ impl Stream {
             plans: PlanCache::new(4),
             most_batches: 0,
             finished_at: None,
+            calls: Vec::new(),
         }
     }
 
@@ -105,11 +109,21 @@ impl Stream {
         }
     }
 
-    /// The stream with repair that receivers request.
-    fn repaired(bytes: Vec<u8>) -> Self {
+    /// The stream with repair that receivers request, of whom it waits for so many.
+    fn repaired(bytes: Vec<u8>, receivers: u32) -> Self {
         let redundancy = StreamRedundancy::Reported { permille: 100 };
-        let config = Self::config(1, &key(1), Duration::ZERO, RATE / 3);
-        Self::with_config(bytes, StreamSenderConfig { redundancy, ..config })
+        let start = StreamStart::WhenFollowed;
+        let config = Self::config(5, &key(1), Duration::ZERO, RATE / 3);
+        let stream = Self::with_config(bytes, StreamSenderConfig { redundancy, start, ..config });
+        stream.following(receivers)
+    }
+
+    /// The stream with receivers that report, and that it waits for.
+    fn following(self, waits_for: u32) -> Self {
+        let on_request = matches!(self.redundancy, StreamRedundancy::Reported { .. });
+        let repair = RepairBy::Stream { waits_for, on_request };
+        let config = collection(repair, Expected::Count(waits_for), 1);
+        Self { sender: self.sender.with_collection(config, Instant::ZERO), ..self }
     }
 
     fn push(&mut self, part: &[u8]) {
@@ -155,7 +169,14 @@ impl Stream {
                 Output::Job(SendJob::Release { batch }) => {
                     self.batches.remove(&batch).expect("released once");
                 }
+                Output::Job(SendJob::Sign(call)) => {
+                    self.calls.push(call);
+                    self.sender.handle_done(now, SendDone::Signed(None));
+                }
                 Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
+                Output::Event(
+                    SenderEvent::Report(_) | SenderEvent::Awaited(_) | SenderEvent::Over,
+                ) => {}
                 other => panic!("a stream's sender asked for {other:?}"),
             }
         }
@@ -712,10 +733,9 @@ fn a_datagram_for_another_session_is_foreign() {
     assert_eq!(receiver.endpoint.stats().foreign, 1);
 }
 
-/// Receivers that report: a roll call every 100 ms, and what they answer to it.
+/// Receivers that report, and what they answer to roll calls.
 struct Reporters {
     reporters: Vec<Reporter>,
-    serial: u64,
     loss: f64,
     random: SplitMix64,
 }
@@ -727,52 +747,53 @@ impl Reporters {
             Reporter::new(id, ReceiverLabel::default(), 4, number.into())
         };
         let reporters = (1..=count).map(reporter).collect();
-        Self { reporters, serial: 0, loss, random: SplitMix64::new(9, 0) }
+        Self { reporters, loss, random: SplitMix64::new(9, 0) }
     }
 
     fn each(&mut self, now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]) {
-        let sender = &mut stream.sender;
-        sender.set_followed(true);
-        let is_due = (now.as_nanos() / 1_000_000).is_multiple_of(100) || sender.wants_call(now);
-        let call = is_due.then(|| {
-            self.serial += 1;
-            RollCall {
-                instance: InstanceId([1; 16]),
-                tsi: TSI,
-                serial: self.serial,
-                issued_unix_ms: 0,
-                collector: "10.0.0.1:4000".parse().unwrap(),
-                round: 1,
-                position: 0,
-                window_ms: 1000,
-                head_count: 3,
-                known: 0,
-                salt: self.serial,
-                list: RollCallList::Known(Vec::new()),
-                repair: sender.repair_call(now, 3, Duration::from_millis(1)),
-                rate: None,
-            }
-        });
-        for (reporter, receiver) in self.reporters.iter_mut().zip(receivers) {
-            if let Some(call) = call.as_ref().filter(|_| self.random.unit() >= self.loss) {
-                reporter.handle_roll_call(now, call, |most| receiver.endpoint.lacking(most));
+        let calls = std::mem::take(&mut stream.calls);
+        for ((reporter, receiver), number) in self.reporters.iter_mut().zip(receivers).zip(1..) {
+            let id = ReceiverId([number; 16]);
+            for call in &calls {
+                if self.random.unit() >= self.loss {
+                    reporter.handle_roll_call(now, call, |most| receiver.endpoint.lacking(most));
+                }
             }
             while let Some(due) = reporter.poll(now) {
-                let AnswerContent::Request { round, lacking, mute_us } = due.content else {
-                    continue;
-                };
-                let request = RepairRequest {
-                    receiver: ReceiverId([1; 16]),
-                    round,
-                    echo: due.echo,
-                    loss_ppm: (self.loss * 1e6) as u32,
-                    mute_us,
-                    may_lack_more: lacking.may_lack_more,
-                    blocks: lacking.blocks,
-                    maps: lacking.maps,
+                let (echo, loss_ppm) = (due.echo, (self.loss * 1e6) as u32);
+                let feedback = match due.content {
+                    AnswerContent::Request { round, lacking, mute_us } => {
+                        let Lacking { blocks, maps, may_lack_more } = lacking;
+                        Feedback::Request(RepairRequest {
+                            receiver: id,
+                            round,
+                            echo,
+                            loss_ppm,
+                            mute_us,
+                            may_lack_more,
+                            blocks,
+                            maps,
+                        })
+                    }
+                    AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
+                        receiver: id,
+                        label: ReceiverLabel::default(),
+                        started_unix_ms: 0,
+                        round,
+                        echo,
+                        state: ReceiverState::Receiving,
+                        permille: 0,
+                        symbols_lacking: 0,
+                        loss_ppm,
+                        kernel_drops: 0,
+                        channels: 1,
+                        seconds: 0,
+                    }),
+                    AnswerContent::Rate(_) => unreachable!("the rate is fixed"),
                 };
                 if self.random.unit() >= self.loss {
-                    stream.sender.handle_request(now, &request);
+                    let answer = opened(&feedback, due.counter, Authority::Group);
+                    stream.sender.handle_done(now, answer);
                 }
             }
         }
@@ -784,7 +805,7 @@ impl Reporters {
 fn what_receivers_request_of_a_stream_is_repaired() {
     for loss in [0.0, 0.01, 0.1] {
         let bytes = noise(60 * FRAGMENT + 77, 3);
-        let mut stream = Stream::repaired(bytes.clone());
+        let mut stream = Stream::repaired(bytes.clone(), 3);
         let mut receivers: Vec<_> = (0..3).map(|seed| receiver(loss, seed)).collect();
         let mut reporters = Reporters::new(3, loss);
         run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
@@ -805,7 +826,7 @@ fn a_burst_that_removes_half_of_a_fragment_is_repaired_on_request() {
     let bytes = noise(60 * FRAGMENT, 3);
     for is_repaired in [true, false] {
         let mut stream = match is_repaired {
-            true => Stream::repaired(bytes.clone()),
+            true => Stream::repaired(bytes.clone(), 1),
             false => Stream::new(bytes.clone(), 1, Duration::ZERO),
         };
         let mut receivers = [receiver(0.0, 1)];
@@ -832,20 +853,23 @@ fn a_burst_that_removes_half_of_a_fragment_is_repaired_on_request() {
 
 /// A stream that waits accepts no fragment, and announces itself.
 #[test]
-fn a_stream_that_waits_for_receivers_begins_when_it_is_told() {
+fn a_stream_that_waits_for_receivers_begins_when_they_report() {
     let bytes = noise(5 * FRAGMENT, 3);
-    let config = Stream::config(1, &key(1), Duration::ZERO, RATE);
-    let start = StreamStart::WhenBegun;
-    let mut stream = Stream::with_config(bytes.clone(), StreamSenderConfig { start, ..config });
+    let config = Stream::config(5, &key(1), Duration::ZERO, RATE);
+    let start = StreamStart::WhenFollowed;
+    let stream = Stream::with_config(bytes.clone(), StreamSenderConfig { start, ..config });
+    let mut stream = stream.following(1);
     let mut late = receiver(0.01, 1);
     late.joins_at = Instant::ZERO + Duration::from_secs(20);
     let mut receivers = [late];
-    let begins = Instant::ZERO + Duration::from_secs(21);
-    run(&mut stream, &mut receivers, straight, |now, stream, _| {
-        if now < begins {
+    let mut reporters = Reporters::new(1, 0.0);
+    let reports = Instant::ZERO + Duration::from_secs(21);
+    run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
+        if now < reports {
             assert!(!stream.sender.wants_fragment() && stream.sender.stats().source_symbols == 0);
+            stream.calls.clear();
         } else {
-            stream.sender.begin(now);
+            reporters.each(now, stream, receivers);
         }
         if stream.sender.wants_fragment() || stream.taken > 0 {
             stream.feed();

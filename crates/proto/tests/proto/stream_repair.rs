@@ -1,23 +1,19 @@
 //! Repair of streams by what receivers report: real senders and reporters on ids, in virtual time,
 //! and real receivers on bytes in `stream.rs`.
 
-use crate::support::plain::{CLOCK, Plain};
-use fontana_proto::report::{
-    AnswerContent, Authority, CollectorConfig, DueAnswer, Expected, ReportCollector, Reporter,
-};
+use crate::support::answers::{INSTANCE, collection, opened};
+use fontana_proto::report::{AnswerContent, Authority, DueAnswer, Expected, RepairBy, Reporter};
 use fontana_proto::{
-    Endpoint, Instant, Lacking, Output, Pacer, SendJob, SplitMix64, StreamRedundancy, StreamSender,
-    StreamSenderConfig, StreamStart, repair_symbols,
+    Endpoint, Instant, Lacking, Output, Pacer, SendDone, SendJob, SenderEvent, SplitMix64,
+    StreamRedundancy, StreamSender, StreamSenderConfig, StreamStart, repair_symbols,
 };
 use fontana_wire::{
-    BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, RelativePath, RepairRequest, SealId, SecretKey, StreamIndex,
-    Tsi,
+    BlockNeed, Feedback, Hash, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
+    RelativePath, RepairRequest, RollCall, SecretKey, StreamIndex, Tsi,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-const INSTANCE: InstanceId = InstanceId([5; 16]);
 const STEP: Duration = Duration::from_millis(5);
 const SYMBOL_SIZE: u16 = 64;
 /// One in so many receivers of repair symbols needs one more than the source symbols, as RaptorQ.
@@ -109,7 +105,8 @@ struct Session<'c> {
     now: Instant,
     random: SplitMix64,
     sender: StreamSender,
-    collector: ReportCollector,
+    /// Roll calls that are to be heard.
+    calls: Vec<Box<RollCall>>,
     crowd: Vec<Receiver>,
     sent: BTreeMap<u32, Sent>,
     next: u32,
@@ -144,18 +141,8 @@ impl<'c> Session<'c> {
             start: StreamStart::After(Duration::ZERO),
             seed,
         });
-        let config = CollectorConfig {
-            instance: INSTANCE,
-            tsi: Tsi(5),
-            manifest: Hash([3; 32]),
-            collector: "10.0.0.7:40007".parse().unwrap(),
-            expected: Expected::Count(receivers),
-            budget_per_second: 200,
-            list_capacity: 100,
-            max_receivers: 1 << 16,
-            trusts_unauthenticated: false,
-            seed,
-        };
+        let repair = RepairBy::Stream { waits_for: 0, on_request: true };
+        let config = collection(repair, Expected::Count(receivers), seed);
         let receiver = |number: u32| {
             let mut id = [9; 16];
             id[..4].copy_from_slice(&number.to_be_bytes());
@@ -168,8 +155,8 @@ impl<'c> Session<'c> {
             conditions,
             now: Instant::ZERO,
             random: SplitMix64::new(seed, 77),
-            sender: sender.unwrap(),
-            collector: ReportCollector::new(config, Instant::ZERO),
+            sender: sender.unwrap().with_collection(config, Instant::ZERO),
+            calls: Vec::new(),
             crowd: (0..receivers).map(receiver).collect(),
             sent: BTreeMap::new(),
             next: 0,
@@ -221,7 +208,11 @@ impl<'c> Session<'c> {
                 Output::Job(SendJob::Release { batch }) if batch.0 % 2 == 1 => {
                     self.forget((batch.0 / 2) as u32);
                 }
-                Output::Event(_) => self.is_finished = true,
+                Output::Job(SendJob::Sign(call)) => {
+                    self.calls.push(call);
+                    self.sender.handle_done(self.now, SendDone::Signed(None));
+                }
+                Output::Event(SenderEvent::Finished) => self.is_finished = true,
                 _ => {}
             }
         }
@@ -266,15 +257,10 @@ impl<'c> Session<'c> {
         self.run.needed += u64::from(needed);
     }
 
-    /// The sender issues a roll call if one is due, and receivers answer.
+    /// Receivers hear the roll calls, and answer.
     fn call(&mut self) {
         let now = self.now;
-        if self.sender.wants_call(now) {
-            self.collector.want_call();
-        }
-        if let Some(mut call) = self.collector.poll_roll_call(now, CLOCK) {
-            let (receivers, trip) = (self.collector.head_count(), self.collector.round_trip());
-            call.repair = self.sender.repair_call(now, receivers, trip);
+        for call in std::mem::take(&mut self.calls) {
             for at in 0..self.crowd.len() {
                 let hears = !self.is_lost();
                 let receiver = &mut self.crowd[at];
@@ -301,20 +287,8 @@ impl<'c> Session<'c> {
         let now = self.now;
         while self.up.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, feedback, counter)) = self.up.pop_front() else { break };
-            self.collector.measure(now, &feedback);
-            match &feedback {
-                Feedback::Report(report) => {
-                    self.sender.note_loss(report.loss_ppm);
-                    let id = SealId::from(INSTANCE);
-                    let bytes = feedback.emit(id, counter, None, None::<&Plain>);
-                    let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>);
-                    self.collector.handle_report(now, &opened.unwrap(), Authority::Group).unwrap();
-                }
-                Feedback::Rate(_) => unreachable!("rate reports are not allowed"),
-                Feedback::Request(request) => self.sender.handle_request(now, request),
-            }
+            self.sender.handle_done(now, opened(&feedback, counter, Authority::Group));
         }
-        self.sender.set_followed(self.collector.is_followed());
     }
 }
 

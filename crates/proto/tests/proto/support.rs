@@ -1,5 +1,6 @@
 //! What several files of tests share.
 
+pub(crate) mod answers;
 pub(crate) mod bottleneck;
 pub(crate) mod plain;
 pub(crate) mod site;

@@ -1,0 +1,46 @@
+//! Senders with a collection, and the answers that they get.
+
+use super::plain::Plain;
+use fontana_proto::SendDone;
+use fontana_proto::report::{
+    Authentic, Authority, CollectionConfig, CollectorConfig, Expected, RepairBy,
+};
+use fontana_wire::{Feedback, FeedbackDatagram, Hash, InstanceId, SealId, Tsi};
+
+pub(crate) const INSTANCE: InstanceId = InstanceId([5; 16]);
+
+/// A collection of the reports of any receivers of session 5.
+pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> CollectionConfig {
+    let collector = CollectorConfig {
+        instance: INSTANCE,
+        tsi: Tsi(5),
+        manifest: Hash([3; 32]),
+        collector: "10.0.0.7:40007".parse().unwrap(),
+        expected,
+        budget_per_second: 200,
+        list_capacity: 100,
+        max_receivers: 1 << 16,
+        trusts_unauthenticated: false,
+        seed,
+    };
+    CollectionConfig {
+        collector,
+        repair,
+        rate: None,
+        must_finish: false,
+        until_complete: false,
+        deadline: None,
+    }
+}
+
+/// An answer for which `by` vouches.
+pub(crate) fn authentic(feedback: &Feedback, counter: u64, by: Authority) -> Authentic {
+    let bytes = feedback.emit(SealId::from(INSTANCE), counter, None, None::<&Plain>);
+    let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap();
+    Authentic { opened, by }
+}
+
+/// The same, as the driver of a sender says it.
+pub(crate) fn opened(feedback: &Feedback, counter: u64, by: Authority) -> SendDone {
+    SendDone::Opened(Some(Box::new(authentic(feedback, counter, by))))
+}
