@@ -98,6 +98,8 @@ struct Source {
     /// Positions of the last request.
     last_length: u64,
     rests_until: Option<Instant>,
+    /// Its last requests that have brought nothing.
+    vain: u32,
     /// Positions that it does not have at present.
     aside: RangeSet,
     /// Positions that it has sent wrong.
@@ -118,6 +120,8 @@ struct Active {
     /// The next position to arrive, and the end, which moves back if the request is cut.
     rest: Range<u64>,
     is_whole: bool,
+    /// Nothing has arrived yet.
+    is_vain: bool,
     /// The rate that the request was planned with.
     planned: Option<f64>,
     /// Positions that have arrived since, for the check of [`SLOW`].
@@ -315,6 +319,7 @@ impl Pull {
         source.request = Some(Active {
             rest: request.range.clone(),
             is_whole: request.is_whole,
+            is_vain: true,
             planned,
             arrived: 0,
             since: now,
@@ -442,6 +447,20 @@ impl Pull {
         })
     }
 
+    /// Whether another source that has nothing to do brings these positions rather than this one:
+    /// fewer of its last requests were in vain. Two silent sources would take over each other's
+    /// request for ever.
+    fn others_are_better(&self, now: Instant, id: SourceId, range: &Range<u64>) -> bool {
+        let vain = self.sources.get(&id).map_or(0, |source| source.vain);
+        let is_better = |source: &Source| {
+            source.vain < vain
+                && source.request.is_none()
+                && source.rests_until.is_none_or(|until| until <= now)
+                && source.may_have(range)
+        };
+        self.sources.values().any(is_better)
+    }
+
     /// The end of the request that would end last, or all that it still lacks.
     fn part_of_request(&self, now: Instant, id: SourceId) -> Option<Part> {
         let own = self.assumed_rate(now, id)?.max(f64::MIN_POSITIVE);
@@ -456,7 +475,7 @@ impl Pull {
         let others = self.sources.iter().filter(|(other, _)| **other != id);
         let last = others.filter_map(left).max_by(|a, b| a.0.total_cmp(&b.0));
         let (time, rate, rest, other) = last?;
-        if time < LEAST_GAIN.as_secs_f64() {
+        if time < LEAST_GAIN.as_secs_f64() || self.others_are_better(now, id, &rest) {
             return None;
         }
         let count = (rest.end - rest.start) as f64;
@@ -475,6 +494,7 @@ impl Pull {
             source.rate.on_arrival(now, count);
             if let Some(active) = &mut source.request {
                 active.arrived += count;
+                active.is_vain = false;
                 active.rest.start = active.rest.start.max(range.end).min(active.rest.end);
             }
         }
@@ -497,6 +517,7 @@ impl Pull {
         let Some(active) = source.request.take() else { return };
         source.rate.end(now);
         source.at = active.rest.start;
+        source.vain = if active.is_vain { source.vain.saturating_add(1) } else { 0 };
         if active.is_whole && !active.rest.is_empty() {
             for whole in self.wholes.iter_mut().filter(|whole| whole.range.end == active.rest.end) {
                 whole.is_taken = false;
