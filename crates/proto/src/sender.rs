@@ -62,7 +62,7 @@ pub enum SendMode {
         repair_permille: u32,
     },
     /// The source symbols, and then fresh symbols of the blocks that receivers
-    /// [request](Sender::repair) some of.
+    /// request some of ([`Sender::with_collection`]).
     RepairOnDemand,
 }
 
