@@ -6,7 +6,6 @@
 use crate::endpoint::{BatchId, BlockId, SessionKey};
 use crate::placed::PlacedRun;
 use crate::report::Authentic;
-use crate::sender::ControlObject;
 use fontana_fec::{
     CodeProfile, Esi, IdDecoder, Location, Locator, Novelty, ObjectLayout, Plan, Progress, Work,
 };
@@ -139,8 +138,8 @@ pub enum SendDone {
         /// The error.
         error: JobError,
     },
-    /// The roll call as a control object of one symbol; `None` if it has no room there.
-    Signed(Option<Box<ControlObject>>),
+    /// The roll call, with its signature.
+    Signed(Vec<u8>),
     /// An answer of a receiver; `None` if it is not authentic.
     Opened(Option<Box<Authentic>>),
 }

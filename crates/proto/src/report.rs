@@ -1,7 +1,7 @@
 //! Reports of receivers: which have finished. A sender asks in signed roll calls
 //! ([`fontana_wire::roll_call`]), and receivers whose user allows it answer.
 //!
-//! A sender has a [`Collection`], which decides what it does about its receivers. A
+//! A sender has a [`Collection`](crate::Collection), which decides what it does about them. A
 //! [`ReportCollector`] issues the roll calls and keeps the state of each receiver. At a receiver,
 //! a [`RollCallGate`] decides which roll calls are authentic and new, and a [`Reporter`] when to
 //! answer.
@@ -18,7 +18,6 @@
 //! numbers that were drawn stay.
 
 mod authority;
-mod collection;
 mod collector;
 mod gate;
 mod head_count;
@@ -31,16 +30,17 @@ mod reporter;
 mod requester;
 mod round_trip;
 mod rounds;
+mod signers;
 mod status;
 
-pub use authority::{Authentic, Authority, CallSigner, Network, Signers};
-pub use collection::{Collection, CollectionConfig, Demand, Progress, RepairBy};
+pub use authority::{Authority, Network};
 pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
 pub use gate::{RollCallGate, RollCallRefusal};
 pub use rate_control::{IgnoredRate, RateConfig, RateControl, SlowReceiver};
 pub use rate_reporter::{PacketCounts, RateSample};
 pub use reporter::{AnswerContent, DueAnswer, Reporter};
 pub use rounds::{IgnoredRequest, RepairConfig, RepairRounds};
+pub use signers::{Authentic, NoCipher, Signers};
 pub use status::{
     AwaitedReceivers, CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver,
     ReceiverStatus,

@@ -13,7 +13,6 @@ use crate::endpoint::{BlockId, Endpoint};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::random::SplitMix64;
-use crate::report::{Collection, CollectionConfig, Demand, Progress};
 use crate::schedule::TransmissionSchedule;
 use crate::time::Instant;
 use blocks::BlockFactory;
@@ -27,12 +26,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 mod blocks;
+mod collection;
 mod control;
 mod digests;
 mod outlet;
 mod rounds;
 mod stream;
 
+pub use collection::{Collection, CollectionConfig, Demand, RepairBy, SenderProgress};
 pub use control::{Announcement, AnnouncementIntervals, ControlError, ControlObject, control_oti};
 pub use digests::DigestSigner;
 pub use stream::{
@@ -372,8 +373,10 @@ impl Sender {
     fn collect(&mut self, now: Instant) -> bool {
         let mut has_demands = false;
         loop {
-            let progress =
-                Progress { is_sent: self.is_sent(), is_announcing: self.announcement.is_some() };
+            let progress = SenderProgress {
+                is_sent: self.is_sent(),
+                is_announcing: self.announcement.is_some(),
+            };
             let demand = self.collection.as_mut().and_then(|it| it.poll(now, progress));
             let Some(demand) = demand else { return has_demands };
             has_demands = true;
@@ -644,8 +647,9 @@ impl Endpoint for Sender {
                 return;
             }
             SendDone::Signed(call) => {
-                self.collection.iter_mut().for_each(|it| it.handle_signed(now));
-                call.into_iter().for_each(|call| self.announce(*call));
+                let collection = self.collection.as_mut();
+                let call = collection.and_then(|it| it.handle_signed(now, &call));
+                call.into_iter().for_each(|call| self.announce(call));
                 return;
             }
             SendDone::Prepared { batch } => self.rounds.on_prepared(batch, Vec::new()),

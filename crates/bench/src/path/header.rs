@@ -145,7 +145,7 @@ impl JobRunner<SendJob> for Prompt {
             SendJob::Prepare { batch, .. } => Some(Finished::now(SendDone::Prepared { batch })),
             SendJob::Release { .. } | SendJob::ExpectRepair => None,
             // It has no keys: no session without reports asks for it.
-            SendJob::Sign(_) => Some(Finished::now(SendDone::Signed(None))),
+            SendJob::Sign(_) => Some(Finished::now(SendDone::Signed(Vec::new()))),
             SendJob::Open { .. } => Some(Finished::now(SendDone::Opened(None))),
         })
     }

@@ -12,11 +12,11 @@ use crate::system;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use fontana_net::thread::spawn_scoped;
 use fontana_net::{Bell, CollectorSocket};
-use fontana_proto::report::{Authentic, CallSigner, Collection, Signers};
+use fontana_proto::report::{Authentic, Signers};
 use fontana_proto::{
-    ChannelId, Datagram, DatagramBatch, Ecn, Instant, SendDone, SendJob, SenderEvent,
+    ChannelId, Collection, Datagram, DatagramBatch, Ecn, Instant, SendDone, SendJob, SenderEvent,
 };
-use fontana_wire::{FeedbackDatagram, SealId};
+use fontana_wire::{FeedbackDatagram, SealId, SecretKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ pub(super) struct ReturnPath {
     /// Of the run.
     pub(super) id: SealId,
     pub(super) group_key: Option<GroupKey>,
-    pub(super) signer: CallSigner,
+    pub(super) signer: SecretKey,
     /// A group key or signatures authenticate the answers.
     pub(super) is_authenticated: bool,
 }
@@ -129,7 +129,7 @@ pub(super) struct Answers {
     answers: Receiver<Answer>,
     /// Ends the thread that reads.
     reads: CancellationToken,
-    signer: CallSigner,
+    signer: SecretKey,
     refused: Arc<AtomicU64>,
     crowd: CrowdWatch,
 }
@@ -189,7 +189,7 @@ impl Answer {
 /// Answers the jobs of an endpoint that need keys.
 #[derive(Default)]
 pub(super) struct Keys {
-    signer: Option<CallSigner>,
+    signer: Option<SecretKey>,
     /// The answer that the endpoint looks at.
     opened: Option<Box<Authentic>>,
 }
@@ -202,10 +202,9 @@ impl Keys {
     /// The answer to a job, if it needs keys.
     pub(super) fn run(&mut self, job: SendJob) -> Option<SendDone> {
         match job {
-            SendJob::Sign(call) => {
-                let signer = self.signer.as_ref();
-                let signed = signer.and_then(|it| it.sign(call, system::unix_ms()));
-                Some(SendDone::Signed(signed))
+            SendJob::Sign(mut call) => {
+                call.issued_unix_ms = system::unix_ms();
+                self.signer.as_ref().map(|signer| SendDone::Signed(call.emit(signer)))
             }
             SendJob::Open { .. } => Some(SendDone::Opened(self.opened.take())),
             SendJob::Prepare { .. } | SendJob::Release { .. } | SendJob::ExpectRepair => None,

@@ -4,8 +4,8 @@ use super::options::SendOptions;
 use crate::content::Content;
 use crate::error::{Error, SetupError};
 use fontana_fec::{EncodingId, Sbn};
-use fontana_proto::report::{RepairBy, RepairConfig};
-use fontana_proto::{BlockId, SendMode};
+use fontana_proto::report::RepairConfig;
+use fontana_proto::{BlockId, RepairBy, SendMode};
 use std::collections::BTreeMap;
 
 /// Largest number of blocks that a roll call says are being sent: half of a packet.

@@ -9,10 +9,8 @@ use crate::reporting::ReportCollection;
 use crate::seal::GroupKey;
 use crate::system;
 use fontana_net::CollectorSocket;
-use fontana_proto::report::{
-    CallSigner, CollectionConfig, CollectorConfig, Expected, RateConfig, RepairBy,
-};
-use fontana_proto::{SendMode, StreamSender};
+use fontana_proto::report::{CollectorConfig, Expected, RateConfig};
+use fontana_proto::{CollectionConfig, RepairBy, SendMode, StreamSender};
 use fontana_wire::{
     Hash, InstanceId, RateCall, RepairCall, RollCall, SealId, SecretKey, Ticket, Tsi,
 };
@@ -151,12 +149,12 @@ impl Reports {
         let config = CollectionConfig {
             collector: config,
             repair,
+            symbol_size: control_size,
             must_finish: reports.rate.is_some_and(|following| following.must_finish),
             rate,
             until_complete: reports.until_complete,
             deadline: reports.deadline,
         };
-        let signer = CallSigner { key: signer, symbol_size: control_size };
         let id = SealId::from(instance);
         Ok(Self { path: ReturnPath { socket, id, group_key, signer, is_authenticated }, config })
     }

@@ -1,5 +1,6 @@
 //! A session of files that is ready to be sent.
 
+use super::answers::ReturnPath;
 use super::carousel::{Carousel, Geometry, NextInstance, send_objects};
 use super::checks::{check, check_head_room};
 use super::control::{Announced, ControlObjects, control_objects};
@@ -26,7 +27,7 @@ use crate::outcome::Outcome;
 use crate::report::SendReport;
 use crossbeam_channel::Receiver;
 use fontana_proto as proto;
-use fontana_proto::{ChannelClock, Instant, SenderConfig};
+use fontana_proto::{ChannelClock, DigestSigner, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, Ticket, Tsi,
@@ -140,7 +141,7 @@ impl PreparedSender {
             control,
             mode: options.mode,
             schedule: layout.schedule,
-            rate_bytes_per_second: rate_bytes_per_second,
+            rate_bytes_per_second,
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
@@ -153,16 +154,7 @@ impl PreparedSender {
             seed,
         });
         let makes_digests = digests.is_some();
-        let sender = match digests {
-            Some(signer) => sender.with_digests(signer).map_err(SetupError::from)?,
-            None => sender,
-        };
-        let (sender, answers) = match reports {
-            Some(Reports { path, config }) => {
-                (sender.with_collection(config, Instant::ZERO), Some(path))
-            }
-            None => (sender, None),
-        };
+        let (sender, answers) = with_return_path(sender, digests, reports)?;
         let pool = EncoderPool::new(Arc::clone(&solved));
         let encoders = pool.encoders(&content).into_iter().collect();
         let (carousel, instances) = carousel(&options, symbol_size, &content, pool);
@@ -232,6 +224,23 @@ impl PreparedSender {
         report.outcome = left_out.fold(report.outcome, Outcome::worst);
         Ok(report)
     }
+}
+
+/// The sender, with what it was asked for, and where receivers report.
+fn with_return_path(
+    mut sender: proto::Sender,
+    digests: Option<DigestSigner>,
+    reports: Option<Reports>,
+) -> Result<(proto::Sender, Option<ReturnPath>), Error> {
+    if let Some(signer) = digests {
+        sender = sender.with_digests(signer).map_err(SetupError::from)?;
+    }
+    Ok(match reports {
+        Some(Reports { path, config }) => {
+            (sender.with_collection(config, Instant::ZERO), Some(path))
+        }
+        None => (sender, None),
+    })
 }
 
 /// A session of known content has the symbol size of its manifest.

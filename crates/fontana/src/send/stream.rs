@@ -26,10 +26,10 @@ use cut::{Cutter, Prepared};
 use fontana_fec::codes::raptorq;
 use fontana_net::clock::wake_promptly;
 use fontana_net::{Alarm, Clock, SendSocket};
-use fontana_proto::report::{AwaitedReceivers, RepairBy};
+use fontana_proto::report::AwaitedReceivers;
 use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, HeadExpiry, Instant,
-    JobRunner, Pacer, SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender,
+    JobRunner, Pacer, RepairBy, SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender,
     StreamSenderConfig, StreamStart,
 };
 use fontana_wire::{

@@ -4,15 +4,18 @@
 use super::report::BenchError;
 use super::world::Transfer;
 use fontana_fec::Sbn;
+use fontana_proto as proto;
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, DueAnswer, Expected, ExpectedReceiver, RepairConfig,
-    RepairRounds, ReportCollector, Reporter,
+    AnswerContent, Authentic, CollectorConfig, DueAnswer, Expected, ExpectedReceiver, NoCipher,
+    RepairConfig, Reporter,
 };
-use fontana_proto::{BlockId, Instant, Lacking, SplitMix64};
+use fontana_proto::{
+    BlockId, ChannelId, Collection, CollectionConfig, DatagramBatch, Demand, Ecn, Instant, Lacking,
+    RepairBy, SendJob, SenderProgress, SplitMix64,
+};
 use fontana_wire::{
-    BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, PacketSeal, ReceiverId,
-    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, SealNonce,
-    SecretKey, SymbolMap, TAG_BYTES, Toi, Tsi,
+    BlockNeed, Feedback, Hash, InstanceId, ReceiverId, ReceiverReport, ReceiverState,
+    RepairRequest, RollCall, RollCallEcho, SealId, SecretKey, SymbolMap, Toi, Tsi,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -165,21 +168,8 @@ fn address(host: u32) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from(0x0A00_0000 + host))
 }
 
-/// No cipher: without a group key.
-enum Never {}
-
-impl PacketSeal for Never {
-    fn seal(&self, _: SealNonce, _: &[u8], _: &mut [u8]) -> [u8; TAG_BYTES] {
-        match *self {}
-    }
-
-    fn open(&self, _: SealNonce, _: &[u8], _: &mut [u8], _: [u8; TAG_BYTES]) -> bool {
-        match *self {}
-    }
-}
-
 fn emit(feedback: &Feedback, counter: u64, key: Option<&SecretKey>) -> Vec<u8> {
-    feedback.emit(SealId::from(INSTANCE), counter, key, None::<&Never>)
+    feedback.emit(SealId::from(INSTANCE), counter, key, None::<&NoCipher>)
 }
 
 fn report(
@@ -249,8 +239,7 @@ impl Honest {
 struct World {
     now: Instant,
     random: SplitMix64,
-    collector: ReportCollector,
-    rounds: RepairRounds,
+    collection: Collection,
     honest: Honest,
     stranger: Stranger,
     /// Symbols to be sent, of each block.
@@ -311,6 +300,16 @@ impl World {
             trusts_unauthenticated: false,
             has_signers: true,
         };
+        let config = CollectionConfig {
+            collector: config,
+            repair: RepairBy::Rounds(Box::new(repair)),
+            symbol_size: 1_388,
+            rate: None,
+            must_finish: false,
+            // The test says when it is over.
+            until_complete: false,
+            deadline: None,
+        };
         let reporter = Reporter::new(HONEST, label()?, 4, seed);
         let stranger = Stranger {
             random: SplitMix64::new(seed, 401),
@@ -321,8 +320,7 @@ impl World {
         Ok(Self {
             now: Instant::ZERO,
             random: SplitMix64::new(seed, 402),
-            collector: ReportCollector::new(config, Instant::ZERO),
-            rounds: RepairRounds::new(repair, Instant::ZERO),
+            collection: Collection::new(config, Instant::ZERO),
             honest: Honest { key, reporter, has: [0; BLOCKS as usize], is_final: false },
             stranger,
             owed: (0..BLOCKS).map(|sbn| (sbn, BLOCK_SYMBOLS)).collect(),
@@ -333,7 +331,7 @@ impl World {
 
     /// The receiver has everything, and the sender knows that.
     fn is_over(&self) -> bool {
-        self.honest.is_final && self.collector.summary().is_as_expected()
+        self.honest.is_final && self.collection.collector().is_as_expected()
     }
 
     fn is_lost(&mut self) -> bool {
@@ -343,9 +341,8 @@ impl World {
     fn pass(&mut self) {
         self.now = self.now + TICK;
         self.send_symbols();
-        self.send_call();
+        self.follow();
         self.answer();
-        while self.collector.poll_news(self.now).is_some() {}
     }
 
     fn send_symbols(&mut self) {
@@ -366,22 +363,29 @@ impl World {
         if self.owed.is_empty() {
             self.credit = 0;
         }
-        for (block, count) in self.rounds.poll_symbols().into_iter().flatten() {
-            *self.owed.entry(block.sbn.0).or_default() += count;
-        }
-        if self.owed.is_empty() {
-            self.rounds.handle_sent(self.now);
+    }
+
+    /// The sender does what its receivers demand.
+    fn follow(&mut self) {
+        loop {
+            let progress = SenderProgress { is_sent: self.owed.is_empty(), is_announcing: false };
+            match self.collection.poll(self.now, progress) {
+                None => return,
+                Some(Demand::Fresh(symbols)) => {
+                    for (block, count) in symbols {
+                        *self.owed.entry(block.sbn.0).or_default() += count;
+                    }
+                }
+                Some(Demand::Call { call, .. }) => {
+                    self.collection.handle_signed(self.now, &[]);
+                    self.hear(RollCall { issued_unix_ms: UNIX_MS, ..*call });
+                }
+                Some(_) => {}
+            }
         }
     }
 
-    fn send_call(&mut self) {
-        self.rounds.handle_timeout(self.now);
-        if self.rounds.wants_call(self.now) {
-            self.collector.want_call();
-        }
-        let Some(mut call) = self.collector.poll_roll_call(self.now, UNIX_MS) else { return };
-        let (receivers, trip) = (self.collector.head_count(), self.collector.round_trip());
-        call.repair = self.rounds.call(self.now, receivers, trip);
+    fn hear(&mut self, call: RollCall) {
         if !self.is_lost() {
             let lacking = self.honest.lacking();
             self.honest.reporter.handle_roll_call(self.now, &call, |_| lacking);
@@ -402,34 +406,21 @@ impl World {
         }
     }
 
-    /// The sender handles a datagram, as that of the product does.
+    /// The sender handles a datagram.
     fn take(&mut self, bytes: &[u8], from: IpAddr) {
-        let opened = FeedbackDatagram::parse(bytes).ok();
-        let opened = opened.filter(|it| it.header.instance == INSTANCE.into());
-        let Some(opened) = opened.and_then(|it| it.open(None::<&Never>).ok()) else {
-            self.collector.ignore();
-            return;
+        let received = proto::Datagram {
+            from: (from, 0).into(),
+            channel: ChannelId::BASE,
+            ecn: Ecn::NotEct,
+            dropped_before: 0,
+            payload: 0..bytes.len() as u32,
         };
-        let by = self.collector.authority(&opened, from);
-        let is_taken = match &opened.feedback {
-            Feedback::Report(report) => {
-                let is_taken = self.collector.handle_report(self.now, &opened, by).is_ok();
-                if is_taken && self.collector.counts(by) {
-                    self.rounds.note_loss(self.now, report.loss_ppm);
-                }
-                is_taken
-            }
-            Feedback::Request(request) => {
-                self.rounds.handle_request(self.now, request, opened.counter, by).is_ok()
-            }
-            Feedback::Rate(_) => false,
-        };
-        match is_taken {
-            true if self.collector.counts(by) => {
-                self.collector.measure(self.now, &opened.feedback);
-            }
-            true => {}
-            false => self.collector.ignore(),
+        let batch = DatagramBatch::one(bytes, &received);
+        let jobs: Vec<_> = self.collection.handle_datagrams(self.now, &batch).collect();
+        for job in jobs {
+            let SendJob::Open { from, datagram } = job else { continue };
+            let authentic = Authentic::open_plain(&datagram, from, self.collection.signers());
+            self.collection.handle_opened(self.now, authentic.as_ref());
         }
     }
 }

@@ -1,12 +1,6 @@
-//! What vouches for roll calls and for the answers of receivers: keys. Only those who run the jobs
-//! of an endpoint use them.
+//! What vouches for an answer of a receiver.
 
-use super::status::{Expected, ExpectedReceiver};
-use crate::sender::{ControlObject, control_oti};
-use fontana_wire::{
-    Feedback, FeedbackDatagram, OpenedFeedback, PacketSeal, PublicKey, ReceiverId, ReceiverLabel,
-    RollCall, SealId, SealNonce, SecretKey, TAG_BYTES, Toi,
-};
+use fontana_wire::PublicKey;
 use std::net::IpAddr;
 
 /// What vouches for an answer of a receiver.
@@ -24,119 +18,6 @@ impl Authority {
     /// True unless nothing vouches for the answer.
     pub const fn is_authentic(self) -> bool {
         !matches!(self, Self::Unauthenticated(_))
-    }
-}
-
-/// Whose signatures count: those of the receivers that are expected with a key.
-#[derive(Debug, Default)]
-pub struct Signers {
-    /// Each label with its key, ascending.
-    labels: Vec<(ReceiverLabel, PublicKey)>,
-    /// The keys, ascending.
-    keys: Vec<PublicKey>,
-}
-
-impl Signers {
-    /// The keys of the expected receivers.
-    pub fn new(expected: &Expected) -> Self {
-        let Expected::Named(list) = expected else { return Self::default() };
-        let with_key = |it: &ExpectedReceiver| Some((it.label.clone(), it.key?));
-        let mut labels: Vec<_> = list.iter().filter_map(with_key).collect();
-        labels.sort_unstable();
-        let mut keys: Vec<_> = labels.iter().map(|(_, key)| *key).collect();
-        keys.sort_unstable();
-        Self { labels, keys }
-    }
-
-    /// Whether no receiver is expected with a key.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// What vouches for an answer that came from this address. Whether the session's group key is
-    /// required was checked when it was opened. Checks a signature only of a key that is expected,
-    /// of a report that of its label.
-    pub fn authority(&self, opened: &OpenedFeedback, from: IpAddr) -> Authority {
-        let key = match &opened.feedback {
-            Feedback::Report(report) => self.key_of(&report.label),
-            Feedback::Request(_) | Feedback::Rate(_) => {
-                opened.claimed_signer().filter(|key| self.keys.binary_search(key).is_ok())
-            }
-        };
-        match key {
-            Some(key) if opened.is_signed_by(&key) => Authority::Key(key),
-            _ if opened.is_sealed => Authority::Group,
-            _ => Authority::Unauthenticated(Network::of(from)),
-        }
-    }
-
-    fn key_of(&self, label: &ReceiverLabel) -> Option<PublicKey> {
-        let found = self.labels.binary_search_by(|(other, _)| other.cmp(label)).ok();
-        found.and_then(|at| self.labels.get(at)).map(|(_, key)| *key)
-    }
-}
-
-/// An answer of a receiver that the holder of the keys has opened.
-#[derive(Clone, Debug)]
-pub struct Authentic {
-    /// The answer.
-    pub opened: OpenedFeedback,
-    /// What vouches for it.
-    pub by: Authority,
-}
-
-impl Authentic {
-    /// Opens a datagram that claims to come from this address. `cipher`: that of the answers of a
-    /// receiver, if the session has a group key. `None`: the datagram is not authentic.
-    pub fn open<C: PacketSeal>(
-        datagram: &[u8],
-        from: IpAddr,
-        signers: &Signers,
-        cipher: impl FnOnce(SealId, ReceiverId) -> Option<C>,
-    ) -> Option<Self> {
-        let parsed = FeedbackDatagram::parse(datagram).ok()?;
-        let cipher = cipher(parsed.header.instance, parsed.header.receiver);
-        let opened = parsed.open(cipher.as_ref()).ok()?;
-        let by = signers.authority(&opened, from);
-        Some(Self { opened, by })
-    }
-
-    /// Opens a datagram of a session without a group key.
-    pub fn open_plain(datagram: &[u8], from: IpAddr, signers: &Signers) -> Option<Self> {
-        Self::open(datagram, from, signers, |_, _| None::<NoCipher>)
-    }
-}
-
-/// The cipher of a session without a group key.
-enum NoCipher {}
-
-impl PacketSeal for NoCipher {
-    fn seal(&self, _: SealNonce, _: &[u8], _: &mut [u8]) -> [u8; TAG_BYTES] {
-        match *self {}
-    }
-
-    fn open(&self, _: SealNonce, _: &[u8], _: &mut [u8], _: [u8; TAG_BYTES]) -> bool {
-        match *self {}
-    }
-}
-
-/// Signs roll calls, and makes them control objects of one symbol.
-#[derive(Clone, Debug)]
-pub struct CallSigner {
-    /// The key of the session.
-    pub key: SecretKey,
-    /// Bytes of a symbol.
-    pub symbol_size: u16,
-}
-
-impl CallSigner {
-    /// Signs a roll call that is issued at this wall time. `None` only if it is longer than a
-    /// symbol, which its capacity prevents.
-    pub fn sign(&self, mut call: Box<RollCall>, unix_ms: u64) -> Option<Box<ControlObject>> {
-        call.issued_unix_ms = unix_ms;
-        let bytes = call.emit(&self.key);
-        let oti = control_oti(bytes.len(), self.symbol_size);
-        ControlObject::new(Toi::ROLL_CALL, oti, &bytes, None, 1).ok().map(Box::new)
     }
 }
 

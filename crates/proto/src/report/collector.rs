@@ -1,9 +1,10 @@
 //! The sender's side: issues roll calls and keeps the state of each receiver.
 
-use super::authority::{Authority, Signers};
+use super::authority::Authority;
 use super::head_count::HeadCount;
 use super::places::{Counts, Place, Places};
 use super::round_trip::{RoundTrip, UNKNOWN_ROUND_TRIP};
+use super::signers::Signers;
 use super::status::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
@@ -116,11 +117,13 @@ impl ReportCollector {
             Expected::Count(count) => Some(*count),
             Expected::Named(list) => u32::try_from(list.len()).ok(),
         };
-        let places = Places::new(&config);
         let named = match &config.expected {
             Expected::Named(list) => &list[..],
             Expected::Anyone | Expected::Count(_) => &[],
         };
+        let CollectorConfig { manifest, max_receivers, trusts_unauthenticated, seed, .. } = config;
+        let places =
+            Places::new(manifest, named.len(), max_receivers, trusts_unauthenticated, seed);
         let fingerprint = |expected: &ExpectedReceiver| places.fingerprint(&expected.label);
         let mut labels: Vec<_> = named.iter().map(fingerprint).zip(0..).collect();
         labels.sort_unstable();

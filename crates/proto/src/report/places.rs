@@ -8,8 +8,7 @@
 //! not.
 
 use super::authority::{Authority, Network};
-use super::collector::CollectorConfig;
-use super::status::{Expected, ReceiverStatus};
+use super::status::ReceiverStatus;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{Fingerprint, Hash, ReceiverId, ReceiverLabel, ReceiverState};
@@ -195,17 +194,20 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(config: &CollectorConfig) -> Self {
-        let CollectorConfig { manifest, trusts_unauthenticated, seed, .. } = *config;
-        let expected = match &config.expected {
-            Expected::Named(list) => u32::try_from(list.len()).unwrap_or(u32::MAX),
-            Expected::Anyone | Expected::Count(_) => 0,
-        };
+    /// Of `expected` labels. `manifest`: of what complete receivers have.
+    pub(super) fn new(
+        manifest: Hash,
+        expected: usize,
+        most: usize,
+        trusts_unauthenticated: bool,
+        seed: u64,
+    ) -> Self {
+        let expected = u32::try_from(expected).unwrap_or(u32::MAX);
         let mut random = SplitMix64::new(seed, 1);
         Self {
             manifest,
             census: Census::default(),
-            most: config.max_receivers,
+            most,
             trusts_unauthenticated,
             slots: Vec::new(),
             free: Vec::new(),

@@ -32,7 +32,7 @@ use crate::job::{
     Saved, SavedBlock, Search, SendDone, SendJob,
 };
 use crate::placed::SymbolPlace;
-use crate::report::{Authentic, CallSigner, Signers};
+use crate::report::{Authentic, Signers};
 use crate::time::Instant;
 use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, Intermediate, Lent, ObjectLayout, PlanCache, Sbn, Scratch};
@@ -146,20 +146,13 @@ pub struct MemorySendRunner {
     content: Arc<MemoryContent>,
     batches: BTreeMap<BatchId, Intermediate>,
     makes_digests: bool,
-    signer: Option<CallSigner>,
 }
 
 impl MemorySendRunner {
     /// A runner for a sender of this content.
     pub fn new(content: impl Into<Arc<MemoryContent>>) -> Self {
         let (content, batches) = (content.into(), BTreeMap::new());
-        Self { content, batches, makes_digests: false, signer: None }
-    }
-
-    /// The runner of a sender with a [`Collection`](crate::report::Collection).
-    #[must_use]
-    pub fn with_signer(self, signer: CallSigner) -> Self {
-        Self { signer: Some(signer), ..self }
+        Self { content, batches, makes_digests: false }
     }
 
     /// The runner of a sender that announces its symbols
@@ -190,7 +183,7 @@ impl JobRunner<SendJob> for MemorySendRunner {
 
     fn run(
         &mut self,
-        now: Instant,
+        _now: Instant,
         job: SendJob,
         _batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<SendDone>>, &'static str> {
@@ -214,11 +207,7 @@ impl JobRunner<SendJob> for MemorySendRunner {
                 return Ok(None);
             }
             SendJob::ExpectRepair => return Ok(None),
-            SendJob::Sign(call) => {
-                let unix_ms = now.as_nanos() / 1_000_000;
-                let signer = self.signer.as_ref();
-                SendDone::Signed(signer.and_then(|signer| signer.sign(call, unix_ms)))
-            }
+            SendJob::Sign(_) => return Err("a sender without a key has a roll call"),
             SendJob::Open { from, datagram } => {
                 let answer = Authentic::open_plain(&datagram, from, &Signers::default());
                 SendDone::Opened(answer.map(Box::new))

@@ -13,6 +13,7 @@
 //! With [`StreamRedundancy::Reported`], a fragment has as many repair symbols as receivers request
 //! (`repair`), and is listed until none lacks any.
 
+use super::collection::{Collection, CollectionConfig, Demand, SenderProgress};
 use super::control::{Announcement, AnnouncementIntervals, ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
@@ -22,7 +23,6 @@ use crate::endpoint::{BatchId, BlockId, Endpoint, SymbolId};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{SendDone, SendJob};
 use crate::random::SplitMix64;
-use crate::report::{Collection, CollectionConfig, Demand, Progress};
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{
@@ -46,7 +46,7 @@ pub enum StreamStart {
     /// So long after the first packet.
     After(Duration),
     /// When the receivers that it waits for report
-    /// ([`RepairBy::Stream`](crate::report::RepairBy::Stream)). No fragment is accepted before.
+    /// ([`RepairBy::Stream`](super::RepairBy::Stream)). No fragment is accepted before.
     WhenFollowed,
 }
 
@@ -269,8 +269,10 @@ impl StreamSender {
         }
         let mut has_demands = false;
         loop {
-            let progress =
-                Progress { is_sent: self.finished, is_announcing: self.announcement.is_some() };
+            let progress = SenderProgress {
+                is_sent: self.finished,
+                is_announcing: self.announcement.is_some(),
+            };
             let demand = self.collection.as_mut().and_then(|it| it.poll(now, progress));
             let Some(demand) = demand else { return has_demands };
             has_demands = true;
@@ -663,8 +665,8 @@ impl Endpoint for StreamSender {
         match done {
             SendDone::Opened(authentic) => collection.handle_opened(now, authentic.as_deref()),
             SendDone::Signed(call) => {
-                collection.handle_signed(now);
-                call.into_iter().for_each(|call| self.announce(*call));
+                let call = collection.handle_signed(now, &call);
+                call.into_iter().for_each(|call| self.announce(call));
             }
             // The driver has the symbols of every fragment when it adds it.
             SendDone::Prepared { .. } | SendDone::Digested { .. } | SendDone::Failed { .. } => {}

@@ -7,12 +7,13 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::report::{
-    AnswerContent, Authority, CallSigner, Collection, CollectionConfig, Demand, DueAnswer,
-    Expected, IgnoredRequest, Network, Progress, RepairBy, RepairConfig, RepairRounds, Reporter,
+    AnswerContent, Authority, DueAnswer, Expected, IgnoredRequest, Network, RepairConfig,
+    RepairRounds, Reporter,
 };
 use fontana_proto::{
-    BlockId, Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, SenderEvent, SplitMix64, TransmissionSchedule,
+    BlockId, Collection, CollectionConfig, Demand, Endpoint, Instant, Lacking, Output, RepairBy,
+    SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig, SenderEvent, SenderProgress,
+    SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockNeed, Feedback, RateReport, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
@@ -252,12 +253,12 @@ impl<'c> Session<'c> {
         let at = self.now + self.conditions.delay;
         loop {
             let is_sent = self.to_send.is_empty() && self.given.is_empty();
-            let progress = Progress { is_sent, is_announcing: false };
+            let progress = SenderProgress { is_sent, is_announcing: false };
             match self.collection.poll(self.now, progress) {
                 None => return,
                 Some(Demand::Call { call, .. }) => {
                     self.down.push_back((at, Packet::Call(call.into())));
-                    self.collection.handle_signed(self.now);
+                    self.collection.handle_signed(self.now, &[]);
                 }
                 Some(Demand::Fresh(symbols)) => {
                     for (block, count) in symbols {
@@ -759,9 +760,8 @@ fn a_session_is_over_when_its_last_roll_call_is_sent() {
                     sender.handle_done(now, SendDone::Prepared { batch });
                 }
                 Output::Job(SendJob::Sign(call)) => {
-                    let publisher =
-                        CallSigner { key: SecretKey::from_seed(&[7; 32]), symbol_size: 1000 };
-                    sender.handle_done(now, SendDone::Signed(publisher.sign(call, CLOCK)));
+                    let call = call.emit(&SecretKey::from_seed(&[7; 32]));
+                    sender.handle_done(now, SendDone::Signed(call));
                     said.push((ms, "signed"));
                 }
                 Output::Transmit { symbol: None, .. } => said.push((ms, "sent")),
@@ -832,7 +832,7 @@ fn sent(sender: &mut Sender, blocks: &[BlockNeed], maps: &[SymbolMap]) -> Vec<(u
                     sender.handle_done(now, SendDone::Prepared { batch });
                 }
                 Output::Job(SendJob::Sign(call)) => {
-                    sender.handle_done(now, SendDone::Signed(None));
+                    sender.handle_done(now, SendDone::Signed(Vec::new()));
                     let Some(round) = call.repair.filter(|_| ms >= 600 && !has_requested) else {
                         continue;
                     };

@@ -6,12 +6,11 @@ use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
-    AnswerContent, CallSigner, CollectorConfig, Expected, ExpectedReceiver, ExpectedState,
-    IgnoredReport, ReceiverStatus, RepairBy, ReportCollector, Reporter, RollCallGate,
-    RollCallRefusal,
+    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport,
+    ReceiverStatus, ReportCollector, Reporter, RollCallGate, RollCallRefusal,
 };
 use fontana_proto::{
-    Endpoint, Instant, Lacking, Output, SendDone, SendJob, SendMode, SendObject, Sender,
+    Endpoint, Instant, Lacking, Output, RepairBy, SendDone, SendJob, SendMode, SendObject, Sender,
     SenderConfig, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
@@ -607,7 +606,7 @@ fn a_roll_call_is_the_next_packet_of_channel_0_once() {
     let expected = Expected::Count(1);
     let mut sender =
         sender.with_collection(collection(RepairBy::Nothing, expected, 1), Instant::ZERO);
-    let signer = CallSigner { key: SecretKey::from_seed(&[7; 32]), symbol_size: 1000 };
+    let signer = SecretKey::from_seed(&[7; 32]);
     let (mut packets, mut header, mut said) = (Vec::new(), Vec::new(), Vec::new());
     for ms in 0..700 {
         let now = Instant::ZERO + Duration::from_millis(ms);
@@ -618,10 +617,9 @@ fn a_roll_call_is_the_next_packet_of_channel_0_once() {
                     sender.handle_done(now, SendDone::Prepared { batch });
                 }
                 Output::Job(SendJob::Sign(call)) => {
-                    let call = RollCall { issued_unix_ms: CLOCK, ..*call };
-                    said.push((ms, call.emit(&signer.key)));
-                    let signed = signer.sign(Box::new(call), CLOCK);
-                    sender.handle_done(now, SendDone::Signed(signed));
+                    let call = call.emit(&signer);
+                    said.push((ms, call.clone()));
+                    sender.handle_done(now, SendDone::Signed(call));
                 }
                 Output::Transmit { .. } => packets.push((ms, std::mem::take(&mut header))),
                 _ => {}

@@ -4,11 +4,11 @@ use crate::support::answers::{collection, opened};
 use crate::support::world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
-use fontana_proto::report::{AnswerContent, Authority, Expected, RepairBy, Reporter};
+use fontana_proto::report::{AnswerContent, Authority, Expected, Reporter};
 use fontana_proto::{
     BatchId, Endpoint, HeadExpiry, Instant, Lacking, Output, Pacer, ReceiverConfig, ReceiverEvent,
-    SendDone, SendJob, SenderEvent, SplitMix64, StreamBreak, StreamRedundancy, StreamSender,
-    StreamSenderConfig, StreamStart, Verified, repair_symbols,
+    RepairBy, SendDone, SendJob, SenderEvent, SplitMix64, StreamBreak, StreamRedundancy,
+    StreamSender, StreamSenderConfig, StreamStart, Verified, repair_symbols,
 };
 use fontana_wire::{
     Feedback, InstanceId, Packet, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
@@ -37,7 +37,7 @@ struct Stream {
     finished_at: Option<Instant>,
     redundancy: StreamRedundancy,
     /// Roll calls that are to be heard.
-    calls: Vec<Box<RollCall>>,
+    calls: Vec<RollCall>,
 }
 
 /// 61 fragments a second.
@@ -170,8 +170,8 @@ impl Stream {
                     self.batches.remove(&batch).expect("released once");
                 }
                 Output::Job(SendJob::Sign(call)) => {
-                    self.calls.push(call);
-                    self.sender.handle_done(now, SendDone::Signed(None));
+                    self.calls.push(*call);
+                    self.sender.handle_done(now, SendDone::Signed(Vec::new()));
                 }
                 Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
                 Output::Event(

@@ -2,10 +2,10 @@
 //! and real receivers on bytes in `stream.rs`.
 
 use crate::support::answers::{INSTANCE, collection, opened};
-use fontana_proto::report::{AnswerContent, Authority, DueAnswer, Expected, RepairBy, Reporter};
+use fontana_proto::report::{AnswerContent, Authority, DueAnswer, Expected, Reporter};
 use fontana_proto::{
-    Endpoint, Instant, Lacking, Output, Pacer, SendDone, SendJob, SenderEvent, SplitMix64,
-    StreamRedundancy, StreamSender, StreamSenderConfig, StreamStart, repair_symbols,
+    Endpoint, Instant, Lacking, Output, Pacer, RepairBy, SendDone, SendJob, SenderEvent,
+    SplitMix64, StreamRedundancy, StreamSender, StreamSenderConfig, StreamStart, repair_symbols,
 };
 use fontana_wire::{
     BlockNeed, Feedback, Hash, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
@@ -106,7 +106,7 @@ struct Session<'c> {
     random: SplitMix64,
     sender: StreamSender,
     /// Roll calls that are to be heard.
-    calls: Vec<Box<RollCall>>,
+    calls: Vec<RollCall>,
     crowd: Vec<Receiver>,
     sent: BTreeMap<u32, Sent>,
     next: u32,
@@ -209,8 +209,8 @@ impl<'c> Session<'c> {
                     self.forget((batch.0 / 2) as u32);
                 }
                 Output::Job(SendJob::Sign(call)) => {
-                    self.calls.push(call);
-                    self.sender.handle_done(self.now, SendDone::Signed(None));
+                    self.calls.push(*call);
+                    self.sender.handle_done(self.now, SendDone::Signed(Vec::new()));
                 }
                 Output::Event(SenderEvent::Finished) => self.is_finished = true,
                 _ => {}

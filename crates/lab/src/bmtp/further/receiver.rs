@@ -1,9 +1,9 @@
 //! A receiver: the product's reporter, on numbers of symbols.
 
 use super::packet::{PacketContent, SessionPacket};
-use super::sender::{NoCipher, SentContent, TOI};
+use super::sender::{SentContent, TOI};
 use crate::no_jobs::NoEvent;
-use fontana_proto::report::{AnswerContent, DueAnswer, PacketCounts, Reporter};
+use fontana_proto::report::{AnswerContent, DueAnswer, NoCipher, PacketCounts, Reporter};
 use fontana_proto::{ChannelId, DatagramBatch, Destination, Endpoint, Instant, Lacking, Output};
 use fontana_wire::{
     BlockNeed, Feedback, Hash, RateReport, ReceiverId, ReceiverLabel, ReceiverReport,
@@ -19,6 +19,7 @@ const SURPLUS: u32 = 2;
 #[derive(Debug)]
 pub(super) struct ReportingReceiver {
     id: ReceiverId,
+    label: ReceiverLabel,
     content: SentContent,
     reporter: Reporter,
     has_joined: bool,
@@ -31,12 +32,18 @@ pub(super) struct ReportingReceiver {
 }
 
 impl ReportingReceiver {
-    pub(super) fn new(id: ReceiverId, content: SentContent, seed: u64) -> Self {
+    pub(super) fn new(
+        id: ReceiverId,
+        label: ReceiverLabel,
+        content: SentContent,
+        seed: u64,
+    ) -> Self {
         let most = Reporter::DEFAULT_MAX_PER_SECOND;
         Self {
             id,
             content,
-            reporter: Reporter::new(id, ReceiverLabel::default(), most, seed).with_rate_reports(),
+            reporter: Reporter::new(id, label.clone(), most, seed).with_rate_reports(),
+            label,
             has_joined: false,
             counts: PacketCounts::default(),
             next: None,
@@ -102,7 +109,7 @@ impl ReportingReceiver {
         match due.content {
             AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
                 receiver,
-                label: ReceiverLabel::default(),
+                label: self.label.clone(),
                 started_unix_ms: 0,
                 round,
                 echo,

@@ -11,7 +11,7 @@ use fontana_sim::{
     Either, HostConfig, LinkConfig, LossModel, LossPosition, NodeId, QueueLength, RateCap,
     Simulation, SimulationConfig, Topology,
 };
-use fontana_wire::ReceiverId;
+use fontana_wire::{ReceiverId, ReceiverLabel};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,12 +103,16 @@ impl SessionRun {
         }
         let mut run = Simulation::new(topology, SimulationConfig::new(seed), ());
         let sources: Arc<[NodeId]> = [sender].into();
+        // The first receiver.
+        let label = || "must-finish".parse::<ReceiverLabel>().ok();
+        let must_finish = setting.must_finish.then(label).flatten();
         for (&node, number) in receivers.iter().zip(0_u64..) {
-            let receiver = ReportingReceiver::new(id(number), setting.content, seed ^ number << 32);
+            let label = must_finish.clone().filter(|_| number == 0).unwrap_or_default();
+            let (content, seed) = (setting.content, seed ^ number << 32);
+            let receiver = ReportingReceiver::new(id(number), label, content, seed);
             let config = HostConfig::receiver_that_reports(Arc::clone(&sources), CAP);
             run.attach(node, Either::Right(Driver::new(receiver, NoJobs)), config);
         }
-        let must_finish = setting.must_finish.then_some(id(0));
         let host = FollowingSender::new(setting.content, setting.rate(), must_finish, seed);
         let config = HostConfig::sender(CAP).starting_at(Instant::ZERO + RECEIVERS_FIRST);
         run.attach(sender, Either::Left(Driver::new(host, NoJobs)), config);

@@ -4,16 +4,13 @@ use super::packet::{PAYLOAD_BYTES, PacketContent, SessionPacket};
 use crate::no_jobs::NoEvent;
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::report::{
-    Authority, CollectorConfig, Expected, RateConfig, RateControl, RepairConfig, RepairRounds,
-    ReportCollector,
+    Authentic, CollectorConfig, Expected, ExpectedReceiver, RateConfig, RepairConfig,
 };
 use fontana_proto::{
-    BatchId, BlockId, ChannelId, DatagramBatch, Destination, Endpoint, Instant, Output, SymbolId,
+    BatchId, BlockId, ChannelId, Collection, CollectionConfig, DatagramBatch, Demand, Destination,
+    Endpoint, Instant, Output, RepairBy, SendJob, SenderProgress, SymbolId,
 };
-use fontana_wire::{
-    Feedback, FeedbackDatagram, Hash, InstanceId, PacketSeal, ReceiverId, SealNonce, SecretKey,
-    TAG_BYTES, Toi, Tsi,
-};
+use fontana_wire::{Hash, InstanceId, ReceiverLabel, SecretKey, Toi, Tsi};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -46,28 +43,15 @@ impl SentContent {
     }
 }
 
-/// No cipher: the reports are neither encrypted nor signed.
-pub(super) enum NoCipher {}
-
-impl PacketSeal for NoCipher {
-    fn seal(&self, _: SealNonce, _: &[u8], _: &mut [u8]) -> [u8; TAG_BYTES] {
-        match *self {}
-    }
-
-    fn open(&self, _: SealNonce, _: &[u8], _: &mut [u8], _: [u8; TAG_BYTES]) -> bool {
-        match *self {}
-    }
-}
-
 /// A sender that repairs on demand, at a rate that follows its receivers.
 #[derive(Debug)]
 pub(super) struct FollowingSender {
     content: SentContent,
     packet_bytes: u32,
     signer: SecretKey,
-    collector: ReportCollector,
-    control: RateControl,
-    rounds: RepairRounds,
+    collection: Collection,
+    /// Bytes per second.
+    rate: u64,
     /// Source symbols that were sent.
     source_sent: u64,
     /// Symbols that were requested and are not sent yet, of each block.
@@ -80,11 +64,11 @@ pub(super) struct FollowingSender {
 }
 
 impl FollowingSender {
-    /// `must_finish`: a receiver that the rate follows below the least rate.
+    /// `must_finish`: the rate follows this receiver below the least rate.
     pub(super) fn new(
         content: SentContent,
         rate: RateConfig,
-        must_finish: Option<ReceiverId>,
+        must_finish: Option<ReceiverLabel>,
         seed: u64,
     ) -> Self {
         let (now, packet_bytes) = (Instant::ZERO, rate.packet_bytes);
@@ -93,11 +77,17 @@ impl FollowingSender {
             tsi: Tsi(5),
             manifest: Hash([3; 32]),
             collector: SocketAddr::from((Ipv4Addr::LOCALHOST, 40_007)),
-            expected: Expected::Anyone,
+            expected: match &must_finish {
+                Some(label) => {
+                    Expected::Named(vec![ExpectedReceiver { label: label.clone(), key: None }])
+                }
+                None => Expected::Anyone,
+            },
             budget_per_second: REPORTS_PER_SECOND,
             list_capacity: ROOM,
             max_receivers: MAX_RECEIVERS,
-            trusts_unauthenticated: false,
+            // Nothing is encrypted or signed.
+            trusts_unauthenticated: true,
             seed,
         };
         let block = |sbn| (BlockId { toi: Toi(TOI.into()), sbn: Sbn(sbn) }, content.source_symbols);
@@ -107,18 +97,25 @@ impl FollowingSender {
             pending_capacity: ROOM,
             max_receivers: MAX_RECEIVERS,
             max_age: None,
-            trusts_unauthenticated: false,
+            trusts_unauthenticated: true,
             has_signers: false,
         };
-        let mut control = RateControl::new(rate, now);
-        must_finish.into_iter().for_each(|receiver| control.must_finish(receiver));
+        let config = CollectionConfig {
+            collector,
+            repair: RepairBy::Rounds(Box::new(repair)),
+            symbol_size: PAYLOAD_BYTES,
+            rate: Some(rate),
+            must_finish: must_finish.is_some(),
+            until_complete: false,
+            deadline: None,
+        };
+        let collection = Collection::new(config, now);
         Self {
             content,
             packet_bytes,
             signer: SecretKey::from_seed(&[7; 32]),
-            collector: ReportCollector::new(collector, now),
-            control,
-            rounds: RepairRounds::new(repair, now),
+            rate: collection.rate().unwrap_or(0),
+            collection,
             source_sent: 0,
             owed: BTreeMap::new(),
             roll_calls: VecDeque::new(),
@@ -134,28 +131,7 @@ impl FollowingSender {
 
     /// Packets per second.
     pub(super) fn rate(&self) -> f64 {
-        self.control.rate() as f64 / f64::from(self.packet_bytes)
-    }
-
-    fn receive(&mut self, now: Instant, datagram: &[u8]) -> Option<()> {
-        let opened = FeedbackDatagram::parse(datagram).ok()?.open(None::<&NoCipher>).ok()?;
-        self.collector.measure(now, &opened.feedback);
-        match &opened.feedback {
-            Feedback::Report(report) => {
-                self.rounds.note_loss(now, report.loss_ppm);
-                if report.state.is_final() {
-                    self.control.has_finished(&report.receiver);
-                }
-                self.collector.handle_report(now, &opened, Authority::Group).ok()?;
-            }
-            Feedback::Rate(report) => {
-                self.control.handle_report(now, report, opened.counter).ok()?;
-            }
-            Feedback::Request(request) => {
-                self.rounds.handle_request(now, request, opened.counter, Authority::Group).ok()?;
-            }
-        }
-        Some(())
+        self.rate as f64 / f64::from(self.packet_bytes)
     }
 
     /// The block of the next symbol; `None` if nothing is left to send.
@@ -173,25 +149,27 @@ impl FollowingSender {
         Some(sbn)
     }
 
-    /// Continues the rounds, and issues a roll call if one is due.
-    fn control(&mut self, now: Instant) {
-        self.control.handle_timeout(now);
-        for (block, symbols) in self.rounds.poll_symbols().into_iter().flatten() {
-            *self.owed.entry(block).or_insert(0) += symbols;
-        }
-        if self.source_sent == self.content.source_symbols() && self.owed.is_empty() {
-            self.rounds.handle_sent(now);
-        }
-        self.rounds.handle_timeout(now);
-        if self.control.wants_call() || self.rounds.wants_call(now) {
-            self.collector.want_call();
-        }
-        let issued = now.as_nanos() / 1_000_000;
-        if let Some(mut call) = self.collector.poll_roll_call(now, issued) {
-            let (receivers, trip) = (self.collector.head_count(), self.collector.round_trip());
-            call.repair = self.rounds.call(now, receivers, trip);
-            call.rate = Some(self.control.call(now, self.collector.long_round_trip()));
-            self.roll_calls.push_back(call.emit(&self.signer));
+    /// Does what the receivers demand.
+    fn follow(&mut self, now: Instant) {
+        loop {
+            let is_sent = self.source_sent == self.content.source_symbols() && self.owed.is_empty();
+            let is_announcing = !self.roll_calls.is_empty();
+            match self.collection.poll(now, SenderProgress { is_sent, is_announcing }) {
+                None => return,
+                Some(Demand::Call { mut call, .. }) => {
+                    call.issued_unix_ms = now.as_nanos() / 1_000_000;
+                    let call = call.emit(&self.signer);
+                    self.collection.handle_signed(now, &call);
+                    self.roll_calls.push_back(call);
+                }
+                Some(Demand::Fresh(symbols)) => {
+                    for (block, count) in symbols {
+                        *self.owed.entry(block).or_insert(0) += count;
+                    }
+                }
+                Some(Demand::Rate(rate)) => self.rate = rate,
+                Some(_) => {}
+            }
         }
     }
 
@@ -223,9 +201,11 @@ impl Endpoint for FollowingSender {
     type Event = NoEvent;
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
-        for (_, datagram) in batch.iter() {
-            // What is ignored changes nothing.
-            let _ = self.receive(now, datagram);
+        let jobs: Vec<_> = self.collection.handle_datagrams(now, batch).collect();
+        for job in jobs {
+            let SendJob::Open { from, datagram } = job else { continue };
+            let authentic = Authentic::open_plain(&datagram, from, self.collection.signers());
+            self.collection.handle_opened(now, authentic.as_ref());
         }
     }
 
@@ -240,7 +220,7 @@ impl Endpoint for FollowingSender {
         now: Instant,
         header: &mut Vec<u8>,
     ) -> Option<Output<Infallible, NoEvent>> {
-        self.control(now);
+        self.follow(now);
         let next_at = self.next_at.unwrap_or(now);
         if next_at > now {
             return None;
@@ -256,7 +236,6 @@ impl Endpoint for FollowingSender {
             || !self.owed.is_empty()
             || self.source_sent < self.content.source_symbols();
         let packet = self.next_at.filter(|_| has_packet);
-        let rounds = self.control.poll_timeout().into_iter().chain(self.rounds.poll_timeout());
-        rounds.chain(packet).chain([self.collector.poll_timeout()]).min()
+        packet.into_iter().chain(self.collection.poll_timeout()).min()
     }
 }

@@ -1,10 +1,8 @@
 //! Senders with a collection, and the answers that they get.
 
 use super::plain::Plain;
-use fontana_proto::SendDone;
-use fontana_proto::report::{
-    Authentic, Authority, CollectionConfig, CollectorConfig, Expected, RepairBy,
-};
+use fontana_proto::report::{Authentic, Authority, CollectorConfig, Expected};
+use fontana_proto::{CollectionConfig, RepairBy, SendDone};
 use fontana_wire::{Feedback, FeedbackDatagram, Hash, InstanceId, SealId, Tsi};
 
 pub(crate) const INSTANCE: InstanceId = InstanceId([5; 16]);
@@ -26,6 +24,7 @@ pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> Col
     CollectionConfig {
         collector,
         repair,
+        symbol_size: 1_000,
         rate: None,
         must_finish: false,
         until_complete: false,

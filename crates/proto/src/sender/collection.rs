@@ -4,20 +4,20 @@
 //! receivers say which roll calls are issued, what is sent for their requests, at which rate, and
 //! when the session ends. The sender asks for its [`Demand`]s, and does them.
 
-use super::authority::{Authentic, Authority, Signers};
-use super::collector::{CollectorConfig, ReportCollector};
-use super::rate_control::{RateConfig, RateControl};
-use super::rounds::{RepairConfig, RepairRounds};
-use super::status::{AwaitedReceivers, Expected, ExpectedState, ReceiverStatus};
+use super::control::{ControlObject, control_oti};
 use crate::datagram::DatagramBatch;
 use crate::endpoint::BlockId;
 use crate::event::SenderEvent;
 use crate::job::SendJob;
+use crate::report::{
+    Authentic, Authority, AwaitedReceivers, CollectorConfig, Expected, ExpectedState, RateConfig,
+    RateControl, ReceiverStatus, RepairConfig, RepairRounds, ReportCollector, Signers,
+};
 use crate::time::Instant;
 use fontana_fec::Esi;
 use fontana_wire::{
     Feedback, FeedbackDatagram, OpenedFeedback, RateReport, ReceiverReport, ReceiverState,
-    RepairRequest, RollCall, SealId,
+    RepairRequest, RollCall, SealId, Toi,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub struct CollectionConfig {
     pub collector: CollectorConfig,
     /// What is repaired.
     pub repair: RepairBy,
+    /// Bytes of a symbol of a roll call, which has one.
+    pub symbol_size: u16,
     /// How the rate follows the receivers, if it does.
     pub rate: Option<RateConfig>,
     /// The rate follows the expected names below its least value, until they are complete.
@@ -75,7 +77,7 @@ pub enum RepairBy {
 
 /// How far the sender is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct SenderProgress {
     /// Everything is sent that was planned or demanded.
     pub is_sent: bool,
     /// A roll call is signed, and not sent yet.
@@ -169,6 +171,7 @@ pub struct Collection {
     id: SealId,
     /// Reports count without authentication, too.
     trusts_unauthenticated: bool,
+    symbol_size: u16,
     expects_anyone: bool,
     must_finish: bool,
     until_complete: bool,
@@ -193,7 +196,7 @@ pub struct Collection {
     last_round: LastRound,
     /// The next look, and the progress that the last one saw.
     due: Instant,
-    seen: Option<Progress>,
+    seen: Option<SenderProgress>,
     end: End,
 }
 
@@ -224,6 +227,7 @@ impl Collection {
         Self {
             id: SealId::from(collector.instance),
             trusts_unauthenticated: collector.trusts_unauthenticated,
+            symbol_size: config.symbol_size,
             expects_anyone: collector.expected == Expected::Anyone,
             must_finish,
             until_complete: config.until_complete,
@@ -314,10 +318,13 @@ impl Collection {
         }
     }
 
-    /// The roll call is signed.
-    pub fn handle_signed(&mut self, now: Instant) {
+    /// The roll call is signed. Returns what is to be sent once; `None` only if it is longer than a
+    /// symbol, which its capacity prevents.
+    pub fn handle_signed(&mut self, now: Instant, call: &[u8]) -> Option<ControlObject> {
         self.due = now;
         self.is_signing = false;
+        let oti = control_oti(call.len(), self.symbol_size);
+        ControlObject::new(Toi::ROLL_CALL, oti, call, None, 1).ok()
     }
 
     /// Asks for a roll call before the next one is due.
@@ -415,14 +422,14 @@ impl Collection {
     }
 
     /// Whether [`poll`](Self::poll) has something to look at.
-    pub fn is_due(&self, now: Instant, progress: Progress) -> bool {
+    pub fn is_due(&self, now: Instant, progress: SenderProgress) -> bool {
         let is_over = self.end == End::Told;
         !self.demands.is_empty() || (!is_over && (now >= self.due || self.seen != Some(progress)))
     }
 
     /// What the sender has to do next; `None`: nothing before [`poll_timeout`](Self::poll_timeout),
     /// a `handle_*`, or other progress.
-    pub fn poll(&mut self, now: Instant, progress: Progress) -> Option<Demand> {
+    pub fn poll(&mut self, now: Instant, progress: SenderProgress) -> Option<Demand> {
         if self.demands.is_empty() && self.is_due(now, progress) {
             self.look(now, progress);
         }
@@ -435,7 +442,7 @@ impl Collection {
     }
 
     /// Finds out what is due.
-    fn look(&mut self, now: Instant, progress: Progress) {
+    fn look(&mut self, now: Instant, progress: SenderProgress) {
         let began_at = *self.began_at.get_or_insert(now);
         self.seen = Some(progress);
         if self.end == End::NotYet {
@@ -474,7 +481,7 @@ impl Collection {
     }
 
     /// Tells the sender who follows the stream, and who is waited for.
-    fn continue_stream(&mut self, now: Instant, progress: Progress) {
+    fn continue_stream(&mut self, now: Instant, progress: SenderProgress) {
         let Some(stream) = &mut self.stream else { return };
         if progress.is_sent {
             self.all_since.get_or_insert(now);
@@ -512,7 +519,7 @@ impl Collection {
         }
     }
 
-    fn continue_repair(&mut self, now: Instant, progress: Progress) {
+    fn continue_repair(&mut self, now: Instant, progress: SenderProgress) {
         let Some(Repair { rounds, losses }) = &mut self.repair else { return };
         if *losses == Losses::Reported {
             *losses = Losses::Told;
