@@ -8,10 +8,11 @@
 //! cargo run --release -p fontana-bench -- mirrors [--scenario NAME,..] [--json]
 //! cargo run --release -p fontana-bench -- serve [--clients N] [--json]
 //! cargo run --release -p fontana-bench -- sender [--passes N] [--json]
+//! cargo run --release -p fontana-bench -- reports [--receivers N] [--json]
 //! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender` and `path`.
+//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender`, `reports` and `path`.
 //! `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and has those of
 //! past runs.
 //!
@@ -39,6 +40,7 @@ mod ours;
 mod path;
 mod peers;
 mod reception;
+mod reports;
 mod sender;
 mod serve;
 mod workload;
@@ -47,6 +49,7 @@ use arguments::{Arguments, Command};
 use mirrors::MirrorsPlan;
 use net::arguments::NetPlan;
 use path::PathPlan;
+use reports::ReportsPlan;
 use sender::SenderPlan;
 use serve::ServePlan;
 use std::process::ExitCode;
@@ -64,6 +67,9 @@ fn main() -> ExitCode {
     }
     if words.next_if(|first| first == "sender").is_some() {
         return transfers(words, SenderPlan::parse, sender::run);
+    }
+    if words.next_if(|first| first == "reports").is_some() {
+        return transfers(words, ReportsPlan::parse, reports::run);
     }
     if words.next_if(|first| first == "path").is_some() {
         return transfers(words, PathPlan::parse, path::run);
@@ -84,7 +90,15 @@ fn main() -> ExitCode {
 }
 
 fn usage_of_transfers() -> String {
-    [net::arguments::USAGE, mirrors::USAGE, serve::USAGE, sender::USAGE, path::USAGE].join("\n")
+    [
+        net::arguments::USAGE,
+        mirrors::USAGE,
+        serve::USAGE,
+        sender::USAGE,
+        reports::USAGE,
+        path::USAGE,
+    ]
+    .join("\n")
 }
 
 /// A bench of transfers: parses its command line, and runs it.
