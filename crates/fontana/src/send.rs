@@ -14,6 +14,7 @@ mod emitted;
 mod number;
 mod options;
 mod order;
+mod pacing;
 mod prepared;
 mod queue;
 mod rate;

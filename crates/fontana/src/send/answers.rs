@@ -63,13 +63,14 @@ struct Reader {
 }
 
 impl ReturnPath {
-    /// Starts the thread that reads.
+    /// Starts the thread that reads. It ends with the thread that takes the answers.
     pub(super) fn start<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        signers: Arc<Signers>,
+        collection: &Collection,
         bell: Bell,
     ) -> Result<Answers, Error> {
+        let signers = Arc::clone(collection.signers());
         let (queue, answers) = bounded(MAX_WAITING);
         let stop = CancellationToken::new();
         let Self { socket, id, group_key, signer, is_authenticated } = self;

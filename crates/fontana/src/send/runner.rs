@@ -3,6 +3,7 @@
 use super::ahead::{SolveAhead, UnsolvedBlock};
 use super::answers::Keys;
 use super::digests::of_symbols;
+use super::pacing::SendingRunner;
 use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
@@ -229,6 +230,16 @@ impl JobRunner<SendJob> for SendRunner {
             }
         }
         Ok(None)
+    }
+}
+
+impl SendingRunner for SendRunner {
+    fn prepared(&mut self) -> &mut PreparedSymbols {
+        &mut self.prepared
+    }
+
+    fn keys(&mut self) -> &mut Keys {
+        &mut self.keys
     }
 }
 

@@ -1,10 +1,9 @@
 //! The implementation of [`StreamSender`](crate::stream::StreamSender).
 
-use super::answers::{Answers, Keys, ReturnPath, shown};
+use super::answers::{Keys, ReturnPath};
 use super::checks::{Numbers, check_addressing};
-use super::driver::NEAR;
 use super::egress::Egress;
-use super::emitted::Emitted;
+use super::pacing::{Core, PacingThread, SendingRunner, Supply};
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
 use super::reports::{Demands, ReportedSession, Reports};
@@ -16,10 +15,9 @@ use crate::event::{SendEvent, SendProgress};
 use crate::format::FontanaFormat;
 use crate::geometry::{self, Code};
 use crate::memory;
-use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
-use crate::reporting::{Crowd, ReportCollection};
+use crate::reporting::ReportCollection;
 use crate::seal::{GroupSeal, PacketSealer};
 use crossbeam_channel::{Receiver, TryRecvError};
 use cut::{Cutter, Prepared};
@@ -28,9 +26,9 @@ use fontana_net::clock::wake_promptly;
 use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::report::AwaitedReceivers;
 use fontana_proto::{
-    BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, HeadExpiry, Instant,
-    JobRunner, Pacer, RepairBy, SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender,
-    StreamSenderConfig, StreamStart,
+    BatchId, DatagramBatch, Driver, Finished, HeadExpiry, Instant, JobRunner, Pacer, RepairBy,
+    SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender, StreamSenderConfig,
+    StreamStart,
 };
 use fontana_wire::{
     ChannelGroups, InstanceId, ReceiverState, RelativePath, SecretKey, Ticket, Tsi,
@@ -102,10 +100,6 @@ pub struct PreparedStream {
     answers: Option<ReturnPath>,
 }
 
-/// Interval between progress events.
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
-/// Longest time until a stop request is noticed.
-const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Largest number of versions of one stream, so that those of the next stream under the same key
 /// are higher. A fragment has two, so the next stream would have to start within a second.
 const VERSIONS_PER_SECOND: u64 = 1 << 24;
@@ -213,29 +207,31 @@ impl PreparedStream {
         let fragments = self.cutter.spawn(reader, alarm.bell())?;
         let mut sender = self.sender;
         std::thread::scope(|scope| {
-            // The thread ends with this one in any case: nothing takes answers then.
             let answers = match (self.answers, sender.collection()) {
                 (Some(path), Some(collection)) => {
-                    let signers = Arc::clone(collection.signers());
-                    Some(path.start(scope, signers, alarm.bell())?)
+                    Some(path.start(scope, collection, alarm.bell())?)
                 }
                 _ => None,
             };
             let keys = Keys::new(answers.as_ref());
             let fragment_symbols =
                 FragmentSymbols { symbol_size, prepared: PreparedSymbols::default(), keys };
-            let thread = PacingThread {
-                clock: Clock::start(),
-                alarm,
-                queue: SendQueue::new(self.socket, self.sealer),
-                core: Driver::new(sender, fragment_symbols),
+            let supply = Fragments {
                 fragments: Some(fragments),
-                answers,
+                reports: answers.is_some(),
                 awaited: None,
                 failures: Vec::new(),
                 interrupted: false,
                 is_sent: false,
                 is_over: false,
+            };
+            let thread = PacingThread {
+                clock: Clock::start(),
+                alarm,
+                queue: SendQueue::new(self.socket, self.sealer),
+                core: Driver::new(sender, fragment_symbols),
+                supply,
+                answers,
             };
             thread.run(token, emit)
         })
@@ -330,17 +326,23 @@ impl FragmentSymbols {
     }
 }
 
-/// The thread that sends each packet when it is due. It waits only for a producer without data.
-struct PacingThread {
-    clock: Clock,
-    /// Rung after each fragment and at the end of the stream.
-    alarm: Alarm,
-    queue: SendQueue,
-    core: Driver<StreamSender, FragmentSymbols>,
-    /// Further fragments; `None` after the last one.
+impl SendingRunner for FragmentSymbols {
+    fn prepared(&mut self) -> &mut PreparedSymbols {
+        &mut self.prepared
+    }
+
+    fn keys(&mut self) -> &mut Keys {
+        &mut self.keys
+    }
+}
+
+/// Fragments of a stream. Only a producer without data is waited for.
+struct Fragments {
+    /// Further ones; `None` after the last one. The thread that cuts rings after each, and at the
+    /// end of the stream.
     fragments: Option<Receiver<Result<Prepared, Error>>>,
-    /// What receivers say, if they are asked.
-    answers: Option<Answers>,
+    /// Receivers report.
+    reports: bool,
     /// The receivers that the stream waits for, or has waited for.
     awaited: Option<AwaitedReceivers>,
     failures: Vec<Arc<Error>>,
@@ -351,191 +353,96 @@ struct PacingThread {
     is_over: bool,
 }
 
-impl PacingThread {
-    fn run(
-        mut self,
-        token: &CancellationToken,
-        emit: &mut dyn FnMut(SendEvent),
-    ) -> Result<SendReport, Error> {
-        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::new(&self.queue));
-        loop {
-            self.take_answers(emit)?;
-            self.take_fragments();
-            self.send(emit)?;
-            let elapsed = Duration::from_nanos(self.clock.now_nanos());
-            let ended = self.has_ended();
-            if ended || elapsed >= last_progress + PROGRESS_EVERY {
-                last_progress = elapsed;
-                let stats = self.core.endpoint.stats();
-                let (source_symbols, lost) = (stats.source_symbols, self.queue.lost);
-                let progress =
-                    SendProgress { elapsed, stats, source_symbols, lost, first_sent: true };
-                emitted.update(&self.failures, &self.queue, progress, emit);
+impl Fragments {
+    /// Announces the end to receivers, and sends nothing else.
+    fn abandon(&mut self, core: &mut Core<Self>) {
+        self.fragments = None;
+        core.runner.prepared.clear();
+        core.endpoint.abandon();
+    }
+}
+
+impl Supply for Fragments {
+    type Endpoint = StreamSender;
+    type Runner = FragmentSymbols;
+
+    /// Accepts the fragments that are ready and for which there is room.
+    fn supply(&mut self, _now: Instant, core: &mut Core<Self>) -> Result<(), Error> {
+        while let Some(fragments) = &self.fragments
+            && core.endpoint.wants_fragment()
+        {
+            match fragments.try_recv() {
+                Ok(Ok(Prepared { length, hash, source, repair })) => {
+                    if let Some(number) = core.endpoint.push_fragment(length, hash) {
+                        let batch = 2 * u64::from(number);
+                        core.runner.store(batch, source);
+                        core.runner.store(batch + 1, repair);
+                    } else {
+                        // The stream has more fragments than can be numbered.
+                        core.endpoint.finish(false);
+                    }
+                }
+                Ok(Err(error)) => {
+                    self.failures.push(Arc::new(error));
+                    core.endpoint.finish(false);
+                    self.fragments = None;
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    core.endpoint.finish(true);
+                    self.fragments = None;
+                }
             }
-            if ended {
-                self.failures.extend(emitted.end(&self.queue, elapsed, emit));
-                let (now, collection) = (self.now(), self.core.endpoint.collection());
-                let crowd = self
-                    .answers
-                    .as_mut()
-                    .zip(collection)
-                    .map(|(answers, collection)| answers.end(now, collection, emit));
-                return Ok(self.report(elapsed, crowd));
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: &SenderEvent, core: &mut Core<Self>) {
+        match event {
+            SenderEvent::Finished => self.is_sent = true,
+            SenderEvent::Awaited(awaited) => self.awaited = Some(awaited.clone()),
+            SenderEvent::Over => {
+                self.is_over = true;
+                // Perhaps before the stream has begun.
+                if let Some(awaited) = self.awaited.take_if(|it| !it.is_over()) {
+                    let AwaitedReceivers { receivers, known, .. } = awaited;
+                    let error = TransferError::ReceiversAbsent { awaited: receivers, known };
+                    self.failures.push(Arc::new(error.into()));
+                    self.abandon(core);
+                }
             }
-            if token.is_cancelled() {
-                self.interrupt();
-            }
-            self.wait();
+            _ => {}
+        }
+    }
+
+    fn interrupt(&mut self, core: &mut Core<Self>) {
+        if !std::mem::replace(&mut self.interrupted, true) {
+            self.abandon(core);
         }
     }
 
     /// Whether the stream is sent, and receivers are waited for no longer.
     fn has_ended(&self) -> bool {
-        self.is_sent && (self.answers.is_none() || self.is_over || self.interrupted)
+        self.is_sent && (!self.reports || self.is_over || self.interrupted)
     }
 
-    /// Passes on what receivers have said.
-    fn take_answers(&mut self, emit: &mut dyn FnMut(SendEvent)) -> Result<(), Error> {
-        let taken = self.answers.as_ref().map(Answers::take).unwrap_or_default();
-        for answer in taken {
-            let now = self.now();
-            let Driver { endpoint, runner, .. } = &mut self.core;
-            answer.give(&mut runner.keys, |batch| endpoint.handle_datagrams(now, batch));
-            self.send(emit)?;
-        }
-        let now = self.now();
-        if let (Some(answers), Some(collection)) =
-            (&mut self.answers, self.core.endpoint.collection())
-        {
-            answers.show(now, collection, emit);
-        }
-        Ok(())
+    fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
-    /// Receivers are waited for no longer, perhaps before the stream has begun.
-    fn end_waiting(&mut self) {
-        self.is_over = true;
-        if let Some(awaited) = self.awaited.take_if(|it| !it.is_over()) {
-            let AwaitedReceivers { receivers, known, .. } = awaited;
-            let error = TransferError::ReceiversAbsent { awaited: receivers, known };
-            self.failures.push(Arc::new(error.into()));
-            self.abandon();
-        }
+    fn is_awaited(&self, core: &Core<Self>) -> bool {
+        self.fragments.is_some() && core.endpoint.wants_fragment()
     }
 
-    fn now(&self) -> Instant {
-        Instant::from_nanos(self.clock.now_nanos())
+    fn failures<'a>(&'a self, _core: &'a Core<Self>) -> &'a [Arc<Error>] {
+        &self.failures
     }
 
-    /// Sends what may be sent now.
-    fn send(&mut self, emit: &mut dyn FnMut(SendEvent)) -> Result<(), Error> {
-        let now = self.now();
-        loop {
-            let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
-            match effect {
-                Some(Effect::Transmit { to: Destination::Channel(channel), symbol }) => {
-                    let (header, runner) = self.core.datagram();
-                    self.queue.push(channel, header, symbol.as_ref(), &mut runner.prepared)?;
-                }
-                Some(Effect::Event(SenderEvent::Finished)) => self.is_sent = true,
-                Some(Effect::Event(SenderEvent::Over)) => self.end_waiting(),
-                Some(Effect::Event(event)) => {
-                    if let SenderEvent::Awaited(awaited) = &event {
-                        self.awaited = Some(awaited.clone());
-                    }
-                    shown(event).into_iter().for_each(&mut *emit);
-                }
-                // A sender uses channels only, and joins none.
-                Some(
-                    Effect::Transmit { .. }
-                    | Effect::Join(_)
-                    | Effect::Leave(_)
-                    | Effect::Later { .. },
-                ) => {}
-                None => {
-                    let prepared = &mut self.core.runner.prepared;
-                    self.queue.flush(prepared)?;
-                    prepared.recycle();
-                    return Ok(());
-                }
-            }
-        }
+    fn progress(&self, _core: &Core<Self>, progress: SendProgress) -> SendProgress {
+        progress
     }
 
-    /// Accepts the fragments that are ready and for which there is room.
-    fn take_fragments(&mut self) {
-        while let Some(fragments) = &self.fragments
-            && self.core.endpoint.wants_fragment()
-        {
-            match fragments.try_recv() {
-                Ok(Ok(Prepared { length, hash, source, repair })) => {
-                    if let Some(number) = self.core.endpoint.push_fragment(length, hash) {
-                        let batch = 2 * u64::from(number);
-                        self.core.runner.store(batch, source);
-                        self.core.runner.store(batch + 1, repair);
-                    } else {
-                        // The stream has more fragments than can be numbered.
-                        self.core.endpoint.finish(false);
-                    }
-                }
-                Ok(Err(error)) => {
-                    self.failures.push(Arc::new(error));
-                    self.core.endpoint.finish(false);
-                    self.fragments = None;
-                }
-                Err(TryRecvError::Empty) => return,
-                Err(TryRecvError::Disconnected) => {
-                    self.core.endpoint.finish(true);
-                    self.fragments = None;
-                }
-            }
-        }
-    }
-
-    /// Waits until something may be sent, a fragment is ready for which there is room, or receivers
-    /// have requested something.
-    fn wait(&self) {
-        let now = self.now();
-        let latest = now + STOP_LATENCY;
-        let due = self.core.endpoint.poll_timeout().map_or(latest, |due| due.min(latest));
-        let is_ready = self.fragments.is_some() && self.core.endpoint.wants_fragment();
-        if is_ready || due > now + NEAR {
-            self.alarm.wait_until(&self.clock, due.as_nanos());
-        } else {
-            self.clock.sleep_until(due.as_nanos());
-        }
-    }
-
-    fn interrupt(&mut self) {
-        if !self.interrupted {
-            self.interrupted = true;
-            self.abandon();
-        }
-    }
-
-    /// Announces the end to receivers, and sends nothing else.
-    fn abandon(&mut self) {
-        self.fragments = None;
-        self.core.runner.prepared.clear();
-        self.core.endpoint.abandon();
-    }
-
-    fn report(self, elapsed: Duration, crowd: Option<Arc<Crowd>>) -> SendReport {
-        let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
-        let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        let summary = crowd.as_ref().map(|crowd| &crowd.summary);
-        let lacks = summary.is_some_and(|s| s.expected.is_some() && !s.is_as_expected());
-        let outcome = if lacks { outcome.worst(Outcome::ReceiversIncomplete) } else { outcome };
-        let stats = self.core.endpoint.stats();
-        SendReport {
-            outcome,
-            elapsed,
-            stats,
-            lost: self.queue.lost,
-            failures: self.failures,
-            solved_bytes: 0,
-            scratch_bytes: 0,
-            crowd,
-        }
+    fn report(&self, report: SendReport) -> SendReport {
+        report
     }
 }
