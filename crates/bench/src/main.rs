@@ -12,9 +12,9 @@
 //! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender`, `reports` and `path`.
-//! `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and has those of
-//! past runs.
+//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender`, `reports`
+//! and `path`. `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and
+//! has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
 //! most of that time is spent in the kernel. For a comparison of the codes, set

@@ -309,13 +309,10 @@ impl Sender {
         Ok(self)
     }
 
-    /// The sender, which issues roll calls, and does what the reports of its receivers demand.
+    /// The sender, which issues roll calls, and does what the reports of its receivers demand. A
+    /// rate that follows them begins with that of [`SenderConfig`].
     pub fn with_collection(mut self, config: CollectionConfig, now: Instant) -> Self {
-        let collection = Collection::new(config, now);
-        if let Some(rate) = collection.rate() {
-            self.outlet.set_rate(rate);
-        }
-        self.collection = Some(collection);
+        self.collection = Some(Collection::new(config, now));
         self
     }
 

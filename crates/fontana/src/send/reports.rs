@@ -50,6 +50,11 @@ pub(super) struct Reports {
 }
 
 impl Reports {
+    /// The rate at first, in bytes per second, if it follows the receivers.
+    pub(super) fn start_rate(&self) -> Option<u64> {
+        self.config.rate.as_ref().map(|rate| rate.start)
+    }
+
     /// Opens the socket, if the options ask for reports. `local`: the address that packets are sent
     /// from.
     pub(super) fn prepare(

@@ -141,7 +141,10 @@ impl PreparedSender {
             control,
             mode: options.mode,
             schedule: layout.schedule,
-            rate_bytes_per_second,
+            rate_bytes_per_second: reports
+                .as_ref()
+                .and_then(Reports::start_rate)
+                .unwrap_or(rate_bytes_per_second),
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
