@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("fontana-testing", &[]),
+    ("fontana-bindings", &["fontana", "fontana-console"]),
 ];
 
 /// Compares our codes and transfers with those of others. No shipped crate may depend on it.
