@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("fontana-testing", &[]),
+    ("fontana-xtask", &[]),
     ("fontana-python", &["fontana", "fontana-bindings", "fontana-fec"]),
     ("fontana-capi", &["fontana", "fontana-bindings", "fontana-console"]),
     ("fontana-bindings", &["fontana", "fontana-console"]),
