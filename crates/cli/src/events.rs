@@ -7,12 +7,13 @@ mod receive;
 mod send;
 mod serve;
 
+pub(crate) use fontana_console::json::{rejection, verified};
 pub(crate) use receive::{Content, ReceiveEvent};
 pub(crate) use send::{ReportedReceiver, RollCallCounts, SendEvent, Sent, StatusFile, passes};
 pub(crate) use serve::ServeEvent;
 
 use fontana::wire::{Manifest, Printable, Toi};
-use fontana::{Interrupted, Rejection, Verified, net::doctor};
+use fontana::{Interrupted, Rejection, net::doctor};
 use fontana_console::json::seconds;
 use serde::Serialize;
 use std::time::Duration;
@@ -127,29 +128,6 @@ pub(crate) enum DoctorEvent {
 /// A TOI as a JSON number. Known senders count from 1; the wire format allows 112 bits.
 pub(crate) fn object(toi: Toi) -> u64 {
     u64::try_from(toi.0).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn verified(verified: Verified) -> &'static str {
-    match verified {
-        Verified::None => "none",
-        Verified::Digest => "digest",
-        Verified::Signed => "signed",
-    }
-}
-
-pub(crate) fn rejection(reason: Rejection) -> &'static str {
-    match reason {
-        Rejection::OtherSession => "other_session",
-        Rejection::OtherManifest => "other_manifest",
-        Rejection::WrongKey => "wrong_key",
-        Rejection::Expired { .. } => "expired",
-        Rejection::OldVersion => "old_version",
-        Rejection::BadManifest => "bad_manifest",
-        Rejection::TooLarge => "too_large",
-        Rejection::TooFast => "too_fast",
-        Rejection::NewerFormat(_) => "newer_format",
-        Rejection::UnknownRecord(_) => "unknown_record",
-    }
 }
 
 /// The number that belongs to a rejection: of the format or of the record.

@@ -1,6 +1,6 @@
 //! Lines of `--json`: one event each.
 
-use fontana::Outcome;
+use fontana::{Outcome, Rejection, Verified};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -45,5 +45,30 @@ pub fn verdict(verdict: Outcome) -> &'static str {
         Outcome::InternalError => "internal_error",
         Outcome::NothingReceived => "nothing_heard",
         Outcome::Interrupted => "interrupted",
+    }
+}
+
+/// The word for a way of verification.
+pub fn verified(verified: Verified) -> &'static str {
+    match verified {
+        Verified::None => "none",
+        Verified::Digest => "digest",
+        Verified::Signed => "signed",
+    }
+}
+
+/// The word for the reason of a rejection.
+pub fn rejection(reason: Rejection) -> &'static str {
+    match reason {
+        Rejection::OtherSession => "other_session",
+        Rejection::OtherManifest => "other_manifest",
+        Rejection::WrongKey => "wrong_key",
+        Rejection::Expired { .. } => "expired",
+        Rejection::OldVersion => "old_version",
+        Rejection::BadManifest => "bad_manifest",
+        Rejection::TooLarge => "too_large",
+        Rejection::TooFast => "too_fast",
+        Rejection::NewerFormat(_) => "newer_format",
+        Rejection::UnknownRecord(_) => "unknown_record",
     }
 }

@@ -6,6 +6,7 @@ use fontana_net::thread::{PanicError, spawn};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Largest number of waiting events, besides one about progress. A session with more events blocks.
 /// Sessions of thousands of files have this many in a burst.
@@ -103,6 +104,17 @@ impl<E> Events<E> {
         let event = waiting.take();
         self.queue.has_room.notify_one();
         event
+    }
+
+    /// Waits until an event is waiting or the session has ended, for at most this long. Returns
+    /// whether that is so: the iterator does not block then, if it is the only one.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let waiting = self.queue.lock();
+        let is_waiting = |waiting: &mut Waiting<E>| waiting.events.is_empty() && !waiting.ended;
+        let has_event = &self.queue.has_event;
+        let result = has_event.wait_timeout_while(waiting, at_most, is_waiting);
+        let (waiting, _) = result.unwrap_or_else(PoisonError::into_inner);
+        !waiting.events.is_empty() || waiting.ended
     }
 }
 
@@ -259,6 +271,26 @@ mod tests {
         wait.recv().unwrap();
         assert_eq!(session.events().collect::<Vec<_>>(), [1, 2, 3, -4]);
         assert_eq!(session.join().unwrap(), 7);
+    }
+
+    #[test]
+    fn a_wait_ends_with_an_event_or_with_the_session() {
+        let (go, gone) = channel::<()>();
+        let session = running(move |_, emit| {
+            gone.recv().unwrap();
+            emit(1);
+            gone.recv().unwrap_err();
+            Ok(0)
+        });
+        let mut events = session.events();
+        assert!(!events.wait(Duration::ZERO));
+        go.send(()).unwrap();
+        assert!(events.wait(Duration::MAX));
+        assert_eq!(events.next(), Some(1));
+        assert!(!events.wait(Duration::from_millis(1)));
+        drop(go);
+        assert!(events.wait(Duration::MAX));
+        assert_eq!(events.next(), None);
     }
 
     #[test]

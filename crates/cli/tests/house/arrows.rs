@@ -44,6 +44,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("fontana-testing", &[]),
+    ("fontana-bindings", &["fontana", "fontana-console"]),
+    ("fontana-capi", &["fontana", "fontana-bindings", "fontana-console"]),
+    ("fontana-python", &["fontana", "fontana-bindings", "fontana-fec"]),
+    ("fontana-xtask", &[]),
 ];
 
 /// Compares our codes and transfers with those of others. No shipped crate may depend on it.

@@ -1,0 +1,142 @@
+"""Tests of the wheel, as it is installed."""
+
+import asyncio
+import doctest
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import fontana
+import pytest
+from fontana import _fontana
+
+HERE = {"interface": "127.0.0.1"}
+CONTENT = bytes(range(256)) * 2000
+
+
+@pytest.fixture
+def file(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "model.bin"
+    path.write_bytes(CONTENT)
+    return path
+
+
+def sender(file: pathlib.Path, port: int) -> fontana.Sender:
+    return fontana.send([file], to=f"239.255.77.73:{port}", rate=50_000_000, **HERE)
+
+
+def test_a_directory(file: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    with sender(file, 7781) as sending:
+        assert sending.description["files"] == 1
+        receiver = fontana.recv(sending.ticket, to=tmp_path / "to", timeout=30, **HERE)
+        names = [event["event"] for event in receiver]
+        report = receiver.join()
+    assert "accepted" in names and "object_done" in names
+    assert (report["verdict"], report["verified"]) == ("complete", "digest")
+    assert (tmp_path / "to" / "model.bin").read_bytes() == CONTENT
+    assert sending.join()["verdict"] == "interrupted"
+
+
+def test_buffers_of_several_receivers(file: pathlib.Path) -> None:
+    buffers = [bytearray(len(CONTENT)) for _ in range(3)]
+    with sender(file, 7782) as sending:
+        receivers = [
+            fontana.recv(sending.ticket, into=buffer, timeout=30, **HERE) for buffer in buffers
+        ]
+        for receiver in receivers:
+            receiver.join()
+            assert receiver.written == len(CONTENT)
+    assert all(bytes(buffer) == CONTENT for buffer in buffers)
+
+
+def test_a_buffer_that_is_too_small(file: pathlib.Path) -> None:
+    small = bytearray(1000)
+    with sender(file, 7783) as sending:
+        with pytest.raises(fontana.Error) as raised:
+            fontana.recv(sending.ticket, into=small, timeout=30, **HERE).join()
+    assert "the buffer is full" in str(raised.value)
+    with pytest.raises(fontana.errors.Argument):
+        fontana.recv(into=b"read-only")
+
+
+def test_events_without_a_thread_that_waits(file: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    async def receive() -> list[str]:
+        with sender(file, 7784) as sending:
+            receiver = fontana.recv(sending.ticket, to=tmp_path / "to", timeout=30, **HERE)
+            return [event["event"] async for event in receiver]
+
+    assert "heard_enough" in asyncio.run(receive())
+
+
+def test_errors_have_kinds(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(fontana.errors.SourceMissing) as raised:
+        fontana.send([tmp_path / "missing"], **HERE)
+    assert (raised.value.kind, raised.value.code) == ("SourceMissing", 6)
+    with pytest.raises(fontana.errors.Argument, match="ticket"):
+        fontana.recv("no ticket")
+    with pytest.raises(fontana.NotComplete) as incomplete:
+        quiet = {"group": "239.255.77.73:7785", "silence": 0.3}
+        fontana.recv(to=tmp_path, **quiet, **HERE).join()
+    assert incomplete.value.report["verdict"] == "nothing_heard"
+
+
+def test_each_kind_has_its_class() -> None:
+    for kind in _fontana.kinds():
+        assert fontana.errors.named(kind).__name__ == kind
+
+
+def test_others_run_while_a_session_waits(tmp_path: pathlib.Path) -> None:
+    receiver = fontana.recv(to=tmp_path, group="239.255.77.73:7786", **HERE)
+    waiting = threading.Thread(target=receiver.join)
+    waiting.start()
+    counted, end = 0, time.monotonic() + 0.2
+    while time.monotonic() < end:
+        counted += 1
+    assert counted > 10_000
+    receiver.stop()
+    waiting.join()
+
+
+def test_an_interrupt_ends_a_wait(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import fontana, sys; print('ready', flush=True);"
+        "fontana.recv(to=sys.argv[1], group='239.255.77.73:7787', interface='127.0.0.1').join()"
+    )
+    waits = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Shells have their background jobs ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert waits.stdout and waits.stdout.readline() == b"ready\n"
+    waits.send_signal(signal.SIGINT)
+    _, trace = waits.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in trace
+
+
+def test_raptorq() -> None:
+    oti, packets = fontana.fec.encode(CONTENT, symbol_size=1000, repair=20)
+    assert fontana.fec.decode(oti, packets[20:]) == CONTENT
+    assert fontana.fec.decode(oti, packets[:10]) is None
+    with pytest.raises(fontana.errors.Argument):
+        fontana.fec.decode(b"short", packets)
+
+
+@pytest.mark.parametrize("module", [fontana, fontana.fec])
+def test_examples(module) -> None:  # type: ignore[no-untyped-def]
+    assert doctest.testmod(module, extraglobs={"fontana": fontana}).failed == 0
+
+
+def test_the_program_is_in_the_wheel() -> None:
+    program = shutil.which("fontana", path=os.path.dirname(sys.executable))
+    if os.environ.get("FONTANA_WHEEL") == "without the program":
+        pytest.skip("this wheel was built without the program")
+    assert program
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert fontana.__version__ in version.stdout

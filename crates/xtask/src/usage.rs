@@ -1,0 +1,18 @@
+//! How this program is used.
+
+/// The commands and their options.
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask package [--target TARGET]... [--out DIR] [--no-rpm]
+       cargo xtask wheel [--out DIR]
+
+`package` builds the program, and makes packages of it in DIR (target/package): a tar archive, a Debian
+package, an RPM package and an OCI image for each target, and SHA256SUMS.
+
+  --target TARGET  x86_64-unknown-linux-musl (default), aarch64-unknown-linux-musl
+  --no-rpm         make no RPM package, where there is no rpmbuild
+
+`wheel` makes a wheel for Python in DIR (target/wheel), which contains the program: with maturin
+and ziglang, of PyPI.
+
+Two runs on one state of the repository make the same bytes. SOURCE_DATE_EPOCH is the time of all
+files: that of the last commit if it is not set.";
