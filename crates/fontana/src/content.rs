@@ -114,14 +114,15 @@ impl Content {
     }
 
     /// The content whose blocks are compared with the manifest's hashes after their files were
-    /// written to.
-    fn verified(mut self) -> Self {
+    /// written to; those of objects that are `unread`, also before.
+    fn verified(mut self, unread: impl Fn(Toi) -> bool) -> Self {
         let hashes = self.manifest.objects().iter();
         let hashes: BTreeMap<_, _> =
             hashes.map(|object| (Toi::from(object.toi), &object.block_hashes)).collect();
         let verifiers = self.objects.iter().filter_map(|object| {
             let hashes = hashes.get(&object.toi)?.as_slice().into();
             let verifier = BlockVerifier::new(Arc::clone(&object.source), hashes);
+            let verifier = if unread(object.toi) { verifier.unread() } else { verifier };
             Some((object.toi, Arc::new(verifier)))
         });
         self.verifiers = verifiers.collect();
@@ -200,7 +201,7 @@ impl Content {
             undescribed,
             ..Self::new(manifest, objects)
         };
-        Ok(if options.verifies { content.verified() } else { content })
+        Ok(if options.verifies { content.verified(|_| false) } else { content })
     }
 
     /// Source symbols of all objects.
