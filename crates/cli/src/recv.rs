@@ -49,6 +49,7 @@ mod credentials;
 mod destination;
 mod explain;
 mod follow;
+mod lacking;
 mod mirrors;
 mod published;
 mod recognised;
@@ -335,6 +336,7 @@ fn format(
     fontana.acceptance = if takes_first { Acceptance::Automatic } else { Acceptance::Ask };
     fontana.only = arguments.only.clone();
     fontana.skip_existing = arguments.skip_existing;
+    fontana.all_or_nothing = arguments.all_or_nothing;
     fontana.delete = arguments.delete;
     if arguments.delete && fontana.publisher.is_none() && !arguments.flute {
         let message = "--delete needs a publisher: only what its versions created is deleted";
@@ -522,6 +524,9 @@ impl Watch<'_> {
             self.console.say(self.success(&summary.progress, summary.bytes));
         } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
             self.show_failure(&circumstances.explain(summary));
+        }
+        if let Some(files) = &summary.incomplete {
+            lacking::show(files, self.console);
         }
         if summary.progress.kernel_drops > 0 {
             let drops = Count(summary.progress.kernel_drops, "packet");

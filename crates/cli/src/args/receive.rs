@@ -161,6 +161,13 @@ pub(crate) struct ReceiveArguments {
     /// --flute: by length and MD5, or by name alone if the sender gives no MD5, which is said.
     #[arg(long, conflicts_with = "fcast")]
     pub(crate) skip_existing: bool,
+    /// Give no file its name before all are complete
+    ///
+    /// Otherwise a file gets its name when its objects are complete. Small files share objects: if
+    /// the reception ends before these are complete, each file gets its name of which no byte is
+    /// missing, and the others are listed in the form of --only (exit code 3).
+    #[arg(long, conflicts_with_all = ["to", "flute", "fcast"])]
+    pub(crate) all_or_nothing: bool,
     /// Append a line of JSON to FILE for each file that gets its name, and each complete version
     ///
     /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
