@@ -6,7 +6,7 @@ use crate::events::ReceiveEvent as Line;
 use crate::head;
 use crate::hook::{Described, Report};
 use crate::key_file;
-use crate::progress::{Gate, ReceiveBar, received};
+use crate::progress::{Gate, ReceiveBar, inefficiencies, received};
 use crate::send::listing;
 use crate::serve::{self, Serving};
 use audit::AuditLog;
@@ -113,6 +113,7 @@ pub(crate) fn run(
         gate: Gate::each_second(),
         files: 0,
         is_here_already: false,
+        is_partial: false,
         offers_shown: 0,
         lists: arguments.list,
         messages_shown: BTreeSet::new(),
@@ -415,6 +416,9 @@ struct Watch<'a> {
     files: u64,
     /// All symbols of the content were here before.
     is_here_already: bool,
+    /// The counters are not those of the whole reception, or not of it alone: some symbols were
+    /// here before, or a person has chosen the session.
+    is_partial: bool,
     offers_shown: usize,
     /// The names in the first session are still to be listed.
     lists: bool,
@@ -509,7 +513,11 @@ impl Watch<'_> {
             let (files, bytes) = (Count(self.files, "file"), Bytes(bytes));
             format!("already there, verified: {files}, {bytes}")
         } else {
-            received(progress, bytes, self.files)
+            let line = received(progress, bytes, self.files);
+            match inefficiencies(progress).filter(|_| !self.is_partial) {
+                Some(inefficiencies) => format!("{line}, {inefficiencies}"),
+                None => line,
+            }
         }
     }
 
