@@ -416,6 +416,14 @@ impl FromStr for NamedTicket {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let tickets = text.split_whitespace().count();
+        if tickets > 1 {
+            return Err(format!(
+                "these are {tickets} tickets: a sender on several networks, or to several hosts, \
+                 has one for each; give the one for this network (head -1 FILE has the first)"
+            ));
+        }
         if text.starts_with("http://") || text.starts_with("https://") {
             return text.parse().map(Self::Mirror);
         }

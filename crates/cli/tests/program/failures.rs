@@ -109,6 +109,15 @@ fn a_command_line_that_makes_no_sense_is_2() {
     }
 }
 
+/// The file of tickets of a sender on two networks, as a shell puts it on a command line.
+#[test]
+fn several_tickets_are_refused_with_their_number() {
+    let ticket = "fontana://239.255.77.1:7701/7";
+    let refused = run(&["recv", &format!("{ticket}\n{ticket}8")]).expect(2);
+    assert!(refused.stderr.contains("these are 2 tickets"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("for this network"), "{}", refused.stderr);
+}
+
 #[test]
 fn without_a_ticket_and_a_terminal_there_is_nobody_to_ask() {
     let asked = run(&["recv"]).expect(2);
