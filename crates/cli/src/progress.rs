@@ -319,17 +319,32 @@ fn bytes_wanted(progress: &ReceiveProgress) -> Option<u64> {
 
 /// A summary of what was received, in a line.
 pub(crate) fn received(progress: &ReceiveProgress, bytes: u64, files: u64) -> String {
-    let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
     format!(
-        "received {}, {}, in {}: loss {}, reception inefficiency {} (decoding {}, distinctness {})",
+        "received {}, {}, in {}: loss {}",
         Count(files, "file"),
         Bytes(bytes),
         Time(progress.elapsed),
         Percent(progress.loss()),
-        show(progress.reception_inefficiency()),
-        show(progress.decoding_inefficiency()),
-        show(progress.distinctness_inefficiency()),
     )
+}
+
+/// The inefficiencies of a reception: the first is the product of the others, and of 1 and the
+/// share of control packets. `None` if not all symbols came in packets of its sessions: they were
+/// here before, or came from mirrors or other receivers.
+pub(crate) fn inefficiencies(progress: &ReceiveProgress) -> Option<String> {
+    let stats = &progress.stats;
+    let symbols = stats.fresh + stats.late + stats.duplicates;
+    let (decoding, distinctness) =
+        (progress.decoding_inefficiency()?, progress.distinctness_inefficiency()?);
+    let control = stats.control_packets as f64 / symbols as f64;
+    (stats.pulled == 0 && decoding >= 1.0).then(|| {
+        format!(
+            "reception inefficiency {:.3} (decoding {decoding:.3}, distinctness \
+             {distinctness:.3}, control {})",
+            decoding * distinctness * (1.0 + control),
+            Percent(Some(control)),
+        )
+    })
 }
 
 /// Rounds to whole seconds from three seconds on.
@@ -366,6 +381,25 @@ mod tests {
         let mut gate = Gate::each_minute();
         assert!(!gate.passes(at(59_999)));
         assert!(gate.passes(at(60_100)) && !gate.passes(at(120_099)) && gate.passes(at(120_100)));
+    }
+
+    #[test]
+    fn inefficiencies_are_factors_and_are_left_out_where_symbols_came_otherwise() {
+        let mut progress = ReceiveProgress::default();
+        assert_eq!(inefficiencies(&progress), None, "nothing was to be received");
+        progress.source_symbols = 1_000;
+        let stats = &mut progress.stats;
+        (stats.fresh, stats.late, stats.duplicates) = (1_000, 100, 110);
+        // What was heard before a session was chosen is no part of it.
+        (stats.control_packets, stats.session_packets) = (121, 24_264);
+        let expected =
+            "reception inefficiency 1.331 (decoding 1.100, distinctness 1.100, control 10.0 %)";
+        assert_eq!(inefficiencies(&progress).as_deref(), Some(expected));
+        progress.stats.pulled = 1;
+        assert_eq!(inefficiencies(&progress), None, "from a mirror");
+        progress.stats.pulled = 0;
+        progress.source_symbols = 1_101;
+        assert_eq!(inefficiencies(&progress), None, "some were here before");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::events::ReceiveEvent as Line;
 use crate::head;
 use crate::hook::{Described, Report};
 use crate::key_file;
-use crate::progress::{Gate, ReceiveBar, received};
+use crate::progress::{Gate, ReceiveBar, inefficiencies, received};
 use crate::send::listing;
 use crate::serve::{self, Serving};
 use audit::AuditLog;
@@ -49,6 +49,7 @@ mod credentials;
 mod destination;
 mod explain;
 mod follow;
+mod lacking;
 mod mirrors;
 mod published;
 mod recognised;
@@ -112,6 +113,7 @@ pub(crate) fn run(
         gate: Gate::each_second(),
         files: 0,
         is_here_already: false,
+        is_partial: false,
         offers_shown: 0,
         lists: arguments.list,
         messages_shown: BTreeSet::new(),
@@ -335,6 +337,7 @@ fn format(
     fontana.acceptance = if takes_first { Acceptance::Automatic } else { Acceptance::Ask };
     fontana.only = arguments.only.clone();
     fontana.skip_existing = arguments.skip_existing;
+    fontana.all_or_nothing = arguments.all_or_nothing;
     fontana.delete = arguments.delete;
     if arguments.delete && fontana.publisher.is_none() && !arguments.flute {
         let message = "--delete needs a publisher: only what its versions created is deleted";
@@ -413,6 +416,9 @@ struct Watch<'a> {
     files: u64,
     /// All symbols of the content were here before.
     is_here_already: bool,
+    /// The counters are not those of the whole reception, or not of it alone: some symbols were
+    /// here before, or a person has chosen the session.
+    is_partial: bool,
     offers_shown: usize,
     /// The names in the first session are still to be listed.
     lists: bool,
@@ -507,7 +513,11 @@ impl Watch<'_> {
             let (files, bytes) = (Count(self.files, "file"), Bytes(bytes));
             format!("already there, verified: {files}, {bytes}")
         } else {
-            received(progress, bytes, self.files)
+            let line = received(progress, bytes, self.files);
+            match inefficiencies(progress).filter(|_| !self.is_partial) {
+                Some(inefficiencies) => format!("{line}, {inefficiencies}"),
+                None => line,
+            }
         }
     }
 
@@ -522,6 +532,9 @@ impl Watch<'_> {
             self.console.say(self.success(&summary.progress, summary.bytes));
         } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
             self.show_failure(&circumstances.explain(summary));
+        }
+        if let Some(files) = &summary.incomplete {
+            lacking::show(files, self.console);
         }
         if summary.progress.kernel_drops > 0 {
             let drops = Count(summary.progress.kernel_drops, "packet");

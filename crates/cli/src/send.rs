@@ -22,7 +22,7 @@ use fontana_console::signal::stop_on_signals;
 use fontana_console::units::{Bytes, Count, ExactRate, Time};
 use networks::OnNetwork;
 use reports::ReportWatch;
-use shortfall::Shortfall;
+use shortfall::{Following, RateCheck, Shortfall};
 use standard_input::Input;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -410,13 +410,19 @@ impl Outline {
         }
     }
 
-    /// The check of the rate, if the session has a constant one.
-    fn shortfall(&self, arguments: &SendArguments) -> Option<Shortfall> {
+    /// The check of the rate, if the session has one that is constant, or follows receivers.
+    fn rate_check(&self, arguments: &SendArguments) -> Option<RateCheck> {
         let is_layered = arguments.layered
             || arguments.congestion_control.is_some()
             || self.addressing.channels.count() > 1;
         let copies = self.addressing.to.len() as u64;
-        (!is_layered).then(|| Shortfall::new(self.rate_bits_per_second, copies))
+        if is_layered {
+            return None;
+        }
+        Some(match arguments.reports.feedback {
+            Some(_) => RateCheck::Following(Following::default()),
+            None => RateCheck::Constant(Shortfall::new(self.rate_bits_per_second, copies)),
+        })
     }
 
     /// A ticket for the group, or for each host.
@@ -452,8 +458,8 @@ struct Watch<'a> {
     copies: u64,
     objects: usize,
     bar: SendBar,
-    /// `None` if the rate of the session varies: with layers, and with several versions.
-    shortfall: Option<Shortfall>,
+    /// `None` if the session has several rates: with layers, and with several versions.
+    rate_check: Option<RateCheck>,
     gate: Gate,
     failures_shown: usize,
     /// An error said that no packet left this host.
@@ -477,8 +483,14 @@ impl Watch<'_> {
                 self.console.failure(&failure);
             }
             Event::Progress(progress) => self.show(progress),
-            Event::Report(status) => self.reports.show_report(status, self.console),
-            Event::RateChanged { rate } => ReportWatch::show_rate(*rate, self.console),
+            Event::Report(status) => {
+                self.rate_check.iter_mut().for_each(RateCheck::note_report);
+                self.reports.show_report(status, self.console);
+            }
+            Event::RateChanged { rate } => {
+                self.rate_check.iter_mut().for_each(RateCheck::note_rate);
+                ReportWatch::show_rate(*rate, self.console);
+            }
             Event::Slow { receiver, rate } => {
                 self.reports.note_slow(receiver, *rate, self.console);
             }
@@ -491,8 +503,8 @@ impl Watch<'_> {
         if self.gate.passes(progress.elapsed) {
             self.console.event(&SendEvent::progress(progress, &self.interface, self.copies));
         }
-        if let Some(shortfall) = &mut self.shortfall {
-            shortfall.watch(progress, self.console);
+        if let Some(check) = &mut self.rate_check {
+            check.watch(progress, self.console);
         }
         self.bar.show(progress);
         if let Some(line) = self.bar.minute(progress) {

@@ -9,8 +9,9 @@ use fontana_net::thread::spawn_scoped;
 use fontana_proto::BlockId;
 use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
 use fontana_wire::{
-    ContentEncoding, Entry, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
+    ContentEncoding, Entry, FileRun, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
 };
+use hashing::HashedObjects;
 use lost::Lost;
 use md5::{Digest, Md5};
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,14 +115,15 @@ impl Content {
     }
 
     /// The content whose blocks are compared with the manifest's hashes after their files were
-    /// written to.
-    fn verified(mut self) -> Self {
+    /// written to; those of objects that are `unread`, also before.
+    fn verified(mut self, unread: impl Fn(Toi) -> bool) -> Self {
         let hashes = self.manifest.objects().iter();
         let hashes: BTreeMap<_, _> =
             hashes.map(|object| (Toi::from(object.toi), &object.block_hashes)).collect();
         let verifiers = self.objects.iter().filter_map(|object| {
             let hashes = hashes.get(&object.toi)?.as_slice().into();
             let verifier = BlockVerifier::new(Arc::clone(&object.source), hashes);
+            let verifier = if unread(object.toi) { verifier.unread() } else { verifier };
             Some((object.toi, Arc::new(verifier)))
         });
         self.verifiers = verifiers.collect();
@@ -147,13 +149,15 @@ impl Content {
         };
         let sources = Arc::new(sources);
         let runs = objects::runs(options, &sources, &lost);
-        let (mut objects, mut hashes) = hashing::objects(options, &sources, runs, &mut lost)?;
+        let HashedObjects { mut objects, mut hashes, runs } =
+            hashing::objects(options, &sources, runs, &mut lost)?;
         if options.signed {
             let described = objects.iter().zip(&hashes);
             let described = described.map(|(o, hashes)| (o.source.layout().oti(), &hashes[..]));
             let tois = version::content_tois(&described.collect::<Vec<_>>(), &mut BTreeSet::new());
             objects.iter_mut().zip(tois).for_each(|(object, toi)| object.toi = toi);
         }
+        let runs = of_objects(objects.iter().map(|object| object.toi).zip(runs));
         let plain = match options.plain {
             true => {
                 let originals = &compressed.originals;
@@ -190,8 +194,9 @@ impl Content {
                 block_hashes,
             })
             .collect();
-        let manifest =
-            Manifest::new(options.version, label, described, entries).map_err(unsuitable)?;
+        let manifest = Manifest::new(options.version, label, described, entries)
+            .and_then(|manifest| manifest.with_runs(runs))
+            .map_err(unsuitable)?;
         let content = Self {
             plain,
             spooled: compressed.spooled,
@@ -200,7 +205,7 @@ impl Content {
             undescribed,
             ..Self::new(manifest, objects)
         };
-        Ok(if options.verifies { content.verified() } else { content })
+        Ok(if options.verifies { content.verified(|_| false) } else { content })
     }
 
     /// Source symbols of all objects.
@@ -243,6 +248,12 @@ fn plain(
         md5.insert(path.clone(), digest);
     }
     Plain { empty, md5, encoding: options.content_encoding, lengths, growing: None }
+}
+
+/// The runs of objects, without those that have none.
+fn of_objects(runs: impl IntoIterator<Item = (Toi, Vec<FileRun>)>) -> BTreeMap<u32, Vec<FileRun>> {
+    let runs = runs.into_iter().filter(|(_, runs)| !runs.is_empty());
+    runs.map(|(toi, runs)| (toi.0 as u32, runs)).collect()
 }
 
 /// A label for people: the only name, or the first name and the number of the others.

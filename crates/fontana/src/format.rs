@@ -198,6 +198,9 @@ pub struct FontanaReception {
     /// files stay, but get their mode and time. Of other files, only blocks that differ are
     /// received.
     pub skip_existing: bool,
+    /// Give no file its name before all are complete. Otherwise a file gets its name when its
+    /// objects are complete, and at the end of an incomplete reception when its own bytes are.
+    pub all_or_nothing: bool,
     /// When a version is complete, delete what earlier versions of the publisher created and it
     /// does not contain.
     pub delete: bool,
@@ -225,6 +228,7 @@ impl Default for FontanaReception {
             ignore_expiry: false,
             versions: Versions::default(),
             skip_existing: false,
+            all_or_nothing: false,
             delete: false,
             only: Vec::new(),
             stream_window: ReceiverLimits::default().max_stream_window_bytes,

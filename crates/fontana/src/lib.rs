@@ -133,7 +133,10 @@ pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
-pub use report::{Delivery, Ended, ReceiveReport, RejectedSession, SendReport, SuspectBlock};
+pub use report::{
+    Delivery, Ended, IncompleteFiles, MissingFile, ReceiveReport, RejectedSession, SendReport,
+    SuspectBlock,
+};
 pub use reporting::{Crowd, RateFollowing, ReportCollection, Reporting};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};

@@ -121,6 +121,7 @@ impl ReceiverBuilder {
         options.acceptance = fontana.acceptance;
         options.versions = fontana.versions;
         options.skip_existing = fontana.skip_existing;
+        options.all_or_nothing = fontana.all_or_nothing;
         options.delete = fontana.delete;
         options.only = fontana.only;
         options.window = fontana.stream_window;

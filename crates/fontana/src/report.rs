@@ -6,7 +6,8 @@ use crate::outcome::Outcome;
 use crate::reporting::Crowd;
 use crate::sharing::ShareReport;
 use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
-use fontana_wire::Toi;
+use fontana_store::Selection;
+use fontana_wire::{RelativePath, Toi};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,8 +92,41 @@ pub struct ReceiveReport {
     /// Whether the sender has said that it knows of the end; `None` if it was not told of it, and
     /// has not asked.
     pub is_known_to_sender: Option<bool>,
+    /// The files of a reception that ended before all were complete. `None` if it was interrupted,
+    /// or no manifest was accepted.
+    pub incomplete: Option<IncompleteFiles>,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
+}
+
+/// The files of a reception that ended before all were complete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IncompleteFiles {
+    /// Number of wanted files.
+    pub wanted: u64,
+    /// Number of those that have their names.
+    pub named: u64,
+    /// The files that bytes are missing of, in the order of their paths.
+    pub missing: Vec<MissingFile>,
+}
+
+/// A file that bytes are missing of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingFile {
+    /// Its path in the tree.
+    pub path: RelativePath,
+    /// The pattern of [`only`](crate::FontanaReception::only) that selects it alone; `None` if its
+    /// name is no text in one line.
+    pub only: Option<String>,
+}
+
+impl MissingFile {
+    /// The file with this path.
+    pub fn new(path: RelativePath) -> Self {
+        Self { only: Selection::pattern_of(path.as_bytes()), path }
+    }
 }
 
 /// A block with wrong symbols.

@@ -53,7 +53,8 @@ pub enum Rejection {
 /// Why the reception of a stream ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamBreak {
-    /// Its first fragments were no longer sent when the receiver found it.
+    /// Fragments were no longer sent when the receiver found it, or in part: one lacks more symbols
+    /// than packets were lost.
     Late,
     /// More symbols of a fragment were lost than its repair symbols can replace.
     Lost,

@@ -1,9 +1,10 @@
 //! Files that get their names on another file system than the staging directory's, below a mount
 //! point in the target directory: they are copied there, synced, and renamed there.
 
+use crate::attributes::{FileAttributes, set_metadata};
 use crate::disk::Disk;
 use crate::ours::STAGING_PREFIX;
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
@@ -17,13 +18,29 @@ pub(crate) struct Staged<'a> {
     pub(crate) name: &'a [u8],
 }
 
-/// Copies a settled file into a directory, under a name of our own, which is returned. A copy that
-/// an earlier run left is replaced. The staged file stays.
+/// A copy of a staged file or link, under a name of our own.
+pub(crate) struct Copied {
+    pub(crate) name: Vec<u8>,
+    /// `None`: it is a link.
+    file: Option<OwnedFd>,
+}
+
+impl Copied {
+    /// Waits until it is on the disk. A link is there with its name.
+    pub(crate) fn sync(&self, disk: &dyn Disk) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| disk.sync(file.as_fd()))
+    }
+}
+
+/// Copies a file into a directory, under a name of our own. A copy that an earlier run left is
+/// replaced. The staged file stays. The caller [syncs](Copied::sync) the copy. `attributes`: those
+/// that it gets; those of the staged file, which is settled, if `None`.
 pub(crate) fn copy(
     disk: &dyn Disk,
     from: Staged<'_>,
     directory: BorrowedFd<'_>,
-) -> Result<Vec<u8>> {
+    attributes: Option<&FileAttributes>,
+) -> Result<Copied> {
     let stat = disk.stat_at(from.directory, from.name)?;
     let copy = name_of_copy(&stat);
     match disk.unlink(directory, &copy) {
@@ -31,14 +48,17 @@ pub(crate) fn copy(
         Err(errno) => return Err(errno),
     }
     let copied = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Symlink => copy_link(disk, from, directory, &copy),
-        _ => copy_bytes(disk, from, &stat, directory, &copy),
+        FileType::Symlink => copy_link(disk, from, directory, &copy).map(|()| None),
+        _ => copy_bytes(disk, from, &stat, directory, &copy).and_then(|file| {
+            set_attributes(disk, file.as_fd(), &stat, attributes)?;
+            Ok(Some(file))
+        }),
     };
     if copied.is_err() {
         // Its space is needed.
         let _ = disk.unlink(directory, &copy);
     }
-    copied.map(|()| copy)
+    copied.map(|file| Copied { name: copy, file })
 }
 
 /// The same for each copy of a staged file.
@@ -69,7 +89,7 @@ fn copy_bytes(
     stat: &Stat,
     directory: BorrowedFd<'_>,
     copy: &[u8],
-) -> Result<()> {
+) -> Result<OwnedFd> {
     let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let old = disk.open(from.directory, from.name, read, Mode::empty())?;
     let write = OFlags::RDWR
@@ -95,10 +115,22 @@ fn copy_bytes(
         }
         at = at.saturating_add(count as u64);
     }
+    Ok(new)
+}
+
+fn set_attributes(
+    disk: &dyn Disk,
+    copy: BorrowedFd<'_>,
+    stat: &Stat,
+    attributes: Option<&FileAttributes>,
+) -> Result<()> {
+    if let Some(attributes) = attributes {
+        let created = Mode::from_raw_mode(stat.st_mode & 0o777);
+        return set_metadata(disk, copy, created, attributes);
+    }
     let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
     let modified = Timespec { tv_sec: stat.st_mtime, tv_nsec: (stat.st_mtime_nsec as u32).into() };
     let times = Timestamps { last_access: omit, last_modification: modified };
-    disk.set_times(new.as_fd(), &times)?;
-    disk.set_mode(new.as_fd(), Mode::from_raw_mode(stat.st_mode & 0o7777))?;
-    disk.sync(new.as_fd())
+    disk.set_times(copy, &times)?;
+    disk.set_mode(copy, Mode::from_raw_mode(stat.st_mode & 0o7777))
 }

@@ -242,9 +242,9 @@ impl Staging {
     ) -> Result<(), StagingError> {
         let mut state = file.write();
         if *state == State::Settled {
+            let overwrite = self.may_replace(file)?;
             self.close(file);
             let (from, old) = (self.directory().as_fd(), file.staged_name());
-            let overwrite = self.may_replace(file)?;
             self.target().rename_into(from, &old, directory.as_fd(), target, overwrite)?;
             *state = State::Gone;
         }

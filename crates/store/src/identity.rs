@@ -19,6 +19,8 @@ pub enum Change {
     Modified,
     /// Its path does not exist any more.
     Missing,
+    /// Its bytes are not those of its manifest, although its size and time are.
+    Unlike,
 }
 
 impl std::fmt::Display for Change {
@@ -28,6 +30,7 @@ impl std::fmt::Display for Change {
             Self::Replaced => f.write_str("another file is in its place"),
             Self::Modified => f.write_str("it was modified"),
             Self::Missing => f.write_str("it is gone"),
+            Self::Unlike => f.write_str("its bytes are not those of its manifest"),
         }
     }
 }

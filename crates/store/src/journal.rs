@@ -28,6 +28,7 @@ use crate::boot::BootId;
 use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::ids::FileIndex;
 use crate::lock::Lock;
 use fontana_fec::{Esi, Sbn};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -108,6 +109,11 @@ pub enum Note {
         /// The directory.
         directory: u32,
     },
+    /// A copy of the file is about to get its final name, before its objects are complete.
+    Given {
+        /// The file.
+        file: FileIndex,
+    },
     /// The number of packets of the session received in all runs.
     Packets {
         /// The number.
@@ -116,12 +122,26 @@ pub enum Note {
 }
 
 impl Note {
+    /// The object that it is about.
+    fn object(self) -> Option<u32> {
+        match self {
+            Self::InPlace { toi, .. }
+            | Self::Spooled { toi, .. }
+            | Self::Whole { toi, .. }
+            | Self::Void { toi, .. }
+            | Self::Committed { toi } => Some(toi),
+            Self::Made { .. } | Self::Given { .. } | Self::Packets { .. } => None,
+        }
+    }
+
     /// True if the note stays true when bytes that were not synced are lost.
     fn outlives_a_power_failure(self) -> bool {
         match self {
             Self::InPlace { .. } | Self::Spooled { .. } | Self::Whole { .. } => false,
             // A block that is dropped without need is only received again.
             Self::Void { .. } | Self::Made { .. } | Self::Packets { .. } => true,
+            // Its bytes are compared.
+            Self::Given { .. } => true,
             // Its files were synced before.
             Self::Committed { .. } => true,
         }
@@ -183,6 +203,7 @@ impl Line {
                 Note::Committed { toi } => (4, [toi, 0, 0, 0]),
                 Note::Packets { count } => (5, [(count >> 32) as u32, count as u32, 0, 0]),
                 Note::Made { directory } => (6, [directory, 0, 0, 0]),
+                Note::Given { file } => (9, [file.0, 0, 0, 0]),
             },
             Self::Run(BootId(id)) => {
                 let mut words = [0; 4];
@@ -222,6 +243,7 @@ impl Line {
                 return Some(Self::Run(BootId(id)));
             }
             8 => return Some(Self::Synced(long)),
+            9 => Note::Given { file: FileIndex(toi) },
             &kind @ RUNS.. => {
                 let count = u32::from(kind - RUNS) + 2;
                 Note::Spooled { toi, sbn, esi, slot: d, count }
@@ -251,6 +273,8 @@ pub struct Kept {
     pub committed: BTreeSet<u32>,
     /// Directories that were created, numbered in the order of adding.
     pub made: BTreeSet<u32>,
+    /// Files of which copies got their final names before their objects were complete.
+    pub given: BTreeSet<FileIndex>,
     /// Blocks with saved symbols.
     pub blocks: BTreeMap<(u32, Sbn), KeptBlock>,
 }
@@ -280,6 +304,9 @@ impl Kept {
             }
             Note::Made { directory } => {
                 self.made.insert(directory);
+            }
+            Note::Given { file } => {
+                self.given.insert(file);
             }
             Note::Packets { count } => self.packets = self.packets.max(count),
         }
@@ -354,6 +381,18 @@ impl Journal {
             })
             .map_err(failed(path, "mend the journal of"))?;
         Ok(Some((journal, kept)))
+    }
+
+    /// The notes of the objects for which `is_of` is true, and all others.
+    pub(crate) fn notes_of(&self, is_of: impl Fn(u32) -> bool) -> rustix::io::Result<Kept> {
+        let failure = Cell::new(None);
+        let beginning = || {
+            let (disk, file) = (&*self.disk, self.file.as_fd());
+            BufReader::new(Reader { disk, file, at: 0, failure: &failure })
+        };
+        let found = read_of(beginning, self.disk.boot(), is_of);
+        let kept = found.map_or_else(Kept::default, |(kept, _)| kept);
+        failure.get().map_or(Ok(kept), Err)
     }
 
     /// The contents of the journal of a staging directory, to which a receiver may be writing.
@@ -493,11 +532,23 @@ impl Marks {
 /// Reads a journal twice, each time from its `beginning`: first the marks, then the notes that they
 /// allow to believe. So notes that may be lost need not be stored. `None` if it is no journal.
 fn read<R: Read>(beginning: impl Fn() -> R, now: BootId) -> Option<(Kept, Marks)> {
+    read_of(beginning, now, |_| true)
+}
+
+/// Like [`read`], without the symbols of objects for which `is_of` is false.
+fn read_of<R: Read>(
+    beginning: impl Fn() -> R,
+    now: BootId,
+    is_of: impl Fn(u32) -> bool,
+) -> Option<(Kept, Marks)> {
     let marks = Marks::read(beginning(), now)?;
     let mut kept = Kept::default();
-    for_each_line(beginning(), |end, line| match line {
+    let counts = |end, note: Note| {
         // A receiver may be writing meanwhile.
-        Line::Note(note) if end <= marks.end && marks.believe(end, note) => kept.add(note),
+        end <= marks.end && marks.believe(end, note) && note.object().is_none_or(&is_of)
+    };
+    for_each_line(beginning(), |end, line| match line {
+        Line::Note(note) if counts(end, note) => kept.add(note),
         _ => {}
     })?;
     Some((kept, marks))
@@ -537,7 +588,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn note() -> impl Strategy<Value = Note> {
-        (0..7_u8, any::<[u32; 4]>(), 1..=MAX_SPOOLED_RUN).prop_map(|(kind, words, count)| {
+        (0..8_u8, any::<[u32; 4]>(), 1..=MAX_SPOOLED_RUN).prop_map(|(kind, words, count)| {
             let [toi, sbn, esi, slot] = words;
             let (sbn, esi) = (Sbn(sbn), Esi(esi));
             match kind {
@@ -547,6 +598,7 @@ mod tests {
                 3 => Note::Void { toi, sbn },
                 4 => Note::Committed { toi },
                 6 => Note::Made { directory: toi },
+                7 => Note::Given { file: FileIndex(toi) },
                 _ => Note::Packets { count: u64::from(toi) << 32 | u64::from(esi.0) },
             }
         })

@@ -191,6 +191,7 @@ pub use selection::Selection;
 pub use solved::{ScratchFile, SolvedStore};
 pub use source::{Deviations, SourceError, SourceFile, SourceFiles};
 pub use staged_object::StagedObject;
+pub use staging::give::Given;
 pub use staging::{Staging, StagingOptions};
 pub use target::{NameError, TargetDirectory, TargetName};
 pub use timestamp::Timestamp;

@@ -291,6 +291,15 @@ impl ObjectSource {
         Ok(Deviations::of(found))
     }
 
+    /// The error that a block has other bytes than its manifest says. Of several files it names the
+    /// first one that the block has bytes of. `None` if there is no such block.
+    pub fn unlike(&self, sbn: Sbn) -> Option<SourceError> {
+        let range = self.placement.block_range(sbn).ok()?;
+        let length = (range.end - range.start) as usize;
+        let piece = self.placement.extents().pieces(range.start, length).next()?;
+        Some(self.files.unlike(piece.file))
+    }
+
     /// The error that files have changed.
     pub fn changed(&self, deviations: &Deviations) -> SourceError {
         let (file, now) = deviations.first;

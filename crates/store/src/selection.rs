@@ -47,6 +47,30 @@ impl Selection {
         Ok(Self(Some(builder.build().map_err(|error| wrong("", error))?)))
     }
 
+    /// The pattern that selects the file of this name alone; `None` if it is no text for a command
+    /// line.
+    ///
+    /// ```
+    /// use fontana_store::Selection;
+    ///
+    /// assert_eq!(Selection::pattern_of(b"photos/[1].jpg").unwrap(), "/photos/\\[1\\].jpg");
+    /// assert_eq!(Selection::pattern_of(b"two\nlines"), None);
+    /// ```
+    pub fn pattern_of(name: &[u8]) -> Option<String> {
+        let name = str::from_utf8(name).ok().filter(|name| !name.contains(char::is_control))?;
+        // At the beginning a slash: only this path, and no name in any directory.
+        let mut pattern = String::from("/");
+        for (index, character) in name.char_indices() {
+            let is_last = index + character.len_utf8() == name.len();
+            let is_special = matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
+            if is_special || (is_last && character == ' ') {
+                pattern.push('\\');
+            }
+            pattern.push(character);
+        }
+        Some(pattern)
+    }
+
     /// True if everything is selected.
     pub fn is_everything(&self) -> bool {
         self.0.is_none()
@@ -91,6 +115,31 @@ mod tests {
         assert!(takes("d/", b"d", true));
         let everything = Selection::new(&[]).unwrap();
         assert!(everything.is_everything() && everything.takes(b"anything", false));
+    }
+
+    #[test]
+    fn the_pattern_of_a_file_selects_it_alone() {
+        let names = [
+            "a",
+            "d/a",
+            "*",
+            "d/[x]?",
+            "x ",
+            "back\\slash",
+            "!a",
+            "#a",
+            "it's",
+            "a b",
+            "a{b",
+            "{a,b}",
+        ];
+        for name in names {
+            let pattern = Selection::pattern_of(name.as_bytes()).unwrap();
+            let selection = Selection::new(std::slice::from_ref(&pattern)).unwrap();
+            let taken = names.iter().filter(|other| selection.takes(other.as_bytes(), false));
+            assert_eq!(taken.collect::<Vec<_>>(), [&name], "{pattern}");
+        }
+        assert_eq!(Selection::pattern_of(b"\xFF"), None);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub enum SourceError {
         mounted_at: Option<PathBuf>,
     },
     /// The file was written to, truncated or replaced.
-    #[error("{path:?} changed while it was being sent: {what}")]
+    #[error("{path:?} has changed: {what}")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -625,6 +625,14 @@ impl SourceFiles {
     ) -> Result<(), SourceError> {
         let source = self.file(file)?;
         source.identity.change(now).map_or(Ok(()), |what| Err(source.changed(what)))
+    }
+
+    /// The error that a file has other bytes than its manifest says.
+    pub(crate) fn unlike(&self, file: FileIndex) -> SourceError {
+        match self.file(file) {
+            Ok(source) => source.changed(Change::Unlike),
+            Err(error) => error.into(),
+        }
     }
 
     /// The error that a file is in the state `now`.

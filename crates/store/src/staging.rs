@@ -17,7 +17,7 @@ use crate::geometry::GeometryError;
 use crate::identity::Identity;
 use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
-use crate::lock::ReadLock;
+use crate::lock::{Lock, ReadLock};
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::ours::STAGING_PREFIX;
 use crate::target::NameError;
@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
+pub(crate) mod give;
 pub(crate) mod layout;
 pub(crate) mod spool;
 mod sync;
@@ -84,6 +85,8 @@ pub struct Staging {
     replaceable: OnceLock<BTreeSet<Vec<u8>>>,
     /// Directories that an earlier receiver created.
     made: BTreeSet<u32>,
+    /// Files of which copies have the final names.
+    given: Lock<BTreeSet<FileIndex>>,
     unsynced: sync::Unsynced,
 }
 
@@ -262,6 +265,7 @@ impl Staging {
             directories: Directories::default(),
             replaceable: OnceLock::new(),
             made: kept.made.clone(),
+            given: Lock::new(kept.given.clone()),
             unsynced: sync::Unsynced::new(resumed),
         };
         if !staging.resumed {
@@ -291,6 +295,14 @@ impl Staging {
     /// [`StagingError::System`].
     pub fn sync_notes(&self) -> Result<(), StagingError> {
         self.journal.sync().map_err(failed(&self.path().join(JOURNAL), "sync"))
+    }
+
+    /// The contents of the journal, but the symbols of objects for which `is_of` is false.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn notes_of(&self, is_of: impl Fn(u32) -> bool) -> Result<Kept, StagingError> {
+        self.journal.notes_of(is_of).map_err(failed(&self.path().join(JOURNAL), "read"))
     }
 
     fn available(&self) -> Option<u64> {
@@ -391,13 +403,22 @@ impl Staging {
     /// True if what has the name of a file may be replaced by it.
     pub(crate) fn may_replace(&self, file: &StagedFile) -> Result<bool, StagingError> {
         let Some(name) = &file.target else { return Ok(false) };
-        if self.overwrites(name) {
+        if self.overwrites(name) || self.has_given_bytes(file, name)? {
             return Ok(true);
         }
         match file.replaces.get() {
             Some(known) => Ok(self.target.identity(name)? == Some(*known)),
             None => Ok(false),
         }
+    }
+
+    /// The files of which copies have the final names.
+    pub(crate) fn given(&self) -> impl std::ops::DerefMut<Target = BTreeSet<FileIndex>> {
+        self.given.lock()
+    }
+
+    pub(crate) fn is_given(&self, index: FileIndex) -> bool {
+        self.given.lock().contains(&index)
     }
 
     /// Closes a file until its next use.

@@ -297,6 +297,25 @@ impl TargetDirectory {
         })
     }
 
+    /// Gives a copy of our own in `directory` its final name, atomically. Replaces an existing name
+    /// only with `overwrite`.
+    pub(crate) fn name_copy(
+        &self,
+        directory: BorrowedFd<'_>,
+        copy: &[u8],
+        name: &TargetName,
+        overwrite: bool,
+    ) -> Result<(), StagingError> {
+        let rename = || match overwrite {
+            true => self.disk.rename(directory, copy, directory, name.last()),
+            false => self.disk.rename_to_free(directory, copy, directory, name.last()),
+        };
+        with_write_access(self.disk(), directory, rename).map_err(|errno| match errno {
+            Errno::EXIST if !overwrite => StagingError::Exists { path: self.path_of(name) },
+            errno => failed(&self.path_of(name), "create")(errno),
+        })
+    }
+
     /// Renames a copy of a file, as its directory is on another file system.
     fn rename_copy(
         &self,
@@ -306,7 +325,12 @@ impl TargetDirectory {
     ) -> rustix::io::Result<()> {
         let copy = RefCell::new(Vec::new());
         with_write_access(self.disk(), directory, || {
-            copy.replace(across::copy(self.disk(), staged, directory)?);
+            let copied = across::copy(self.disk(), staged, directory, None)?;
+            copied.sync(self.disk()).inspect_err(|_| {
+                // Its space is needed.
+                let _ = self.disk.unlink(directory, &copied.name);
+            })?;
+            copy.replace(copied.name);
             Ok(())
         })?;
         let copy = copy.into_inner();

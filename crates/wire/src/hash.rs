@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 const BLOCK_CONTEXT: &str = "fontana 2026-11 block v1";
 const OBJECT_CONTEXT: &str = "fontana 2026-11 object v1";
+const RUN_CONTEXT: &str = "fontana 2026-11 run v1";
 const TREE_CONTEXT: &str = "fontana 2026-11 tree v1";
 const MANIFEST_CONTEXT: &str = "fontana 2026-11 manifest v1";
 const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
@@ -22,6 +23,7 @@ const FRESH_INDEX_CONTEXT: &str = "fontana 2026-11 fresh index v1";
 ///
 /// ```text
 /// block    = H("fontana 2026-11 block v1",    the object's bytes that lie in the source block)
+/// run      = H("fontana 2026-11 run v1",      a run of the object's bytes)
 /// object   = H("fontana 2026-11 object v1",   u64 transfer length ‖ block 0 ‖ block 1 ‖ ...)
 /// tree     = H("fontana 2026-11 tree v1",     (u32 TOI ‖ object) for every object, by TOI)
 /// manifest = H("fontana 2026-11 manifest v1", the manifest's bytes)
@@ -122,6 +124,34 @@ impl BlockHasher {
 }
 
 impl Default for BlockHasher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Hasher of one run of an object's bytes, which arrive in the object's order
+/// ([`FileRun`](crate::FileRun)).
+#[derive(Clone, Debug)]
+pub struct RunHasher(blake3::Hasher);
+
+impl RunHasher {
+    /// A hasher without input.
+    pub fn new() -> Self {
+        Self(blake3::Hasher::new_derive_key(RUN_CONTEXT))
+    }
+
+    /// Adds the next bytes of the run, any number of them.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Hash of all bytes added so far.
+    pub fn finalize(&self) -> Hash {
+        Hash(*self.0.finalize().as_bytes())
+    }
+}
+
+impl Default for RunHasher {
     fn default() -> Self {
         Self::new()
     }

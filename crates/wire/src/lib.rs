@@ -113,7 +113,8 @@ pub use fresh::{
     FreshStart,
 };
 pub use hash::{
-    BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
+    BlockHasher, Hash, HexError, RunHasher, manifest_hash, object_hash, stream_index_hash,
+    tree_hash,
 };
 pub use head::{
     ClaimedVersion, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
@@ -123,7 +124,7 @@ pub use key::{KeyError, PublicKey, SecretKey};
 pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};
 pub use location::{emit_content_location, parse_content_location};
 pub use manifest::{
-    CaseClash, DirectoryEntry, Entry, FileEntry, Manifest, ManifestError, ManifestLimits,
+    CaseClash, DirectoryEntry, Entry, FileEntry, FileRun, Manifest, ManifestError, ManifestLimits,
     ManifestObject, Metadata, PlacedSegment, Segment, SymlinkEntry,
 };
 pub use ntp::NtpSeconds;

@@ -9,6 +9,7 @@ mod parse;
 use crate::hash::{Hash, object_hash, tree_hash};
 use crate::path::{PathError, RelativePath};
 use fontana_fec::{CodeError, Oti, OtiError};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Longest file in bytes. Offsets in files are signed on most systems.
@@ -22,7 +23,7 @@ pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 /// inverse to each other.
 ///
 /// ```text
-/// "FONTMAN" and the format version, 1
+/// "FONTMAN" and the format version: 1, or 2 with runs
 /// varint version
 /// varint size, label in UTF-8
 /// varint object count, then for each, in the order of TOIs:
@@ -38,6 +39,9 @@ pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 ///         varint TOI, varint offset in that object, varint length; or
 ///         varint 0, varint length, for a hole
 ///     symbolic link: varint size, target
+/// if there are runs: varint count of objects with runs, then for each, in the order of TOIs:
+///     varint TOI less the previous one's (0 at first)
+///     varint run count, then for each: varint length, 32 bytes with its hash
 /// if there are unsettled names: varint count, then for each, in their order:
 ///     varint size, path
 /// ```
@@ -49,6 +53,8 @@ pub struct Manifest {
     objects: Vec<ManifestObject>,
     /// Entries, ascending by path.
     entries: Vec<Entry>,
+    /// Runs of objects, by TOI.
+    runs: BTreeMap<u32, Vec<FileRun>>,
     /// Unsettled names, ascending.
     unsettled: Vec<RelativePath>,
 }
@@ -69,6 +75,23 @@ impl ManifestObject {
     pub fn hash(&self) -> Hash {
         object_hash(self.oti.transfer_length, &self.block_hashes)
     }
+}
+
+/// A run of an object's bytes that has a hash of its own, so that the files in it can be verified
+/// before their source block is complete. A sender ends a run where a file ends, and where a block
+/// does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRun {
+    /// Length in bytes, at least 1.
+    pub length: u64,
+    /// Hash of these bytes, made by [`RunHasher`](crate::RunHasher).
+    pub hash: Hash,
+}
+
+impl FileRun {
+    /// Bytes from which on a run ends with the next file. The hashes of runs then take less than a
+    /// thousandth of their bytes.
+    pub const LEAST: u64 = 64 << 10;
 }
 
 /// One name in the tree.
@@ -232,10 +255,21 @@ impl Manifest {
     ) -> Result<Self, ManifestError> {
         objects.sort_by_key(|object| object.toi);
         entries.sort_by(|a, b| a.path().cmp(b.path()));
-        let manifest =
-            Self { version, label: label.into(), objects, entries, unsettled: Vec::new() };
+        let (label, runs, unsettled) = (label.into(), BTreeMap::new(), Vec::new());
+        let manifest = Self { version, label, objects, entries, runs, unsettled };
         manifest.check()?;
         Ok(manifest)
+    }
+
+    /// The manifest with runs of objects, by TOI: format 2. Those of an object are all of it.
+    ///
+    /// # Errors
+    /// [`ManifestError::Runs`] if the runs of an object are not all of it, or one is empty, or lies
+    /// in two blocks, or there is no such object.
+    pub fn with_runs(mut self, runs: BTreeMap<u32, Vec<FileRun>>) -> Result<Self, ManifestError> {
+        self.runs = runs;
+        self.check_runs()?;
+        Ok(self)
     }
 
     /// The manifest with these unsettled names, which the function sorts.
@@ -263,6 +297,11 @@ impl Manifest {
     /// The objects, ascending by TOI.
     pub fn objects(&self) -> &[ManifestObject] {
         &self.objects
+    }
+
+    /// The runs of an object, in its order; none if only its blocks have hashes.
+    pub fn runs(&self, toi: u32) -> &[FileRun] {
+        self.runs.get(&toi).map_or(&[], Vec::as_slice)
     }
 
     /// The entries, ascending by path: a directory precedes its content.
@@ -360,7 +399,7 @@ pub enum ManifestError {
     #[error("not a manifest of Fontana")]
     Magic,
     /// An unknown version of the format.
-    #[error("manifest of format {0}, only 1 is known")]
+    #[error("manifest of format {0}, only 1 and 2 are known")]
     FormatVersion(u8),
     /// A size above one of [`ManifestLimits`].
     #[error("the manifest has more than {limit} {what}")]
@@ -376,7 +415,7 @@ pub enum ManifestError {
         /// Offset in bytes.
         position: usize,
     },
-    /// Bytes after the last name, or an empty list of unsettled names.
+    /// Bytes after the last name, or an empty list of runs or unsettled names.
     #[error("the manifest is followed by {count} more bytes")]
     TrailingBytes {
         /// Number of bytes.
@@ -421,6 +460,12 @@ pub enum ManifestError {
         expected: u32,
         /// Number of hashes.
         actual: usize,
+    },
+    /// Runs that are not all of an object in order, or of no object.
+    #[error("object {toi}: the runs are not those of its bytes")]
+    Runs {
+        /// Object number.
+        toi: u64,
     },
     /// An entry of an unknown kind.
     #[error("entry {index} is of the unknown kind {kind}")]

@@ -161,6 +161,13 @@ pub(crate) struct ReceiveArguments {
     /// --flute: by length and MD5, or by name alone if the sender gives no MD5, which is said.
     #[arg(long, conflicts_with = "fcast")]
     pub(crate) skip_existing: bool,
+    /// Give no file its name before all are complete
+    ///
+    /// Otherwise a file gets its name when its objects are complete. Small files share objects: if
+    /// the reception ends before these are complete, each file gets its name of which no byte is
+    /// missing, and the others are listed in the form of --only (exit code 3).
+    #[arg(long, conflicts_with_all = ["to", "flute", "fcast"])]
+    pub(crate) all_or_nothing: bool,
     /// Append a line of JSON to FILE for each file that gets its name, and each complete version
     ///
     /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
@@ -409,6 +416,14 @@ impl FromStr for NamedTicket {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let tickets = text.split_whitespace().count();
+        if tickets > 1 {
+            return Err(format!(
+                "these are {tickets} tickets: a sender on several networks, or to several hosts, \
+                 has one for each; give the one for this network (head -1 FILE has the first)"
+            ));
+        }
         if text.starts_with("http://") || text.starts_with("https://") {
             return text.parse().map(Self::Mirror);
         }

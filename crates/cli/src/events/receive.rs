@@ -223,6 +223,10 @@ pub(crate) enum ReceiveEvent {
         way_out: String,
         code: u8,
     },
+    Lacking {
+        name: String,
+        only: Option<String>,
+    },
     Summary {
         verdict: String,
         code: u8,

@@ -283,12 +283,16 @@ impl Circumstances {
         let suspect = summary.suspect.map_or_else(String::new, |SuspectBlock { toi, block }| {
             format!("; block {block} of object {toi} is corrupt, and too few symbols of it arrived")
         });
-        format!(
-            "{how} after {after}: {} of {} wanted, loss {}{suspect}",
-            progress.symbols_wanted,
-            Count(progress.source_symbols, "symbol"),
-            Percent(progress.loss()),
-        )
+        let (missing, of) = (progress.symbols_wanted, progress.source_symbols);
+        let missing = match self.symbol_size {
+            Some(size) => {
+                let bytes = |symbols| Bytes(symbols * u64::from(size));
+                format!("{} of {}", bytes(missing), bytes(of))
+            }
+            None => format!("{missing} of {}", Count(of, "symbol")),
+        };
+        let loss = Percent(progress.loss());
+        format!("{how} after {after}: {missing} are missing, loss {loss}{suspect}")
     }
 
     fn authentication(&self, summary: &ReceiveReport) -> (String, String) {

@@ -55,6 +55,7 @@ pub(super) fn run(
         gate: Gate::each_second(),
         files: 0,
         is_here_already: false,
+        is_partial: false,
         offers_shown: 0,
         lists: false,
         messages_shown: BTreeSet::new(),

@@ -309,6 +309,7 @@ impl Watch<'_> {
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);
                 self.is_here_already = symbols == source_symbols;
+                self.is_partial = true;
                 console.event(&Line::Resumed { symbols, source_symbols });
                 console.note(format_args!(
                     "going on with {symbols} of {} that were here already",
@@ -393,7 +394,8 @@ impl Watch<'_> {
     }
 
     fn begin(&mut self, manifest: &Manifest, source: std::net::IpAddr) {
-        self.chooser = None;
+        // What arrived while a person thought is not what the reception needed.
+        self.is_partial = self.chooser.take().is_some();
         self.files = manifest.files().count() as u64;
         self.is_here_already = false;
         let label = Printable(manifest.label());

@@ -67,7 +67,7 @@ pub(super) fn run(
                     copies: outline.addressing.to.len() as u64,
                     objects: session.manifest.objects().len(),
                     bar: SendBar::new(console, None),
-                    shortfall: None,
+                    rate_check: None,
                     gate: Gate::each_second(),
                     failures_shown: 0,
                     nothing_left: false,

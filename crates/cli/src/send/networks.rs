@@ -147,7 +147,7 @@ pub(super) fn send(
             duration: arguments.duration,
             copies: outline.addressing.to.len() as u64,
             objects: session.manifest.objects().len(),
-            shortfall: outline.shortfall(arguments),
+            rate_check: outline.rate_check(arguments),
             gate: Gate::each_second(),
             failures_shown: 0,
             nothing_left: false,

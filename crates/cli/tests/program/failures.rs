@@ -1,7 +1,8 @@
 //! Errors that need no privilege to cause: the exit code, the message and the hint.
 
-use crate::support::{Running, Sender, arguments, assert_says, noise, place, run};
+use crate::support::{Running, Sender, arguments, assert_says, noise, place, record, run};
 use rustix::process::Signal;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -108,6 +109,15 @@ fn a_command_line_that_makes_no_sense_is_2() {
     }
 }
 
+/// The file of tickets of a sender on two networks, as a shell puts it on a command line.
+#[test]
+fn several_tickets_are_refused_with_their_number() {
+    let ticket = "fontana://239.255.77.1:7701/7";
+    let refused = run(&["recv", &format!("{ticket}\n{ticket}8")]).expect(2);
+    assert!(refused.stderr.contains("these are 2 tickets"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("for this network"), "{}", refused.stderr);
+}
+
 #[test]
 fn without_a_ticket_and_a_terminal_there_is_nobody_to_ask() {
     let asked = run(&["recv"]).expect(2);
@@ -127,27 +137,48 @@ fn too_little_time_is_3() {
     sender.finish();
 }
 
-/// A mirror whose file has changed without a new time sends other content than its manifest says.
+/// Sends each symbol of content that `from` receives to a port, and one of the heads and manifests
+/// after every fourth. Ends when no more symbols come.
+fn forward(from: &UdpSocket, public: &[Vec<u8>], port: u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    from.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let (mut public, mut packet, mut symbols) = (public.iter().cycle(), [0; 2048], 0);
+    while let Ok(length) = from.recv(&mut packet) {
+        // Refused once the receiver has ended.
+        if packet[12..16] == [0, 0, 0, 1] {
+            let _ = socket.send_to(&packet[..length], ("127.0.0.1", port));
+            symbols += 1;
+        }
+        if symbols % 4 == 1 {
+            let _ = socket.send_to(public.next().unwrap(), ("127.0.0.1", port));
+        }
+    }
+}
+
+/// A session whose symbols are of another file than its manifest.
 #[test]
 fn content_that_is_not_the_manifests_is_4() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), 60_000);
-    let manifest = directory.path().join("manifest");
-    let words = format!("--to {} --tsi 9 --rate 20M --manifest", place());
-    Sender::start(&words, &[&manifest, &path]).finish();
-    let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let (ticket, public, port) = record(&path, "--tsi 9 --rate 20M");
     std::fs::write(&path, noise(60_000, 2)).unwrap();
-    let changed = std::fs::File::options().write(true).open(&path).unwrap();
-    changed.set_modified(written).unwrap();
-    let sender = Sender::start(&words, &[&manifest, &path]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let other = socket.local_addr().unwrap().port();
+    let words = format!("--to 127.0.0.1:{other} --tsi 9 --rate 20M");
+    let sender = Sender::start(&words, &[&path]);
     let into = directory.path().join("into");
-    let words = format!("recv {} --json --timeout 30 -o", sender.ticket);
-    let received = run(&arguments(&words, &[&into])).expect(4);
+    let words = format!("recv {ticket} -i lo --json --timeout 30 -o");
+    let received = std::thread::scope(|scope| {
+        scope.spawn(|| forward(&socket, &public, port));
+        let received = run(&arguments(&words, &[&into]));
+        sender.finish();
+        received
+    });
+    let received = received.expect(4);
     assert_says(&received, "is not that of the manifest", "fontana://ADDRESS@");
     assert_eq!(received.event("summary")["poisoned_blocks"], 2);
     assert_eq!(received.event("object_failed")["code"], 4);
     assert!(!into.join("file").exists(), "nothing unverified has a final name");
-    sender.finish();
 }
 
 #[test]
@@ -308,7 +339,7 @@ fn a_signal_is_130_and_says_where_it_stood() {
         receiver.signal(signal);
         let received = receiver.wait().expect(130);
         assert_eq!(received.event("summary")["verdict"], "interrupted");
-        assert!(received.stderr.contains("symbols wanted"), "{}", received.stderr);
+        assert!(received.stderr.contains(" are missing, loss "), "{}", received.stderr);
     }
     let sent = sender.into_running().stop().expect(130);
     assert!(sent.stderr.contains("\nsent 0."), "{}", sent.stderr);

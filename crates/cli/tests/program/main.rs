@@ -12,6 +12,7 @@ mod foreign_flute;
 mod forged;
 mod group_key;
 mod hook;
+mod incomplete;
 mod killed;
 mod mirrors;
 mod output;

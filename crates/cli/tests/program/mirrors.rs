@@ -110,12 +110,35 @@ fn files_that_are_not_what_the_manifest_says_are_8() {
     run(&arguments(&words, &[&file])).expect(0);
     std::fs::write(&file, noise(30_000, 2)).unwrap();
     refused("", &[&file], "its bytes are others");
-    // Size and time agree, so only reading can find the change.
+    // Size and time agree, so only reading can find the change: before, or while it is sent.
     set_modified(modified);
     refused("--rehash", &[&file], "its bytes are others");
+    for words in [words.clone(), words.replace("50ms", "1m")] {
+        let found = run(&arguments(&words, &[&file])).expect(8);
+        let says = found.stderr.contains("its bytes are not those of its manifest");
+        assert!(says, "{}", found.stderr);
+    }
     std::fs::write(&file, noise(30_001, 1)).unwrap();
     set_modified(modified);
     refused("", &[&file], "30001 bytes instead of 30000");
+}
+
+/// The last block is compared after its last symbols are prepared, and before success is said.
+#[test]
+fn what_is_sent_once_and_is_not_what_the_manifest_says_is_8() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, manifest) = (directory.path().join("file"), directory.path().join("manifest"));
+    std::fs::write(&file, noise(8_000_000, 1)).unwrap();
+    let words = format!("send -i lo --to {} --push 0 --rate 2G --sequential", place());
+    let words = format!("{words} --block-symbols 200 --manifest {}", manifest.display());
+    run(&arguments(&words, &[&file])).expect(0);
+    run(&arguments(&words, &[&file])).expect(0);
+    let modified = std::fs::metadata(&file).unwrap().modified().unwrap();
+    let changed = std::fs::File::options().write(true).open(&file).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&changed, b"other", 7_999_995).unwrap();
+    changed.set_modified(modified).unwrap();
+    let found = run(&arguments(&words, &[&file])).expect(8);
+    assert!(found.stderr.contains("its bytes are not those of its manifest"), "{}", found.stderr);
 }
 
 #[test]

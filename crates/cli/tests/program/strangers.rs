@@ -1,28 +1,9 @@
 //! Receptions beside strangers: hosts that send to the same group and port.
 
-use crate::support::{Running, Sender, arguments, assert_says, noise, run};
+use crate::support::{Running, Sender, arguments, assert_says, noise, record, run};
 use std::net::UdpSocket;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Heads and manifests that a sender of `file` sends, and its ticket.
-fn record(file: &Path, words: &str) -> (String, Vec<Vec<u8>>, u16) {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = socket.local_addr().unwrap().port();
-    let sender = Sender::start(&format!("--to 127.0.0.1:{port} {words}"), &[file]);
-    let (mut public, mut packet) = (Vec::new(), [0; 2048]);
-    while public.len() < 8 {
-        let length = socket.recv(&mut packet).unwrap();
-        // The TOI of a header with 32 bits of each CCI, TSI and TOI.
-        if matches!(packet[12..16], [0xFF, 0xFF, 0xFF, 0xFE | 0xFF]) {
-            public.push(packet[..length].to_vec());
-        }
-    }
-    let ticket = sender.ticket.clone();
-    sender.finish();
-    (ticket, public, port)
-}
 
 /// Receives a file while `strangers` addresses repeat its head and manifest from the beginning. Its
 /// sender starts later.

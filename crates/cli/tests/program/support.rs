@@ -4,6 +4,7 @@ pub(crate) use fontana_testing::events::{documented, fields};
 pub(crate) use fontana_testing::{Run, arguments, noise};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -157,6 +158,24 @@ impl Sender {
     pub(crate) fn into_running(self) -> Running {
         self.running
     }
+}
+
+/// Heads and manifests that a sender of `file` sends, and its ticket.
+pub(crate) fn record(file: &Path, words: &str) -> (String, Vec<Vec<u8>>, u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let sender = Sender::start(&format!("--to 127.0.0.1:{port} {words}"), &[file]);
+    let (mut public, mut packet) = (Vec::new(), [0; 2048]);
+    while public.len() < 8 {
+        let length = socket.recv(&mut packet).unwrap();
+        // The TOI of a header with 32 bits of each CCI, TSI and TOI.
+        if matches!(packet[12..16], [0xFF, 0xFF, 0xFF, 0xFE | 0xFF]) {
+            public.push(packet[..length].to_vec());
+        }
+    }
+    let ticket = sender.ticket.clone();
+    sender.finish();
+    (ticket, public, port)
 }
 
 /// Checks the message and the hint.

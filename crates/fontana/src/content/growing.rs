@@ -103,7 +103,7 @@ impl Content {
         };
         let new: Vec<_> = objects.iter().filter(is_new).cloned().collect();
         let new_sources = new.iter().map(|object| &*object.source);
-        let Hashed { hashes, failures } = hash_blocks(new_sources, options.workers, |_| false)?;
+        let Hashed { hashes, failures, .. } = hash_blocks(new_sources, options.workers, |_| false)?;
         if let Some(error) = failures.values().next() {
             let error = error.clone();
             lost.extend(files.iter().filter_map(|(name, index)| {

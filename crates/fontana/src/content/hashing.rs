@@ -1,5 +1,5 @@
-//! The hashes of blocks. A file that cannot be read is lost alone: the others are hashed without
-//! it.
+//! The hashes of blocks, and of runs of small files. A file that cannot be read is lost alone: the
+//! others are hashed without it.
 
 use super::lost::Lost;
 use super::objects::fragments;
@@ -7,14 +7,29 @@ use super::{ContentObject, ContentOptions, in_parallel};
 use crate::error::Error;
 use fontana_fec::Sbn;
 use fontana_store::{Deviations, Extent, FileIndex, ObjectSource, SourceError, SourceFiles};
-use fontana_wire::{BlockHasher, Hash, Toi};
+use fontana_wire::{BlockHasher, FileRun, Hash, RunHasher, Toi};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Extents that share objects, and the objects if they are hashed.
 struct Run {
     extents: Vec<Extent>,
-    hashed: Option<Vec<(ObjectSource, Vec<Hash>)>>,
+    hashed: Option<Vec<HashedObject>>,
+}
+
+/// An object and its hashes.
+struct HashedObject {
+    source: ObjectSource,
+    blocks: Vec<Hash>,
+    runs: Vec<FileRun>,
+}
+
+/// Objects, and for each the hashes of its blocks and its runs.
+#[derive(Default)]
+pub(super) struct HashedObjects {
+    pub(super) objects: Vec<ContentObject>,
+    pub(super) hashes: Vec<Vec<Hash>>,
+    pub(super) runs: Vec<Vec<FileRun>>,
 }
 
 /// Cuts runs of extents into objects, and hashes these. Files that cannot be read, or change
@@ -24,7 +39,7 @@ pub(super) fn objects(
     sources: &Arc<SourceFiles>,
     runs: Vec<Vec<Extent>>,
     lost: &mut Lost,
-) -> Result<(Vec<ContentObject>, Vec<Vec<Hash>>), Error> {
+) -> Result<HashedObjects, Error> {
     let mut runs: Vec<_> = runs.into_iter().map(|extents| Run { extents, hashed: None }).collect();
     loop {
         let mut cut = Vec::new();
@@ -33,10 +48,12 @@ pub(super) fn objects(
             cut.extend(objects.into_iter().map(|object| (number, object)));
         }
         let objects = cut.iter().map(|(_, object)| object);
-        let Hashed { hashes, failures } = hash_blocks(objects, options.workers, |_| false)?;
-        for ((number, object), hashes) in cut.into_iter().zip(hashes) {
+        let Hashed { hashes, runs: of_objects, failures } =
+            hash_objects(objects, options.workers, |_| false)?;
+        for (((number, source), blocks), of_object) in cut.into_iter().zip(hashes).zip(of_objects) {
             if let Some(run) = runs.get_mut(number) {
-                run.hashed.get_or_insert_default().push((object, hashes));
+                let hashed = HashedObject { source, blocks, runs: of_object };
+                run.hashed.get_or_insert_default().push(hashed);
             }
         }
         if failures.is_empty() {
@@ -54,10 +71,13 @@ pub(super) fn objects(
     }
     let hashed = runs.into_iter().filter_map(|run| run.hashed).flatten();
     // TOIs of content count from 1 (0 is the file delivery table).
-    let numbered = (1..).zip(hashed).map(|(toi, (source, hashes))| {
-        (ContentObject { toi: Toi::from(toi), source: Arc::new(source) }, hashes)
-    });
-    Ok(numbered.unzip())
+    let mut all = HashedObjects::default();
+    for (toi, HashedObject { source, blocks, runs }) in (1..).zip(hashed) {
+        all.objects.push(ContentObject { toi: Toi::from(toi), source: Arc::new(source) });
+        all.hashes.push(blocks);
+        all.runs.push(runs);
+    }
+    Ok(all)
 }
 
 /// What was hashed, and the files that could not be.
@@ -65,6 +85,8 @@ pub(super) struct Hashed {
     /// The hashes of the blocks of every object. Of blocks with files that failed, some are
     /// missing.
     pub(super) hashes: Vec<Vec<Hash>>,
+    /// The runs of every object with bytes of several files, if they were asked for.
+    pub(super) runs: Vec<Vec<FileRun>>,
     pub(super) failures: BTreeMap<FileIndex, SourceError>,
 }
 
@@ -81,6 +103,48 @@ pub(super) fn hash_blocks<'a>(
     objects: impl IntoIterator<Item = &'a ObjectSource>,
     workers: usize,
     may_change: impl Fn(FileIndex) -> bool + Sync,
+) -> Result<Hashed, Error> {
+    hash_all(objects, workers, may_change, |_, _| Vec::new())
+}
+
+/// Like [`hash_blocks`], with the runs of objects that have bytes of several files.
+pub(super) fn hash_objects<'a>(
+    objects: impl IntoIterator<Item = &'a ObjectSource>,
+    workers: usize,
+    may_change: impl Fn(FileIndex) -> bool + Sync,
+) -> Result<Hashed, Error> {
+    hash_all(objects, workers, may_change, run_lengths)
+}
+
+/// The lengths of the runs that a block of an object consists of: a run ends where a file does,
+/// with at least [`FileRun::LEAST`] bytes, and where the block does. None if the object has bytes
+/// of one file.
+fn run_lengths(object: &ObjectSource, sbn: Sbn) -> Vec<u64> {
+    let extents = object.extents().as_slice();
+    let files = extents.first().zip(extents.last());
+    let has_several = files.is_some_and(|(first, last)| first.file != last.file);
+    let block = object.layout().block_range(sbn).filter(|_| has_several);
+    let Some(block) = block else { return Vec::new() };
+    let (mut lengths, mut start, mut at) = (Vec::new(), block.start, 0);
+    for file in extents.chunk_by(|one, next| one.file == next.file) {
+        at += file.iter().map(|extent| extent.length).sum::<u64>();
+        if at >= block.end {
+            break;
+        }
+        if at >= start + FileRun::LEAST {
+            lengths.push(at - start);
+            start = at;
+        }
+    }
+    lengths.push(block.end - start);
+    lengths
+}
+
+fn hash_all<'a>(
+    objects: impl IntoIterator<Item = &'a ObjectSource>,
+    workers: usize,
+    may_change: impl Fn(FileIndex) -> bool + Sync,
+    run_lengths: impl Fn(&ObjectSource, Sbn) -> Vec<u64> + Sync,
 ) -> Result<Hashed, Error> {
     let objects: Vec<_> = objects.into_iter().collect();
     let blocks: Vec<(usize, Sbn)> = objects
@@ -99,7 +163,8 @@ pub(super) fn hash_blocks<'a>(
             // No other file is in it.
             return Ok(None);
         }
-        let error = match hash(object, sbn, &may_change) {
+        let lengths = run_lengths(object, sbn);
+        let error = match hash(object, sbn, &may_change, &lengths) {
             Ok(hash) => return Ok(Some(hash)),
             Err(error @ SourceError::Geometry(_)) => return Err(error),
             Err(error) => error,
@@ -108,7 +173,7 @@ pub(super) fn hash_blocks<'a>(
         match (found.is_empty(), files) {
             (false, _) => failed().extend(found),
             // It can be read again.
-            (true, Some((first, _))) => match hash(object, sbn, &may_change) {
+            (true, Some((first, _))) => match hash(object, sbn, &may_change, &lengths) {
                 Ok(hash) => return Ok(Some(hash)),
                 Err(error) => _ = failed().insert(first.file, error),
             },
@@ -117,30 +182,90 @@ pub(super) fn hash_blocks<'a>(
         Ok(None)
     })?;
     let mut hashes = vec![Vec::new(); objects.len()];
-    for ((object, _), hash) in blocks.into_iter().zip(hashed) {
-        if let (Some(list), Some(hash)) = (hashes.get_mut(object), hash) {
-            list.push(hash);
+    let mut runs = vec![Vec::new(); objects.len()];
+    for ((object, _), block) in blocks.into_iter().zip(hashed) {
+        let lists = hashes.get_mut(object).zip(runs.get_mut(object));
+        if let (Some((hashes, runs)), Some(block)) = (lists, block) {
+            hashes.push(block.hash);
+            runs.extend(block.runs);
         }
     }
     let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Hashed { hashes, failures })
+    Ok(Hashed { hashes, runs, failures })
 }
 
-/// The hash of a block.
+/// The hashes of a block and of the runs in it.
+struct HashedBlock {
+    hash: Hash,
+    runs: Vec<FileRun>,
+}
+
+/// Hashes runs whose bytes arrive one after the other.
+struct RunsHasher<'l> {
+    /// Lengths of the runs after the present one.
+    lengths: std::slice::Iter<'l, u64>,
+    /// The present run: its length, and the bytes of it to come.
+    length: u64,
+    left: u64,
+    hasher: RunHasher,
+    /// Bytes that are not hashed yet.
+    buffer: Vec<u8>,
+    runs: Vec<FileRun>,
+}
+
+/// Bytes of a run that are hashed at a time: a power of two, from the beginning of the run, so that
+/// BLAKE3 uses all SIMD lanes. Chunks of a block begin anywhere in a run.
+const HASHED: usize = 128 << 10;
+
+impl<'l> RunsHasher<'l> {
+    fn new(lengths: &'l [u64]) -> Self {
+        let mut lengths = lengths.iter();
+        let length = lengths.next().copied().unwrap_or(0);
+        let (hasher, buffer, runs) = Default::default();
+        Self { lengths, length, left: length, hasher, buffer, runs }
+    }
+
+    fn update(&mut self, mut bytes: &[u8]) {
+        while self.left > 0 && !bytes.is_empty() {
+            let most = bytes.len().min(HASHED - self.buffer.len());
+            let count = usize::try_from(self.left).map_or(most, |left| left.min(most));
+            let (now, later) = bytes.split_at(count);
+            self.buffer.extend_from_slice(now);
+            self.left -= count as u64;
+            bytes = later;
+            if self.left == 0 || self.buffer.len() == HASHED {
+                self.hasher.update(&self.buffer);
+                self.buffer.clear();
+            }
+            if self.left == 0 {
+                self.runs.push(FileRun { length: self.length, hash: self.hasher.finalize() });
+                self.hasher = RunHasher::new();
+                self.length = self.lengths.next().copied().unwrap_or(0);
+                self.left = self.length;
+            }
+        }
+    }
+}
+
+/// The hashes of a block, and of runs of these lengths in it.
 fn hash(
     object: &ObjectSource,
     sbn: Sbn,
     may_change: impl Fn(FileIndex) -> bool,
-) -> Result<Hash, SourceError> {
-    let mut hasher = BlockHasher::new();
-    let found = object.for_each_chunk_and_deviations(sbn, |bytes| hasher.update(bytes))?;
+    lengths: &[u64],
+) -> Result<HashedBlock, SourceError> {
+    let (mut hasher, mut runs) = (BlockHasher::new(), RunsHasher::new(lengths));
+    let found = object.for_each_chunk_and_deviations(sbn, |bytes| {
+        hasher.update(bytes);
+        runs.update(bytes);
+    })?;
     // What was read of a file that may change is verified by the caller.
     let check = |found: &Deviations| match found.files().all(&may_change) {
         true => Ok(()),
         false => object.check_contents(found),
     };
     found.as_ref().map_or(Ok(()), check)?;
-    Ok(hasher.finalize())
+    Ok(HashedBlock { hash: hasher.finalize(), runs: runs.runs })
 }
 
 #[cfg(test)]
@@ -191,7 +316,8 @@ mod tests {
         }
         let mut lost = Lost::default();
         let runs = runs(&options, &sources, &lost);
-        let (objects, hashes) = super::objects(&options, &sources, runs, &mut lost).unwrap();
+        let HashedObjects { objects, hashes, .. } =
+            super::objects(&options, &sources, runs, &mut lost).unwrap();
         let is_lost = |index: &u32| lost.has(FileIndex(*index));
         assert_eq!((0..60).filter(is_lost).collect::<Vec<_>>(), damaged);
         let extents = objects.iter().flat_map(|object| object.source.extents().as_slice());
@@ -202,5 +328,49 @@ mod tests {
             let again = hash_blocks([&*object.source], 1, |_| false).unwrap().complete();
             assert_eq!(again.unwrap(), [hashes]);
         }
+    }
+
+    /// Files of 30 kB and one of 100 kB in two blocks of 185 kB.
+    #[test]
+    fn runs_end_where_files_do_and_where_blocks_do() {
+        let directory = tempfile::tempdir().unwrap();
+        let lengths = [[30_000; 5], [100_000, 30_000, 30_000, 30_000, 30_000]].concat();
+        let mut files = fontana_store::SourceFiles::default();
+        let (mut extents, mut bytes) = (Vec::new(), Vec::new());
+        for (number, &length) in (0..).zip(&lengths) {
+            let path = directory.path().join(number.to_string());
+            let content = noise(length, number);
+            fs::write(&path, &content).unwrap();
+            let file = files.add(&path).unwrap();
+            extents.push(Extent { file, offset: 0, length: length as u64 });
+            bytes.extend(content);
+        }
+        let scheme = fontana_fec::FecScheme::RaptorQ(fontana_fec::codes::raptorq::RaptorQ {
+            source_blocks: 2,
+            sub_blocks: 1,
+            alignment: 4,
+        });
+        let oti = fontana_fec::Oti { transfer_length: 370_000, symbol_size: 1_000, scheme };
+        let extents = fontana_store::Extents::new(extents).unwrap();
+        let files = Arc::new(files);
+        let layout = oti.layout().unwrap();
+        let source = ObjectSource::new(Arc::clone(&files), layout, extents).unwrap();
+        let Hashed { hashes, runs, .. } = hash_objects([&source], 2, |_| false).unwrap();
+        assert_eq!(hashes, hash_blocks([&source], 1, |_| false).unwrap().hashes);
+        let lengths: Vec<_> = runs[0].iter().map(|run| run.length).collect();
+        // A block ends in the large file, and its other part is not long enough for a run alone.
+        assert_eq!(lengths, [90_000, 95_000, 95_000, 90_000]);
+        let mut at = 0;
+        for run in &runs[0] {
+            let mut hasher = RunHasher::new();
+            hasher.update(&bytes[at..at + run.length as usize]);
+            at += run.length as usize;
+            assert_eq!(hasher.finalize(), run.hash);
+        }
+        let single = [Extent { file: FileIndex(0), offset: 0, length: 30_000 }];
+        let oti = fontana_fec::Oti { transfer_length: 30_000, ..oti };
+        let extents = fontana_store::Extents::new(single).unwrap();
+        let source = ObjectSource::new(files, oti.layout().unwrap(), extents).unwrap();
+        assert_eq!(hash_objects([&source], 1, |_| false).unwrap().runs, [[]]);
     }
 }

@@ -12,7 +12,7 @@ use fontana_store::{
 use fontana_wire::{
     Entry, FileEntry, Manifest, ManifestObject, PlacedSegment, RelativePath, Segment, Toi,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 impl Content {
     /// The content of `manifest`, in these files. A file with the manifest's size and modification
-    /// time is taken to be the same, unless `rehash` is set; other files are read. Modes, and times
-    /// of directories, may differ.
+    /// time is taken to be the same, unless `rehash` is set, and its blocks are compared while they
+    /// are sent; other files are read. Modes, and times of directories, may differ.
     ///
     /// # Errors
     /// [`SetupError::Differs`] with the first file that differs from the manifest.
@@ -40,10 +40,11 @@ impl Content {
         // What the manifest lacks has come later.
         left_out.extend(names.keys().map(|name| differs(name, "there is no such name in it")));
         let objects = objects(manifest.objects(), &Arc::new(sources), &found)?;
-        check_hashes(manifest, &objects, &found, options.workers)?;
+        let read = check_hashes(manifest, &objects, &found, options.workers)?;
         let left_out = left_out.into_iter().map(Arc::new).collect();
         let content = Self { left_out, skipped, ..Self::new(manifest.clone(), objects) };
-        Ok(if options.verifies { content.verified() } else { content })
+        let is_unread = |toi: Toi| !read.contains(&(toi.0 as u32));
+        Ok(if options.verifies { content.verified(is_unread) } else { content })
     }
 }
 
@@ -227,13 +228,13 @@ fn objects<'m>(
     Ok(objects)
 }
 
-/// Hashes the objects that contain bytes of files with other times.
+/// Hashes the objects that contain bytes of files with other times. Returns their TOIs.
 fn check_hashes(
     manifest: &Manifest,
     objects: &[ContentObject],
     found: &[Found<'_>],
     workers: usize,
-) -> Result<(), Error> {
+) -> Result<BTreeSet<u32>, Error> {
     let mut doubtful: BTreeMap<u32, Vec<&FileEntry>> = BTreeMap::new();
     for Found { entry, .. } in found.iter().filter(|found| found.doubtful) {
         for toi in objects_of(entry) {
@@ -243,6 +244,7 @@ fn check_hashes(
     let in_doubt = |object: &&ContentObject| doubtful.contains_key(&(object.toi.0 as u32));
     let objects = objects.iter().filter(in_doubt).map(|object| &*object.source);
     let hashes = hash_blocks(objects, workers, |_| false)?.complete()?;
+    let read = doubtful.keys().copied().collect();
     // Both are in the order of TOIs.
     for ((toi, files), actual) in doubtful.into_iter().zip(hashes) {
         if manifest.object(toi).is_some_and(|object| object.block_hashes == actual) {
@@ -258,7 +260,7 @@ fn check_hashes(
             [] => continue,
         });
     }
-    Ok(())
+    Ok(read)
 }
 
 const OTHER_BYTES: &str = "its bytes are others";

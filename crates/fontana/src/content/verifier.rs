@@ -1,11 +1,11 @@
-//! Blocks of files that may grow while they are sent.
+//! Blocks of files that may grow while they are sent, or that were not read before.
 
 use crate::shared::Lock;
 use fontana_fec::Sbn;
 use fontana_store::{Deviations, ObjectSource, SourceError};
 use fontana_wire::{BlockHasher, Hash};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Decides by the hashes of an object's blocks whether files that were written to still contain
 /// what is sent of them, as a log does that only grows.
@@ -14,13 +14,29 @@ use std::sync::Arc;
 pub(crate) struct BlockVerifier {
     source: Arc<ObjectSource>,
     hashes: Arc<[Hash]>,
+    /// No byte was read since the hashes were made.
+    is_unread: bool,
     /// The states in which a block's files were compared last.
     verified: Lock<BTreeMap<Sbn, Deviations>>,
+    /// A block has other bytes than its hash says, and its files are in the states that they had.
+    wrong: OnceLock<SourceError>,
 }
 
 impl BlockVerifier {
     pub(super) fn new(source: Arc<ObjectSource>, hashes: Arc<[Hash]>) -> Self {
-        Self { source, hashes, verified: Lock::default() }
+        let (verified, wrong) = Default::default();
+        Self { source, hashes, is_unread: false, verified, wrong }
+    }
+
+    /// The verifier of files that have only the sizes and times that a manifest says.
+    pub(super) fn unread(self) -> Self {
+        Self { is_unread: true, ..self }
+    }
+
+    /// The blocks that are to be [checked](Self::check).
+    pub(crate) fn unread_blocks(&self) -> impl Iterator<Item = Sbn> {
+        let blocks = if self.is_unread { self.source.layout().block_count() } else { 0 };
+        (0..blocks).map(Sbn)
     }
 
     pub(super) fn source(&self) -> &Arc<ObjectSource> {
@@ -41,17 +57,42 @@ impl BlockVerifier {
         sbn: Sbn,
         deviations: Option<Deviations>,
     ) -> Result<(), SourceError> {
+        if let Some(wrong) = self.wrong.get() {
+            return Err(wrong.clone());
+        }
         let Some(deviations) = deviations else { return Ok(()) };
         if self.verified.lock().get(&sbn) == Some(&deviations) {
             return Ok(());
         }
-        let mut hasher = BlockHasher::new();
-        self.source.for_each_chunk_of_changed_block(sbn, |bytes| hasher.update(bytes))?;
-        if self.hashes.get(sbn.0 as usize) != Some(&hasher.finalize()) {
+        if !self.has_its_hash(sbn)? {
             return Err(self.source.changed(&deviations));
         }
         self.verified.lock().insert(sbn, deviations);
         Ok(())
+    }
+
+    /// Reads a block whose files have not been read since the manifest was made: equal sizes and
+    /// times are no proof. An error of a read is met, and reported, where the block is sent.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`] if it has other bytes; all [verification](Self::verify) fails from
+    /// then on, and no further block is read.
+    pub(crate) fn check(&self, sbn: Sbn) -> Result<(), SourceError> {
+        if self.wrong.get().is_none()
+            && let Ok(None) = self.source.deviations(sbn)
+            && let Ok(false) = self.has_its_hash(sbn)
+            && let Ok(None) = self.source.deviations(sbn)
+            && let Some(error) = self.source.unlike(sbn)
+        {
+            let _ = self.wrong.set(error);
+        }
+        self.wrong.get().map_or(Ok(()), |wrong| Err(wrong.clone()))
+    }
+
+    fn has_its_hash(&self, sbn: Sbn) -> Result<bool, SourceError> {
+        let mut hasher = BlockHasher::new();
+        self.source.for_each_chunk_of_changed_block(sbn, |bytes| hasher.update(bytes))?;
+        Ok(self.hashes.get(sbn.0 as usize) == Some(&hasher.finalize()))
     }
 
     /// [Verifies](Self::verify) a block in the present state of its files.

@@ -6,11 +6,11 @@
 //! bundled again; [`bundles`](super::bundles) limits the number of bundles.
 
 use super::bundles::{self, Bundle};
-use super::hashing::hash_blocks;
+use super::hashing::hash_objects;
 use super::objects::{data_of, fragments, segments};
 use super::tree::{self, Scanned};
 use super::verifier::BlockVerifier;
-use super::{Content, ContentObject, ContentOptions, label, unsuitable};
+use super::{Content, ContentObject, ContentOptions, label, of_objects, unsuitable};
 use crate::error::Error;
 use crate::geometry::Code;
 use fontana_fec::{Oti, Sbn};
@@ -20,7 +20,7 @@ use fontana_store::{
     SourceFiles, Tree,
 };
 use fontana_wire::{
-    Entry as ManifestEntry, Hash, Manifest, ManifestObject, RelativePath, Toi, object_hash,
+    Entry as ManifestEntry, FileRun, Hash, Manifest, ManifestObject, RelativePath, Toi, object_hash,
 };
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +68,7 @@ struct Geometry {
 struct VersionObject {
     toi: Toi,
     verifier: Arc<BlockVerifier>,
+    runs: Arc<[FileRun]>,
 }
 
 impl VersionObject {
@@ -188,6 +189,9 @@ impl Content {
             block_hashes: object.verifier.hashes().to_vec(),
         });
         let manifest = Manifest::new(options.version, label(&roots), described.collect(), entries)
+            .and_then(|manifest| {
+                manifest.with_runs(of_objects(objects.iter().map(|o| (o.toi, o.runs.to_vec()))))
+            })
             .and_then(|manifest| manifest.with_unsettled(unsettled))
             .map_err(unsuitable)?;
         let verifiers = objects.iter().map(|o| (o.toi, Arc::clone(&o.verifier))).collect();
@@ -349,20 +353,21 @@ fn number(
             Some(old) => {
                 let hashes = Arc::clone(old.verifier.hashes());
                 let verifier = Arc::new(BlockVerifier::new(planned.source, hashes));
-                objects.push(VersionObject { toi: old.toi, verifier });
+                objects.push(VersionObject { toi: old.toi, verifier, runs: Arc::clone(&old.runs) });
             }
             None => new.push(planned.source),
         }
     }
-    let hashed = hash_blocks(new.iter().map(AsRef::as_ref), workers, may_change)?;
+    let mut hashed = hash_objects(new.iter().map(AsRef::as_ref), workers, may_change)?;
     failures.extend(hashed.failures.clone());
+    let runs = std::mem::take(&mut hashed.runs);
     let hashes = hashed.complete()?;
     let described = new.iter().zip(&hashes).map(|(new, hashes)| (new.layout().oti(), &hashes[..]));
     let mut taken = objects.iter().map(|object| object.toi).collect();
     let tois = content_tois(&described.collect::<Vec<_>>(), &mut taken);
-    for ((source, hashes), &toi) in new.into_iter().zip(hashes).zip(&tois) {
+    for (((source, hashes), runs), &toi) in new.into_iter().zip(hashes).zip(runs).zip(&tois) {
         let verifier = Arc::new(BlockVerifier::new(source, hashes.into()));
-        objects.push(VersionObject { toi, verifier });
+        objects.push(VersionObject { toi, verifier, runs: runs.into() });
     }
     Ok((objects, tois.into_iter().collect()))
 }

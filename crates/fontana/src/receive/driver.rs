@@ -145,6 +145,7 @@ pub(super) fn run(
         reports: senders.target.clone(),
     });
     let delivery = OrderedDelivery::new(into, root)?;
+    let mut gives = false;
     let result = std::thread::scope(|scope| {
         let share = WorkerShare { count: options.workers.max(1), bytes: shares.worker_bytes };
         let threads = Threads::spawn(scope, share, &mut target, senders)?;
@@ -182,26 +183,34 @@ pub(super) fn run(
             final_progress: None,
             outcome: Results::default(),
             mirrors: mirrors.map(|own| own.start(&options, manifest_limits)).transpose()?,
-            emit,
+            emit: &mut *emit,
         };
         let over = thread.run(stop, &rx, &reports, &commands, &options);
         abandoned.cancel();
         // The channel of commands must stay open until now.
         drop(handle);
         thread.report_tolerated();
+        gives = over.as_ref().is_ok_and(|over| over.gives());
         over.map(|over| thread.result(over))
     });
-    let missing = target.end();
+    let lacking = target.end(gives);
+    emit_names(&reports, emit);
     let mut result = match (result, rx.stop()) {
         // The receive thread had ended by itself.
         (Err(_), Err(reason)) => Err(receive_failure(reason)),
         (result, _) => result,
     }?;
-    for missing in missing {
-        result.report.outcome = result.report.outcome.worst(missing.outcome());
-        result.report.failures.push(Arc::new(missing));
-    }
+    lacking.add_to(&mut result.report);
     Ok(result)
+}
+
+/// Emits the names that files got after the end.
+fn emit_names(reports: &Reports, emit: &mut dyn FnMut(ReceiveEvent)) {
+    for report in reports.target.try_iter() {
+        if let TargetReport::Named(file) = report {
+            emit(ReceiveEvent::FileNamed(file));
+        }
+    }
 }
 
 /// Why the receive thread ended.

@@ -63,6 +63,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) skip_existing: bool,
     /// Report each file that gets its name.
     pub(crate) report_files: bool,
+    /// No file gets its name before all are complete.
+    pub(crate) all_or_nothing: bool,
     /// Stay in the group until every block is verified.
     pub(crate) stays_until_verified: bool,
     /// Delete what earlier versions of the publisher created and a complete one lacks.
@@ -139,6 +141,7 @@ impl ReceiveOptions {
             overwrite: false,
             skip_existing: false,
             report_files: false,
+            all_or_nothing: false,
             stays_until_verified: false,
             delete: false,
             only: Vec::new(),

@@ -29,6 +29,21 @@ pub(super) enum Over {
     ConsumerGone,
 }
 
+impl Over {
+    /// Whether files that are complete get their names although others do not: nothing more is
+    /// expected, and no newer version follows.
+    pub(super) const fn gives(self) -> bool {
+        match self {
+            Self::GivenUp | Self::Hopeless | Self::TimeUp | Self::Closed | Self::NoMirrors => true,
+            Self::Complete
+            | Self::Interrupted
+            | Self::NothingNew
+            | Self::Superseded
+            | Self::ConsumerGone => false,
+        }
+    }
+}
+
 /// What was received and what failed so far.
 #[derive(Default)]
 pub(super) struct Results {
@@ -182,6 +197,7 @@ impl Results {
             mirrors: Vec::new(),
             shared,
             is_known_to_sender,
+            incomplete: None,
             delivery,
         }
     }

@@ -12,6 +12,7 @@ use super::staging_root::StagingRoot;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::kept_mark::KeptMark;
+use crate::report::{IncompleteFiles, ReceiveReport};
 use crate::shared::Sender;
 use crossbeam_channel::Receiver;
 use device::DeviceTarget;
@@ -21,8 +22,10 @@ use fontana_store::Selection;
 use fontana_wire::{StreamIndex, Toi};
 use pipe::PipeTarget;
 use plain::{FileOpening, PlainOptions, PlainTarget};
+use std::sync::Arc;
 use tree::{TreeOptions, TreeTarget};
 
+mod complete;
 mod content;
 mod device;
 mod digests;
@@ -52,6 +55,26 @@ pub(super) enum Target {
     Pipe(PipeTarget),
     /// A device, or a file that is written in place.
     Device(DeviceTarget),
+}
+
+/// What an incomplete reception lacks.
+#[derive(Default)]
+pub(super) struct Lacking {
+    /// What is missing of files that were received in part.
+    errors: Vec<Error>,
+    /// The files of a tree.
+    files: Option<IncompleteFiles>,
+}
+
+impl Lacking {
+    /// Adds it to the report.
+    pub(super) fn add_to(self, report: &mut ReceiveReport) {
+        report.incomplete = self.files;
+        for missing in self.errors {
+            report.outcome = report.outcome.worst(missing.outcome());
+            report.failures.push(Arc::new(missing));
+        }
+    }
 }
 
 /// What a target is made of.
@@ -97,6 +120,7 @@ impl Target {
                     workers: options.workers.max(1),
                     publisher: options.expectation.publisher,
                     report_files: options.report_files,
+                    all_or_nothing: options.all_or_nothing,
                 };
                 Self::Tree(TreeTarget::new(root, options, mark, abandoned, reports))
             }
@@ -230,15 +254,21 @@ impl Target {
     }
 
     /// Ends a reception, complete or not: syncs what a later run resumes, removes what none can.
-    /// Returns what is missing of files that were received in part.
-    pub(super) fn end(self) -> Vec<Error> {
+    /// Files of an incomplete one that are complete get their names if it `gives` them.
+    pub(super) fn end(self, gives: bool) -> Lacking {
         match self {
-            Self::Tree(tree) => tree.sync(),
+            Self::Tree(mut tree) => {
+                tree.sync();
+                let files = if gives { tree.give() } else { None };
+                return Lacking { files, ..Lacking::default() };
+            }
             Self::Device(device) => device.sync(),
             Self::Plain(mut plain) => plain.discard(),
             Self::Pipe(mut pipe) => pipe.discard(),
-            Self::Fcast(fcast) => return fcast.end(),
+            Self::Fcast(fcast) => {
+                return Lacking { errors: fcast.end(), ..Lacking::default() };
+            }
         }
-        Vec::new()
+        Lacking::default()
     }
 }

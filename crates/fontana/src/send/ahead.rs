@@ -5,11 +5,16 @@
 //! to prepare solve blocks during the last part of the source pass, evenly, and no earlier than the
 //! rate makes it useful. Of several workers, one only prepares batches.
 //!
+//! In the same way, and evenly in the first pass, they check blocks against a manifest that a
+//! sender has taken over without reading the files.
+//!
 //! With repair on demand, no block is solved before a receiver has reported losses: without losses
 //! no repair symbol is sent.
 
+use crate::content::BlockVerifier;
 use fontana_fec::Sbn;
-use fontana_store::ObjectEncoder;
+use fontana_store::{ObjectEncoder, SourceError};
+use fontana_wire::Toi;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -26,6 +31,85 @@ impl UnsolvedBlock {
         if let Err(error) = self.encoder.solve_ahead(self.sbn, budget) {
             tracing::debug!(%error, sbn = self.sbn.0, "a block was not solved ahead");
         }
+    }
+}
+
+/// A block that was not read since its manifest was made.
+pub(super) struct UnreadBlock {
+    verifier: Arc<BlockVerifier>,
+    toi: Toi,
+    sbn: Sbn,
+}
+
+/// The result of the comparison of a block with its hash.
+pub(super) struct CheckedBlock {
+    pub(super) toi: Toi,
+    pub(super) result: Result<(), SourceError>,
+}
+
+impl UnreadBlock {
+    /// Compares the block with its hash.
+    pub(super) fn check(&self) -> CheckedBlock {
+        CheckedBlock { toi: self.toi, result: self.verifier.check(self.sbn) }
+    }
+}
+
+/// What workers do that have nothing to prepare.
+pub(super) enum SpareJob {
+    Solve(UnsolvedBlock),
+    Check(UnreadBlock),
+}
+
+/// The blocks that were not read since their manifest was made. They are checked evenly, in as many
+/// symbols as they have: their files are read then in any case.
+pub(super) struct CheckAhead {
+    blocks: VecDeque<UnreadBlock>,
+    total: u64,
+    /// Blocks that are handed out, and of which no result has come.
+    begun: u64,
+    /// Symbols of all objects, and those that are prepared.
+    symbols: u64,
+    prepared: u64,
+}
+
+impl CheckAhead {
+    pub(super) fn new<'v>(
+        verifiers: impl Iterator<Item = (Toi, &'v Arc<BlockVerifier>)>,
+        symbols: u64,
+    ) -> Self {
+        let blocks: VecDeque<_> = verifiers
+            .flat_map(|(toi, verifier)| {
+                let block = move |sbn| UnreadBlock { verifier: Arc::clone(verifier), toi, sbn };
+                verifier.unread_blocks().map(block)
+            })
+            .collect();
+        Self { total: blocks.len() as u64, blocks, begun: 0, symbols: symbols.max(1), prepared: 0 }
+    }
+
+    /// The blocks that are to be checked now that so many further symbols are prepared: the first
+    /// one at once.
+    pub(super) fn advance(&mut self, symbols: u64) -> impl Iterator<Item = UnreadBlock> {
+        self.prepared = (self.prepared + symbols).min(self.symbols);
+        let before = self.total - self.blocks.len() as u64;
+        let more = self.due().saturating_sub(before).min(self.blocks.len() as u64);
+        self.begun += more;
+        self.blocks.drain(..more as usize)
+    }
+
+    /// A block that was handed out is checked.
+    pub(super) fn finish(&mut self) {
+        self.begun -= 1;
+    }
+
+    /// Whether all blocks that were handed out are checked.
+    pub(super) fn is_idle(&self) -> bool {
+        self.begun == 0
+    }
+
+    /// Blocks that are due, begun or not.
+    fn due(&self) -> u64 {
+        let share = u128::from(self.total) * u128::from(self.prepared);
+        share.div_ceil(self.symbols.into()) as u64
     }
 }
 
@@ -157,6 +241,17 @@ mod tests {
         assert_eq!(handed_out(ahead(), 9), [0, 0, 0, 0, 0, 2, 2, 2, 2, 0, 2]);
         assert_eq!(handed_out(ahead().on_losses(), 7), [0, 0, 0, 0, 0, 0, 0, 4, 2, 2, 2]);
         assert_eq!(handed_out(ahead().on_losses(), 99), [0; 10]);
+    }
+
+    #[test]
+    fn blocks_that_were_not_read_are_checked_evenly_and_the_first_one_at_once() {
+        let blocks = VecDeque::new();
+        let mut checks = CheckAhead { blocks, total: 3, begun: 0, symbols: 10, prepared: 0 };
+        let due = [1_u64, 3, 3, 5].map(|symbols| {
+            checks.prepared = (checks.prepared + symbols).min(checks.symbols);
+            checks.due()
+        });
+        assert_eq!(due, [1, 2, 3, 3]);
     }
 
     #[test]

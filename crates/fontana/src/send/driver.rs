@@ -5,7 +5,7 @@ use super::carousel::NextInstance;
 use super::pacing::{Core, PacingThread, Supply};
 use super::queue::SendQueue;
 use super::renewal::HeadRenewal;
-use super::runner::{Encoded, SendRunner, SentObject, Worker, WorkerQueues};
+use super::runner::{SendRunner, SentObject, Worked, Worker, WorkerQueues};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
@@ -63,26 +63,26 @@ pub(super) fn run(
     let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
     let Transmission { renewal, answers, solved, solving_window, makes_digests, .. } = transmission;
     let (jobs, job_queue) = unbounded();
-    let (blocks, block_queue) = unbounded();
+    let (spare, spare_queue) = unbounded();
     let (finished, encoded) = unbounded();
     let alarm = Alarm::for_this_thread();
     wake_promptly();
     std::thread::scope(|scope| {
         // An early return drops the queues, which ends the workers.
-        let queues = WorkerQueues { jobs, blocks };
+        let queues = WorkerQueues { jobs, spare };
         for number in 0..workers {
             // One of several workers is never busy with a block while a batch is needed.
             let solves = number > 0 || workers == 1;
             let worker = Worker {
                 jobs: job_queue.clone(),
-                blocks: if solves { block_queue.clone() } else { never() },
+                spare: if solves { spare_queue.clone() } else { never() },
                 finished: finished.clone(),
                 bell: alarm.bell(),
                 bytes: worker_bytes,
             };
             spawn_scoped(scope, "encode", move || worker.run())?;
         }
-        drop((job_queue, block_queue, finished));
+        drop((job_queue, spare_queue, finished));
         let answers = match (answers, sender.collection()) {
             (Some(path), Some(collection)) => Some(path.start(scope, collection, alarm.bell())?),
             _ => None,
@@ -91,10 +91,18 @@ pub(super) fn run(
             .making_digests(makes_digests)
             .solving_on_losses(transmission.repairs_on_demand);
         runner.keys = Keys::new(answers.as_ref());
-        let (ended, interrupted) = (false, false);
+        let (ended, is_checked, interrupted) = (false, true, false);
         // It drops `encoded` at its end, so that workers leave the jobs that are still queued.
-        let supply =
-            Files { source_symbols, instances, renewal, encoded, solved, ended, interrupted };
+        let supply = Files {
+            source_symbols,
+            instances,
+            renewal,
+            encoded,
+            solved,
+            ended,
+            is_checked,
+            interrupted,
+        };
         let thread = PacingThread {
             clock: Clock::start(),
             alarm,
@@ -113,9 +121,11 @@ struct Files {
     instances: Receiver<NextInstance>,
     renewal: Option<HeadRenewal>,
     /// From the workers, which ring after each.
-    encoded: Receiver<Result<Encoded, PanicError>>,
+    encoded: Receiver<Result<Worked, PanicError>>,
     solved: Arc<SolvedStore>,
     ended: bool,
+    /// What was sent is what the manifest describes, as far as that is compared while it is sent.
+    is_checked: bool,
     interrupted: bool,
 }
 
@@ -135,21 +145,24 @@ impl Supply for Files {
         }
         loop {
             match self.encoded.try_recv() {
-                Ok(encoded) => {
-                    let done = core.runner.finish(encoded?);
-                    core.endpoint.handle_done(now, done);
+                Ok(worked) => {
+                    if let Some(done) = core.runner.finish(worked?) {
+                        core.endpoint.handle_done(now, done);
+                    }
                     // A session without an end whose objects all failed would delay receivers for
                     // nothing.
                     self.ended |= core.runner.all_failed();
                 }
-                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Empty) => break,
                 // All workers have ended.
                 Err(TryRecvError::Disconnected) => {
-                    self.ended = true;
+                    (self.ended, self.is_checked) = (true, true);
                     return Ok(());
                 }
             }
         }
+        self.is_checked = core.runner.is_checked();
+        Ok(())
     }
 
     fn on_event(&mut self, event: &SenderEvent, _core: &mut Core<Self>) {
@@ -158,11 +171,11 @@ impl Supply for Files {
     }
 
     fn interrupt(&mut self, _core: &mut Core<Self>) {
-        self.interrupted = !self.ended;
+        (self.interrupted, self.is_checked) = (!self.ended, true);
     }
 
     fn has_ended(&self) -> bool {
-        self.ended || self.interrupted
+        self.ended && self.is_checked || self.interrupted
     }
 
     fn is_interrupted(&self) -> bool {

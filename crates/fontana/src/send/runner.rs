@@ -1,6 +1,6 @@
 //! The jobs of a sender: workers read and encode.
 
-use super::ahead::{SolveAhead, UnsolvedBlock};
+use super::ahead::{CheckAhead, CheckedBlock, SolveAhead, SpareJob};
 use super::answers::Keys;
 use super::digests::of_symbols;
 use super::pacing::SendingRunner;
@@ -128,12 +128,18 @@ pub(super) struct Encoded {
     result: Result<Option<Vec<SymbolDigest>>, Error>,
 }
 
+/// What a worker has done.
+pub(super) enum Worked {
+    Encoded(Encoded),
+    Checked(CheckedBlock),
+}
+
 /// A thread that reads and encodes.
 pub(super) struct Worker {
     pub(super) jobs: Receiver<EncodeJob>,
-    /// Blocks to be solved while there is no job.
-    pub(super) blocks: Receiver<UnsolvedBlock>,
-    pub(super) finished: ChannelSender<Result<Encoded, PanicError>>,
+    /// What is done while there is no job.
+    pub(super) spare: Receiver<SpareJob>,
+    pub(super) finished: ChannelSender<Result<Worked, PanicError>>,
     /// Wakes the pacing thread if it waits for a batch.
     pub(super) bell: Bell,
     /// Memory of an encoding in bytes.
@@ -152,7 +158,11 @@ impl Worker {
 
     /// Encodes a batch. False if no thread waits for it.
     fn encode(&self, job: EncodeJob) -> bool {
-        let is_wanted = self.finished.send(Ok(job.run(self.bytes))).is_ok();
+        self.hand_over(Worked::Encoded(job.run(self.bytes)))
+    }
+
+    fn hand_over(&self, worked: Worked) -> bool {
+        let is_wanted = self.finished.send(Ok(worked)).is_ok();
         if is_wanted {
             self.bell.ring();
         }
@@ -168,7 +178,13 @@ impl Worker {
                     }
                 },
                 // Both queues are closed together.
-                recv(self.blocks) -> block => if let Ok(block) = block { block.solve(self.bytes) },
+                recv(self.spare) -> job => match job {
+                    Ok(SpareJob::Solve(block)) => block.solve(self.bytes),
+                    Ok(SpareJob::Check(block)) => {
+                        self.hand_over(Worked::Checked(block.check()));
+                    }
+                    Err(_) => {}
+                },
             }
         }
     }
@@ -177,8 +193,8 @@ impl Worker {
 /// The queues of the workers.
 pub(super) struct WorkerQueues {
     pub(super) jobs: ChannelSender<EncodeJob>,
-    /// Blocks to be solved while there is no job.
-    pub(super) blocks: ChannelSender<UnsolvedBlock>,
+    /// What is done while there is no job.
+    pub(super) spare: ChannelSender<SpareJob>,
 }
 
 /// Hands the jobs of a sender to workers, and holds the symbols of batches until they are released.
@@ -187,6 +203,7 @@ pub(super) struct SendRunner {
     encoders: BTreeMap<Toi, SentObject>,
     queues: WorkerQueues,
     ahead: SolveAhead,
+    checks: CheckAhead,
     makes_digests: bool,
     pub(super) keys: Keys,
     failed: BTreeSet<Toi>,
@@ -209,20 +226,24 @@ impl JobRunner<SendJob> for SendRunner {
                     let spacing = object.spacing(header_size);
                     let memory = self.prepared.request(batch, esis.len() * spacing.stride());
                     let source_symbols = object.source_symbols_among(block.sbn, &esis);
+                    let symbols = esis.len() as u64;
                     // Workers run until these ends of their queues are dropped.
                     let makes_digests = self.makes_digests;
                     let job =
                         EncodeJob { batch, block, esis, object, memory, spacing, makes_digests };
                     let _ = self.queues.jobs.send(job);
+                    for block in self.checks.advance(symbols) {
+                        let _ = self.queues.spare.send(SpareJob::Check(block));
+                    }
                     for block in self.ahead.advance(source_symbols) {
-                        let _ = self.queues.blocks.send(block);
+                        let _ = self.queues.spare.send(SpareJob::Solve(block));
                     }
                 }
             }
             SendJob::Release { batch } => self.prepared.release(batch),
             SendJob::ExpectRepair => {
                 for block in self.ahead.begin() {
-                    let _ = self.queues.blocks.send(block);
+                    let _ = self.queues.spare.send(SpareJob::Solve(block));
                 }
             }
             SendJob::Sign(_) | SendJob::Open { .. } => {
@@ -256,8 +277,12 @@ impl SendRunner {
         let prepared = PreparedSymbols::new(spare_bytes);
         let ahead = encoders.values().map(|object| &object.encoder);
         let ahead = SolveAhead::new(ahead, solving_window);
+        let symbols = |object: &SentObject| object.encoder.source().layout().total_source_symbols();
+        let verifiers =
+            encoders.iter().filter_map(|(toi, object)| Some((*toi, object.verifier.as_ref()?)));
+        let checks = CheckAhead::new(verifiers, encoders.values().map(symbols).sum());
         let (makes_digests, keys) = (false, Keys::default());
-        Self { prepared, encoders, queues, ahead, makes_digests, keys, failed, failures }
+        Self { prepared, encoders, queues, ahead, checks, makes_digests, keys, failed, failures }
     }
 
     /// The runner of a sender that announces its symbols, or does not.
@@ -279,8 +304,23 @@ impl SendRunner {
         self.encoders.extend(encoders);
     }
 
-    /// Stores the symbols of a batch. Returns the answer for the sender.
-    pub(super) fn finish(&mut self, encoded: Encoded) -> SendDone {
+    /// Takes what a worker has done. Returns the answer for the sender, if it waits for one.
+    pub(super) fn finish(&mut self, worked: Worked) -> Option<SendDone> {
+        match worked {
+            Worked::Encoded(encoded) => Some(self.store(encoded)),
+            // The next symbols of the object cannot be prepared, and the sender then gives it up.
+            Worked::Checked(block) => {
+                self.checks.finish();
+                if let Err(error) = block.result {
+                    self.fail(block.toi, Arc::new(error.into()));
+                }
+                None
+            }
+        }
+    }
+
+    /// Stores the symbols of a batch.
+    fn store(&mut self, encoded: Encoded) -> SendDone {
         let Encoded { batch, toi, memory, spacing, result } = encoded;
         match result {
             Ok(digests) => {
@@ -293,13 +333,23 @@ impl SendRunner {
             Err(error) => {
                 let error = Arc::new(error);
                 let failed = SendDone::Failed { batch, error: Error::of_job(&error) };
-                // One error for each object: later ones are its consequences.
-                if self.failed.insert(toi) {
-                    self.failures.push(error);
-                }
+                self.fail(toi, error);
                 failed
             }
         }
+    }
+
+    /// Collects one error for each object: later ones are its consequences.
+    fn fail(&mut self, toi: Toi, error: Arc<Error>) {
+        if self.failed.insert(toi) {
+            self.failures.push(error);
+        }
+    }
+
+    /// Whether no block is left to be compared of those whose turn has come: a block of each share
+    /// of the symbols that were prepared.
+    pub(super) fn is_checked(&self) -> bool {
+        self.checks.is_idle()
     }
 
     /// The first failure of each object that was given up.
@@ -343,12 +393,12 @@ mod tests {
         let object = SentObject { encoder: Arc::new(encoder), verifier: None };
 
         let (toi, sbn) = (Toi(1), Sbn(0));
-        let ((jobs, job_queue), (blocks, block_queue)) = (unbounded(), unbounded());
+        let ((jobs, job_queue), (spare, spare_queue)) = (unbounded(), unbounded());
         let (finished, encoded) = unbounded();
         let bell = Alarm::for_this_thread().bell();
         let worker =
-            Worker { jobs: job_queue, blocks: block_queue, finished, bell, bytes: 64 << 20 };
-        let queues = WorkerQueues { jobs, blocks };
+            Worker { jobs: job_queue, spare: spare_queue, finished, bell, bytes: 64 << 20 };
+        let queues = WorkerQueues { jobs, spare };
         let mut runner = SendRunner::new([(toi, object)].into(), queues, 1 << 20, 0);
         for start in [0, SYMBOLS] {
             let uses = uses_during(|| {
@@ -361,7 +411,7 @@ mod tests {
                         runner.run(Instant::ZERO, job, &DatagramBatch::EMPTY).unwrap();
                         if let Ok(job) = worker.jobs.try_recv() {
                             assert!(worker.encode(job));
-                            runner.finish(encoded.try_recv().unwrap().unwrap());
+                            runner.finish(encoded.try_recv().unwrap().unwrap()).unwrap();
                         }
                     }
                 }

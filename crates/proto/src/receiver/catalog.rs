@@ -298,9 +298,10 @@ impl Catalog {
     }
 
     /// Why the rest of the content can no longer be received, if it is a stream.
-    pub(super) fn check(&self, transfer: &Transfer) -> Option<Break> {
+    /// `lost`: packets that were lost so far.
+    pub(super) fn check(&self, transfer: &Transfer, lost: u64) -> Option<Break> {
         match self {
-            Self::Stream(catalog) => catalog.check(transfer),
+            Self::Stream(catalog) => catalog.check(transfer, lost),
             Self::Manifest(_) | Self::Flute(_) | Self::Fcast(_) => None,
         }
     }

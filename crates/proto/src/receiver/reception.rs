@@ -309,12 +309,15 @@ impl Reception {
     }
 
     /// Ends the reception if the rest of the content can no longer be received.
-    fn check_catalog(&mut self, channels: &Channels) {
+    fn check_catalog(&mut self, around: &Surroundings<'_>) {
         if self.phase == Phase::Ended {
             return;
         }
-        let Some(Break { at, reason }) = self.catalog.check(&self.transfer) else { return };
-        self.leave(channels);
+        let accepted = around.sessions.iter().filter(|s| s.standing == Standing::Accepted);
+        let lost = accepted.flat_map(|session| session.sequence.channels());
+        let lost = lost.fold(0_u64, |sum, channel| sum.saturating_add(channel.lost));
+        let Some(Break { at, reason }) = self.catalog.check(&self.transfer, lost) else { return };
+        self.leave(around.channels);
         self.phase = Phase::Ended;
         self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::StreamBroken { at, reason }));
     }

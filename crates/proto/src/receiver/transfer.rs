@@ -318,6 +318,11 @@ impl Transfer {
         self.objects.get(&toi).is_some_and(|object| object.blocks.iter().any(Block::is_collecting))
     }
 
+    /// Symbols that an object lacks; 0 if there is no such object.
+    pub(super) fn symbols_wanted_of(&self, toi: Toi) -> u64 {
+        self.objects.get(&toi).map_or(0, Object::symbols_wanted)
+    }
+
     /// Whether jobs are running that may show that nothing more is needed.
     pub(super) fn awaits_jobs(&self) -> bool {
         self.objects.values().any(|object| match object.state {

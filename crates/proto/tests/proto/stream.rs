@@ -451,6 +451,24 @@ fn a_receiver_that_joins_after_the_first_fragments_ends_as_late() {
     assert!(receivers[0].runner.handed_over.is_empty() && receivers[0].joined.is_empty());
 }
 
+/// A stream whose fragments are all in the first index that the receiver gets: it has lost nothing,
+/// and lacks what was sent before it came.
+#[test]
+fn a_receiver_that_joins_late_for_a_short_stream_ends_as_late() {
+    let mut reasons = Vec::new();
+    for millis in (5..120).step_by(5) {
+        let mut stream = Stream::new(noise(6 * FRAGMENT, 3), 1, Duration::ZERO);
+        let mut late = receiver(0.0, 1);
+        late.joins_at = Instant::ZERO + Duration::from_millis(millis);
+        let mut receivers = [late];
+        run(&mut stream, &mut receivers, straight, feed);
+        reasons.extend(broken(&receivers[0]).map(|(at, reason)| (millis, at, reason)));
+    }
+    let is_late =
+        |&(_, at, reason): &(u64, u64, StreamBreak)| (at, reason) == (0, StreamBreak::Late);
+    assert!(reasons.len() > 10 && reasons.iter().all(is_late), "{reasons:?}");
+}
+
 #[test]
 fn a_receiver_that_comes_while_the_stream_is_announced_gets_all_of_it() {
     let bytes = noise(5 * FRAGMENT, 3);

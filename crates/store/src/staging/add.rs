@@ -222,7 +222,9 @@ impl Staging {
 
     /// Rejects a name that is taken, on the disk or by an added file.
     fn check_place(&self, name: &TargetName) -> Result<(), StagingError> {
-        self.target().check_free(name, self.overwrites(name))?;
+        // What has the name of a file that was given is compared when the file is committed.
+        let is_given = self.is_given(self.next_index());
+        self.target().check_free(name, self.overwrites(name) || is_given)?;
         self.check_above(name)
     }
 

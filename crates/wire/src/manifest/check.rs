@@ -6,7 +6,9 @@ use super::{
 };
 use crate::id::Toi;
 use crate::path::RelativePath;
+use fontana_fec::Sbn;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
 
@@ -33,7 +35,31 @@ impl Manifest {
             }
             previous = Some(entry);
         }
+        self.check_runs()?;
         self.check_unsettled()
+    }
+
+    /// Checks that the runs of each object that has some are all of its bytes, and that each lies
+    /// in one block.
+    pub(super) fn check_runs(&self) -> Result<(), ManifestError> {
+        for (&toi, runs) in &self.runs {
+            let wrong = || ManifestError::Runs { toi: toi.into() };
+            let object = self.object(toi).ok_or_else(wrong)?;
+            let layout = object.oti.layout().map_err(|error| ManifestError::Oti { toi, error })?;
+            let mut runs = runs.iter();
+            for sbn in (0..layout.block_count()).map(Sbn) {
+                let Range { start, end } = layout.block_range(sbn).ok_or_else(wrong)?;
+                let mut left = end.saturating_sub(start);
+                while left > 0 {
+                    let length = runs.next().ok_or_else(wrong)?.length;
+                    left = left.checked_sub(length).filter(|_| length > 0).ok_or_else(wrong)?;
+                }
+            }
+            if runs.next().is_some() {
+                return Err(wrong());
+            }
+        }
+        Ok(())
     }
 
     /// Checks that unsettled names ascend, and that none is the path of an entry.

@@ -1,6 +1,6 @@
 //! The emitter of manifests.
 
-use super::parse::{DIRECTORY, FILE, FORMAT_VERSION, MAGIC, SYMLINK};
+use super::parse::{DIRECTORY, FILE, FORMAT_VERSION, MAGIC, SYMLINK, WITH_RUNS};
 use super::{Entry, Manifest, Metadata, Segment};
 use crate::content::ContentEncoding;
 use crate::{oti, varint};
@@ -11,7 +11,7 @@ impl Manifest {
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend(MAGIC);
-        out.push(FORMAT_VERSION);
+        out.push(if self.runs.is_empty() { FORMAT_VERSION } else { WITH_RUNS });
         varint::emit(self.version, &mut out);
         emit_sized(self.label.as_bytes(), &mut out);
         varint::emit(self.objects.len() as u64, &mut out);
@@ -28,6 +28,9 @@ impl Manifest {
         for entry in &self.entries {
             emit_entry(entry, &mut out);
         }
+        if !self.runs.is_empty() {
+            self.emit_runs(&mut out);
+        }
         if !self.unsettled.is_empty() {
             varint::emit(self.unsettled.len() as u64, &mut out);
             for path in &self.unsettled {
@@ -35,6 +38,20 @@ impl Manifest {
             }
         }
         out
+    }
+
+    fn emit_runs(&self, out: &mut Vec<u8>) {
+        varint::emit(self.runs.len() as u64, out);
+        let mut previous = 0;
+        for (&toi, runs) in &self.runs {
+            varint::emit(toi.saturating_sub(previous).into(), out);
+            previous = toi;
+            varint::emit(runs.len() as u64, out);
+            for run in runs {
+                varint::emit(run.length, out);
+                out.extend(run.hash.0);
+            }
+        }
     }
 }
 

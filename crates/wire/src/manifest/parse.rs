@@ -2,17 +2,20 @@
 //! it allocates memory.
 
 use super::{
-    DirectoryEntry, Entry, FileEntry, Manifest, ManifestError, ManifestLimits, ManifestObject,
-    Metadata, Segment, SymlinkEntry,
+    DirectoryEntry, Entry, FileEntry, FileRun, Manifest, ManifestError, ManifestLimits,
+    ManifestObject, Metadata, Segment, SymlinkEntry,
 };
 use crate::bytes::Reader;
 use crate::content::ContentEncoding;
 use crate::hash::Hash;
 use crate::path::RelativePath;
 use crate::{oti, varint};
+use std::collections::BTreeMap;
 
 pub(super) const MAGIC: &[u8; 7] = b"FONTMAN";
 pub(super) const FORMAT_VERSION: u8 = 1;
+/// The format of a manifest with runs.
+pub(super) const WITH_RUNS: u8 = 2;
 pub(super) const FILE: u8 = 0;
 pub(super) const DIRECTORY: u8 = 1;
 pub(super) const SYMLINK: u8 = 2;
@@ -21,6 +24,10 @@ pub(super) const SYMLINK: u8 = 2;
 const MIN_OBJECT_SIZE: usize = 1 + oti::MIN_SIZE + 1;
 /// Size in bytes of the shortest entry: a link with a name and a target of one byte each.
 const MIN_ENTRY_SIZE: usize = 5;
+/// Size in bytes of the shortest run.
+const MIN_RUN_SIZE: usize = 1 + Hash::SIZE;
+/// Size in bytes of the shortest list of runs of an object.
+const MIN_RUNS_SIZE: usize = 2 + MIN_RUN_SIZE;
 /// Size in bytes of the shortest unsettled name.
 const MIN_NAME_SIZE: usize = 2;
 /// Size in bytes of the shortest segment: a short hole.
@@ -45,19 +52,21 @@ impl Manifest {
         if parser.take(MAGIC.len()).map_err(|_| ManifestError::Magic)? != MAGIC {
             return Err(ManifestError::Magic);
         }
-        match parser.u8()? {
-            FORMAT_VERSION => {}
+        let has_runs = match parser.u8()? {
+            FORMAT_VERSION => false,
+            WITH_RUNS => true,
             version => return Err(ManifestError::FormatVersion(version)),
-        }
+        };
         let version = parser.varint()?;
         let label = parser.label()?;
         let objects = parser.objects()?;
         let entries = parser.entries()?;
+        let runs = if has_runs { parser.runs()? } else { BTreeMap::new() };
         let unsettled = parser.unsettled(entries.len())?;
         if !parser.reader.is_empty() {
             return Err(ManifestError::TrailingBytes { count: parser.reader.rest().len() });
         }
-        let manifest = Self { version, label, objects, entries, unsettled };
+        let manifest = Self { version, label, objects, entries, runs, unsettled };
         manifest.check()?;
         Ok(manifest)
     }
@@ -130,6 +139,35 @@ impl<'a> Parser<'a, '_> {
             entries.push(entry);
         }
         Ok(entries)
+    }
+
+    /// Parses the runs of objects, of which there are some.
+    fn runs(&mut self) -> Result<BTreeMap<u32, Vec<FileRun>>, ManifestError> {
+        let rest = self.reader.rest().len();
+        let count = self.count("objects with runs", self.limits.objects, MIN_RUNS_SIZE)?;
+        if count == 0 {
+            return Err(ManifestError::TrailingBytes { count: rest });
+        }
+        let (mut all, mut toi) = (BTreeMap::new(), 0_u32);
+        for _ in 0..count {
+            let step = self.varint()?;
+            let next = u64::from(toi).saturating_add(step);
+            toi = u32::try_from(next).map_err(|_| ManifestError::Runs { toi: next })?;
+            // The remaining bytes bound their number.
+            let runs = self.count("runs", self.limits.bytes, MIN_RUN_SIZE)?;
+            let runs = (0..runs).map(|_| self.run()).collect::<Result<Vec<_>, _>>()?;
+            if step == 0 || all.insert(toi, runs).is_some() {
+                return Err(ManifestError::Runs { toi: next });
+            }
+        }
+        Ok(all)
+    }
+
+    fn run(&mut self) -> Result<FileRun, ManifestError> {
+        let length = self.varint()?;
+        let (hash, _) = self.take(Hash::SIZE)?.as_chunks::<{ Hash::SIZE }>();
+        let hash = hash.first().copied().map(Hash).ok_or(self.malformed())?;
+        Ok(FileRun { length, hash })
     }
 
     /// Parses the list of unsettled names, which is absent if it is empty.

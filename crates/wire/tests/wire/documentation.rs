@@ -6,10 +6,10 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
-    FileEntry, FreshFrame, FreshIndex, FreshRequest, FreshShare, FreshStart, Hash, HeadRecords,
-    HeaderFields, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef, RelativePath,
-    SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi, emit_payload_id,
-    manifest_hash, object_hash, stream_index_hash,
+    FileEntry, FileRun, FreshFrame, FreshIndex, FreshRequest, FreshShare, FreshStart, Hash,
+    HeadRecords, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef,
+    RelativePath, RunHasher, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi,
+    emit_payload_id, manifest_hash, object_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 
@@ -38,6 +38,14 @@ fn manifest() -> Manifest {
     let metadata = Metadata { mode: 0o644, mtime_seconds: 1_767_225_600, ..Metadata::default() };
     let file = FileEntry::whole_object(path, metadata, 1, CONTENT.len() as u64);
     Manifest::new(1, "hello.txt", vec![object], vec![Entry::File(file)]).unwrap()
+}
+
+/// The manifest with the run that its object is.
+fn manifest_with_run() -> Manifest {
+    let mut hasher = RunHasher::new();
+    hasher.update(CONTENT);
+    let run = FileRun { length: CONTENT.len() as u64, hash: hasher.finalize() };
+    manifest().with_runs([(1, vec![run])].into()).unwrap()
 }
 
 fn control_oti(transfer_length: usize) -> Oti {
@@ -125,6 +133,7 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
     let table = Oti { symbol_size: 1384, ..control_oti(300) };
     let examples = [
         ("manifest", manifest().emit()),
+        ("manifest-2", manifest_with_run().emit()),
         ("head", head),
         ("head-2", SessionHead { records: records(), ..session_head() }.emit(None)),
         ("stream-index", stream::sample().emit()),

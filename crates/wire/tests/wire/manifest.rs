@@ -5,9 +5,9 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
-    BlockHasher, DirectoryEntry, Entry, FileEntry, Hash, Manifest, ManifestError, ManifestLimits,
-    ManifestObject, Metadata, PathError, RelativePath, Segment, SymlinkEntry, manifest_hash,
-    object_hash, tree_hash,
+    BlockHasher, DirectoryEntry, Entry, FileEntry, FileRun, Hash, Manifest, ManifestError,
+    ManifestLimits, ManifestObject, Metadata, PathError, RelativePath, Segment, SymlinkEntry,
+    manifest_hash, object_hash, tree_hash,
 };
 use proptest::prelude::*;
 
@@ -133,6 +133,74 @@ fn no_truncated_or_flipped_manifest_passes_for_another_encoding_of_the_same() {
     assert_eq!(parse(&longer), Err(ManifestError::TrailingBytes { count: 1 }));
 }
 
+/// The sample with runs of its bundle, which has one block, and of an object of two.
+pub(crate) fn with_runs() -> Manifest {
+    let run = |length, byte| FileRun { length, hash: Hash([byte; 32]) };
+    let runs = [(1, vec![run(40, 1), run(60, 2)]), (3, vec![run(28, 3), run(22, 4)])];
+    sample().with_runs(runs.into()).unwrap()
+}
+
+#[test]
+fn a_manifest_with_runs_is_of_format_2() {
+    let (plain, manifest) = (sample(), with_runs());
+    assert_eq!(plain.runs(1), []);
+    assert_eq!(manifest.runs(1).iter().map(|run| run.length).collect::<Vec<_>>(), [40, 60]);
+    assert_eq!(manifest.runs(2), []);
+    let bytes = manifest.emit();
+    assert_eq!((plain.emit()[7], bytes[7]), (1, 2));
+    assert_eq!(parse(&bytes), Ok(manifest.clone()));
+    let unsettled = manifest.clone().with_unsettled(vec![path("zebra")]).unwrap();
+    assert_eq!(parse(&unsettled.emit()), Ok(unsettled));
+    // The names of objects, lengths and hashes follow the entries.
+    let end = &bytes[plain.emit().len()..];
+    let hash = |byte| [byte; 32];
+    let expected =
+        [&[2, 1, 2, 40][..], &hash(1), &[60], &hash(2), &[2, 2, 28], &hash(3), &[22], &hash(4)];
+    assert_eq!(end, expected.concat());
+    // Without the runs that its format says.
+    let mut empty = plain.emit();
+    empty[7] = 2;
+    assert!(matches!(parse(&empty), Err(ManifestError::Malformed { .. })));
+    empty.push(0);
+    assert_eq!(parse(&empty), Err(ManifestError::TrailingBytes { count: 1 }));
+    assert_eq!(plain.tree_hash(), manifest.tree_hash());
+    assert_ne!(manifest_hash(&plain.emit()), manifest_hash(&bytes));
+}
+
+#[test]
+fn runs_are_all_of_an_object_and_none_lies_in_two_blocks() {
+    let with = |toi: u32, lengths: &[u64]| {
+        let run = |&length: &u64| FileRun { length, hash: Hash([0; 32]) };
+        let runs = [(toi, lengths.iter().map(run).collect())];
+        sample().with_runs(runs.into()).map(drop)
+    };
+    assert_eq!(with(1, &[100]), Ok(()));
+    // Blocks of 28 and 22 bytes.
+    assert_eq!(with(3, &[28, 22]), Ok(()));
+    let cases: [(u32, &[u64]); 9] = [
+        (1, &[]),
+        (1, &[99]),
+        (1, &[101]),
+        (1, &[100, 1]),
+        (1, &[0, 100]),
+        (1, &[u64::MAX, 101]),
+        (3, &[50]),
+        (3, &[27, 23]),
+        (4, &[1]),
+    ];
+    for (toi, lengths) in cases {
+        let error = ManifestError::Runs { toi: toi.into() };
+        assert_eq!(with(toi, lengths), Err(error), "{toi} {lengths:?}");
+    }
+    let bytes = with_runs().emit();
+    for step in [0, 3] {
+        let mut wrong = bytes.clone();
+        // The first object of the list: 0 is none, and 3 comes later again.
+        wrong[sample().emit().len() + 1] = step;
+        assert!(matches!(parse(&wrong), Err(ManifestError::Runs { .. })), "{step}");
+    }
+}
+
 #[test]
 fn unsettled_names_follow_the_entries_if_there_are_any() {
     let path = |name: &str| RelativePath::new(name.as_bytes()).unwrap();
@@ -168,8 +236,8 @@ fn invalid_manifests_are_refused_with_the_reason() {
     assert_eq!(parse(b""), Err(ManifestError::Magic));
     assert_eq!(parse(b"FONTAN"), Err(ManifestError::Magic));
     assert_eq!(parse(b"FONTANA\x01"), Err(ManifestError::Magic));
-    bytes[7] = 2;
-    assert_eq!(parse(&bytes), Err(ManifestError::FormatVersion(2)));
+    bytes[7] = 3;
+    assert_eq!(parse(&bytes), Err(ManifestError::FormatVersion(3)));
 }
 
 #[test]

@@ -11,13 +11,16 @@ use crate::receive::plan::{
 };
 use crate::receive::saved;
 use crate::receive::staging_root::StagingRoot;
+use crate::receive::target::complete::{self, verified_bytes};
 use crate::receive::target::named::Unnamed;
 use crate::receive::target::report::TargetReport;
+use crate::report::{IncompleteFiles, MissingFile};
 use crate::shared::Sender;
 use fontana_store::{
-    Correction, FailedFiles, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
+    Correction, FailedFiles, FileIndex, Given, Kept, KeptBlock, Note, Selection, Staging,
+    StagingError,
 };
-use fontana_wire::{Manifest, PublicKey, Toi, manifest_hash};
+use fontana_wire::{Entry, FileEntry, Manifest, PublicKey, Toi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -44,6 +47,8 @@ pub(super) struct TreeOptions {
     pub(super) publisher: Option<PublicKey>,
     /// Each file that gets its name is reported.
     pub(super) report_files: bool,
+    /// No file gets its name before all are complete.
+    pub(super) all_or_nothing: bool,
 }
 
 /// A tree that is being received.
@@ -62,6 +67,11 @@ struct OpenTree {
     lacks_names: bool,
     /// Files that are still to be reported.
     unnamed: Unnamed,
+    /// The wanted files that have no names yet, and the number of all of them.
+    lacking: BTreeSet<FileIndex>,
+    wanted: u64,
+    /// Complete files that get their names at the end, if no file gets its name before.
+    held: Option<Vec<FileIndex>>,
 }
 
 struct TreeObject {
@@ -204,6 +214,7 @@ impl TreeTarget {
             staging.note(&plan.voided)?;
             staging.sync_notes()?;
         }
+        let (mut lacking, wanted) = files_to_receive(&plan.entries);
         let unnamed = match self.options.report_files {
             true => Unnamed::of(&plan.entries),
             false => Unnamed::default(),
@@ -223,7 +234,12 @@ impl TreeTarget {
         staging.reconcile(objects.iter().map(|(&toi, o)| (toi, &o.object.staged)), &mut left)?;
         staging.check_room()?;
         // Files that an earlier run verified, and whose names it did not give them all.
-        let unpublished = staging.publish_each(&plan.verified)?;
+        let (held, verified) = match self.options.all_or_nothing {
+            true => (Some(plan.verified), Vec::new()),
+            false => (None, plan.verified),
+        };
+        lacking.extend(held.iter().flatten());
+        let unpublished = staging.publish_each(&verified)?;
         let errors = unpublished.iter().map(|(_, error)| error.clone());
         report_failed(errors.collect(), &self.reports);
         for (&toi, TreeObject { object, source, .. }) in &objects {
@@ -259,6 +275,9 @@ impl TreeTarget {
             manifest: Arc::clone(tree.manifest),
             lacks_names: !unpublished.is_empty(),
             unnamed,
+            lacking,
+            wanted,
+            held,
         };
         Ok((open, opened))
     }
@@ -271,6 +290,7 @@ impl TreeTarget {
         open.lacks_names |= !failed.is_empty();
         report_failed(failed, &self.reports);
         let named = committed?;
+        named.iter().for_each(|file| _ = open.lacking.remove(file));
         open.unnamed.report(&named, &self.root.directory, &self.abandoned, &self.reports)
     }
 
@@ -279,8 +299,11 @@ impl TreeTarget {
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let staging = Arc::clone(&open.staging);
-        let OpenTree { unnamed, without_objects, .. } = &mut open;
-        let failed = commit_each(&staging, without_objects, || Ok(()))?;
+        let OpenTree { unnamed, without_objects, held, .. } = &mut open;
+        let held = held.take().unwrap_or_default();
+        let mut failed = staging.publish_each(&held)?;
+        failed.extend(commit_each(&staging, without_objects, || Ok(()))?);
+        without_objects.extend(held);
         let unnamed_files = files_of(&failed);
         without_objects.retain(|file| !unnamed_files.contains(file));
         let directory = &self.root.directory;
@@ -301,6 +324,38 @@ impl TreeTarget {
         }
         staging.remove_when_done();
         Ok(())
+    }
+
+    /// Ends an incomplete reception: gives files that are complete their names, although others
+    /// that share their objects are not. `None` if no tree was open.
+    pub(super) fn give(&mut self) -> Option<IncompleteFiles> {
+        let open = self.open.as_mut()?;
+        let complete = open.complete_files().unwrap_or_else(|error| {
+            tracing::warn!(%error, "no file is given that shares objects with others");
+            Vec::new()
+        });
+        let held = match &open.held {
+            // None has its name.
+            Some(held) => [&complete[..], held, &open.without_objects].concat(),
+            None => {
+                let named = open.give(&complete).unwrap_or_else(|error| {
+                    tracing::warn!(%error, "complete files could not be given");
+                    Vec::new()
+                });
+                // The reception is over: it is not abandoned again.
+                let token = CancellationToken::new();
+                let directory = &self.root.directory;
+                let _ = open.unnamed.report(&named, directory, &token, &self.reports);
+                named.iter().for_each(|file| _ = open.lacking.remove(file));
+                Vec::new()
+            }
+        };
+        let named = open.wanted.saturating_sub(open.lacking.len() as u64);
+        let held: BTreeSet<_> = held.into_iter().collect();
+        let is_missing = |file: &FileIndex| open.lacking.contains(file) && !held.contains(file);
+        let missing = indexed_files(&open.manifest).filter(|(file, _)| is_missing(file));
+        let missing = missing.map(|(_, entry)| MissingFile::new(entry.path.clone())).collect();
+        Some(IncompleteFiles { wanted: open.wanted, named, missing })
     }
 
     /// Syncs what a later run resumes: the host may be about to be switched off. If that fails, a
@@ -334,13 +389,23 @@ impl OpenTree {
                 return Ok(named);
             }
             let staging = &self.staging;
-            let mut errors = commit_each(staging, &group.files, || {
+            let settled = || {
                 // After a crash between two names, a later run gives the others theirs.
                 let notes: Vec<_> =
                     group.objects.iter().map(|&toi| Note::Committed { toi }).collect();
                 staging.note(&notes)?;
                 staging.sync_notes()
-            })?;
+            };
+            if let Some(held) = &mut self.held {
+                let unsettled = staging.settle_each(&group.files)?;
+                settled()?;
+                let names = files_of(&unsettled);
+                held.extend(group.files.iter().filter(|file| !names.contains(file)));
+                failed.extend(unsettled.into_iter().map(|(_, error)| error));
+                object.staged.remove_spool()?;
+                return Ok(named);
+            }
+            let mut errors = commit_each(staging, &group.files, settled)?;
             let unnamed = files_of(&errors);
             named.extend(group.files.iter().filter(|file| !unnamed.contains(file)));
             if named.is_empty()
@@ -354,6 +419,75 @@ impl OpenTree {
         object.staged.remove_spool()?;
         Ok(named)
     }
+}
+
+impl OpenTree {
+    /// The files without names whose bytes are all verified, although an object that they have
+    /// bytes in is not complete.
+    fn complete_files(&self) -> Result<Vec<FileIndex>, StagingError> {
+        // A file that shares its objects with no other one is complete when they are.
+        let shared = self.groups.values().filter(|group| group.files.len() > 1);
+        let waiting: Vec<_> = shared.filter(|group| !group.waiting.is_empty()).collect();
+        let files: BTreeSet<_> = waiting.iter().flat_map(|group| &group.files).copied().collect();
+        let objects: BTreeSet<_> = waiting.iter().flat_map(|group| &group.waiting).collect();
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let saved = self.staging.notes_of(|toi| objects.contains(&toi))?;
+        let mut verified = BTreeMap::new();
+        for &toi in objects {
+            let Some(TreeObject { object, .. }) = self.objects.get(&toi) else { continue };
+            let runs = self.manifest.runs(toi);
+            verified.insert(toi, verified_bytes(&object.staged, toi, runs, &saved)?);
+        }
+        let is_complete = |(index, file): &(FileIndex, &FileEntry)| {
+            files.contains(index)
+                && self.lacking.contains(index)
+                && complete::is_complete(file, &verified)
+        };
+        let complete = indexed_files(&self.manifest).filter(is_complete);
+        Ok(complete.map(|(index, _)| index).collect())
+    }
+
+    /// Gives names to complete files, and to those that no object has bytes of. Returns those that
+    /// have their names.
+    fn give(&mut self, complete: &[FileIndex]) -> Result<Vec<FileIndex>, StagingError> {
+        let Given { mut named, failed } = self.staging.give_each(complete)?;
+        let unnamed = commit_each(&self.staging, &self.without_objects, || Ok(()))?;
+        let without_names = files_of(&unnamed);
+        named.extend(self.without_objects.iter().filter(|file| !without_names.contains(file)));
+        for (_, error) in failed.iter().chain(&unnamed) {
+            tracing::warn!(%error, "a complete file could not be given");
+        }
+        Ok(named)
+    }
+}
+
+/// The files of a manifest, by the indices that they are added with: directories have none.
+fn indexed_files(manifest: &Manifest) -> impl Iterator<Item = (FileIndex, &FileEntry)> {
+    let indexed = manifest.entries().iter().filter(|entry| !matches!(entry, Entry::Directory(_)));
+    (0..).map(FileIndex).zip(indexed).filter_map(|(index, entry)| match entry {
+        Entry::File(file) => Some((index, file)),
+        Entry::Directory(_) | Entry::Symlink(_) => None,
+    })
+}
+
+/// The files that are to be received, and the number of all that are wanted.
+fn files_to_receive(entries: &[PlannedEntry]) -> (BTreeSet<FileIndex>, u64) {
+    let is_directory = |action: &EntryAction| {
+        matches!(action, EntryAction::MakeDirectory(_) | EntryAction::SkipDirectory(_))
+    };
+    let indexed = entries.iter().filter(|entry| !is_directory(&entry.action));
+    let (mut receive, mut wanted) = (BTreeSet::new(), 0);
+    for (index, entry) in (0..).map(FileIndex).zip(indexed) {
+        match entry.action {
+            EntryAction::Receive(_) => _ = receive.insert(index),
+            EntryAction::Keep { .. } | EntryAction::Verified { .. } => {}
+            _ => continue,
+        }
+        wanted += 1;
+    }
+    (receive, wanted)
 }
 
 /// Commits files, and does not stop at one that fails. Calls `settled` when the others only lack
@@ -432,6 +566,7 @@ mod tests {
             workers: 1,
             publisher: None,
             report_files: false,
+            all_or_nothing: false,
         };
         let (reports, _) = crate::shared::unbounded();
         let mut tree = TreeTarget::new(root, options, None, CancellationToken::new(), reports);

@@ -260,7 +260,7 @@ impl StreamCatalog {
 
     /// Why no more of the stream can be received: a fragment failed or is lost, or the sender broke
     /// the stream off and everything before was delivered.
-    pub(super) fn check(&self, transfer: &Transfer) -> Option<Break> {
+    pub(super) fn check(&self, transfer: &Transfer, lost: u64) -> Option<Break> {
         if self.broken.is_some() {
             return self.broken;
         }
@@ -270,10 +270,15 @@ impl StreamCatalog {
         if transfer.has_failed() {
             return Some(Break { at, reason: StreamBreak::Failed });
         }
-        if let Some((_, range)) =
+        if let Some((&number, range)) =
             gone.find(|&(&number, _)| transfer.is_collecting(StreamIndex::toi(number)))
         {
-            let reason = if is_broken { StreamBreak::BySender } else { StreamBreak::Lost };
+            // What no loss explains was sent before the receiver came.
+            let reason = match transfer.symbols_wanted_of(StreamIndex::toi(number)) {
+                _ if is_broken => StreamBreak::BySender,
+                wanted if wanted > lost => StreamBreak::Late,
+                _ => StreamBreak::Lost,
+            };
             return Some(Break { at: range.start, reason });
         }
         (is_broken && self.open.is_empty()).then_some(Break { at, reason: StreamBreak::BySender })

@@ -165,7 +165,7 @@ impl Reception {
             let cost = self.catalog.discard_useless(&mut session.early);
             self.early_cost.discount(cost);
         }
-        self.check_catalog(around.channels);
+        self.check_catalog(around);
     }
 
     /// Lets a session with a trusted head declare its congestion control.

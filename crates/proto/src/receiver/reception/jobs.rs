@@ -94,7 +94,7 @@ impl Reception {
                 self.drop_unverified();
             }
         }
-        self.check_catalog(around.channels);
+        self.check_catalog(around);
         self.update_phase(around.channels);
     }
 

@@ -178,7 +178,8 @@ fn header_of_any_fields() {
 /// where it has one.
 #[test]
 fn manifest_with_every_kind_of_entry() {
-    let sample = manifest::sample().with_unsettled(vec![manifest::path("tree/z")]).unwrap();
+    let names = vec![manifest::path("tree/z")];
+    let sample = manifest::with_runs().with_unsettled(names).unwrap();
     let good = sample.emit();
     bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
         let bytes = patched(&good, *at, *cut, patch);
