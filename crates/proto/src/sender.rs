@@ -273,7 +273,8 @@ impl Sender {
         let rounds = Rounds::new(blocks, order, config.round_symbols);
         let interval = control_interval(&outlet, rounds.source_symbols());
         let carousel = |object| {
-            let carousel = ControlCarousel::new(object, interval, channel_count, &mut random);
+            let carousel = ControlCarousel::new(object, interval, channel_count, &mut random)
+                .beside(rounds.source_symbols());
             if starts_redundantly { carousel.redundant() } else { carousel }
         };
         let control = config.control.into_iter().map(carousel).collect();
@@ -336,7 +337,10 @@ impl Sender {
         let channel_count = self.outlet.channels.len();
         self.control = control
             .into_iter()
-            .map(|object| ControlCarousel::new(object, interval, channel_count, &mut random))
+            .map(|object| {
+                ControlCarousel::new(object, interval, channel_count, &mut random)
+                    .beside(self.rounds.source_symbols())
+            })
             .collect();
         if self.state == State::Starved {
             self.state = State::Sending;

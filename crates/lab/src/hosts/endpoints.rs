@@ -504,6 +504,8 @@ mod tests {
 
     const PACKETS: u8 = 30;
     const SPACING: Duration = Duration::from_millis(10);
+    /// The threads of the links may start after the sender's.
+    const BEGINS: Duration = Duration::from_millis(500);
     /// Several times what the packets take.
     const LIMIT: Duration = Duration::from_secs(2);
 
@@ -550,7 +552,7 @@ mod tests {
 
         fn poll_timeout(&self) -> Option<Instant> {
             let has_next = self.sends && self.next < PACKETS;
-            has_next.then(|| Instant::ZERO + SPACING * self.next.into())
+            has_next.then(|| Instant::ZERO + BEGINS + SPACING * self.next.into())
         }
     }
 

@@ -245,8 +245,12 @@ impl Announcement<'_> {
 /// A late receiver keeps at most about so many packets of content until it knows what they are:
 /// the control objects should have passed once by then.
 const EARLY_PACKETS: u64 = 4096;
-/// However long a control object is, it takes no more than one packet in so many (3 %).
+/// A long control object takes no more than one packet in so many (3 %), or its share of all that a
+/// receiver needs: who joins late would else hear the content several times before it knows the
+/// names of many small files.
 const MIN_PERIOD: u64 = 33;
+/// And no more than one packet in so many in any case.
+const LEAST_PERIOD: u64 = 4;
 
 /// A control object in its rhythm.
 #[derive(Debug)]
@@ -311,6 +315,16 @@ impl ControlCarousel {
             on_base_at: None,
             uneven_on_base: 1,
         }
+    }
+
+    /// The carousel beside content of so many source symbols.
+    pub(super) fn beside(self, content_symbols: u64) -> Self {
+        let k = u64::from(self.object.source_symbols.max(1));
+        if EARLY_PACKETS / k >= MIN_PERIOD {
+            return self;
+        }
+        let share = (k.saturating_add(content_symbols) / k).clamp(LEAST_PERIOD, MIN_PERIOD);
+        Self { period: self.period.min(share), ..self }
     }
 
     /// The carousel that starts with as many symbols as a receiver that loses one packet in four
@@ -507,6 +521,27 @@ mod tests {
                 }
             }
             assert!(by_parity.as_flattened().iter().all(|&count| count > 4), "{by_parity:?}");
+        }
+    }
+
+    /// Beside three and 17 times as much content, and beside much more.
+    #[test]
+    fn a_manifest_has_its_share_of_what_a_receiver_needs() {
+        let oti = control_oti(540_000, 1_000);
+        for (k, content, period) in [(540, 1_714, 4), (540, 9_000, 17), (540, 100_000, 33)] {
+            let bytes = vec![1; k * 1_000];
+            let object = ControlObject::new(Toi::MANIFEST, oti, &bytes, None, 1).unwrap();
+            let mut all = [carousel(object).beside(content)];
+            let mut control = 0;
+            let packets = 20_000;
+            for packet in 0..packets {
+                if let Some(which) = ControlCarousel::pick(&all, ChannelId::BASE, packet) {
+                    all[which].advance(Instant::ZERO, ChannelId::BASE, packet);
+                    control += u64::from(packet >= k as u64);
+                }
+            }
+            let share = packets as f64 / control as f64 / period as f64;
+            assert!((0.9..1.3).contains(&share), "{content}: {share}");
         }
     }
 
