@@ -171,7 +171,8 @@ impl Supply for Files {
     }
 
     fn interrupt(&mut self, _core: &mut Core<Self>) {
-        (self.interrupted, self.is_checked) = (!self.ended, true);
+        // Also while the last blocks are compared: then not everything is done that was asked.
+        self.interrupted |= !self.has_ended();
     }
 
     fn has_ended(&self) -> bool {

@@ -416,8 +416,7 @@ impl World {
             payload: 0..bytes.len() as u32,
         };
         let batch = DatagramBatch::one(bytes, &received);
-        let jobs: Vec<_> = self.collection.handle_datagrams(self.now, &batch).collect();
-        for job in jobs {
+        for job in self.collection.handle_datagrams(self.now, &batch) {
             let SendJob::Open { from, datagram } = job else { continue };
             let authentic = Authentic::open_plain(&datagram, from, self.collection.signers());
             self.collection.handle_opened(self.now, authentic.as_ref());

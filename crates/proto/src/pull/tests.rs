@@ -249,6 +249,38 @@ fn a_source_below_a_tenth_of_its_rate_gives_its_request_back() {
     assert!(pull.next_request(seconds(43), source).is_some());
 }
 
+/// Three sources of the same rate, of which one or another is silent.
+#[test]
+fn a_source_whose_request_was_in_vain_gives_way_until_it_brings_something() {
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    let mut pull = Pull::new();
+    let [vain, other, idle] = [(); 3].map(|()| pull.add_source());
+    for source in pull.sources.values_mut() {
+        source.rate.begin(at(0));
+        source.rate.on_arrival(at(1), 100);
+        source.rate.end(at(1));
+    }
+    let bring = |pull: &mut Pull, seconds, id, position| {
+        pull.on_arrival(at(seconds), id, position..position + 1);
+        pull.end_request(at(seconds), id);
+    };
+    pull.set_lacking(std::iter::once(0..1).collect());
+    assert!(pull.next_request(at(2), vain).is_some());
+    assert!(pull.next_request(at(4), other).is_some(), "it takes over");
+    pull.end_request(at(4), vain);
+    assert!(pull.next_request(at(6), vain).is_none(), "another one has nothing to do");
+    bring(&mut pull, 6, other, 0);
+
+    pull.add_lacking(1..2);
+    assert!(pull.next_request(at(7), vain).is_some(), "it may ask for what is free");
+    bring(&mut pull, 7, vain, 1);
+
+    pull.add_lacking(2..3);
+    assert!(pull.next_request(at(8), other).is_some());
+    assert!(pull.next_request(at(10), vain).is_some(), "it is as any other");
+    assert!(pull.has_source(idle));
+}
+
 #[test]
 fn requests_end_where_nothing_is_lacking() {
     let now = Instant::ZERO;

@@ -277,11 +277,7 @@ impl Collection {
     }
 
     /// Looks at datagrams. Those that claim to be answers for this run are to be opened.
-    pub fn handle_datagrams(
-        &mut self,
-        now: Instant,
-        batch: &DatagramBatch<'_>,
-    ) -> impl Iterator<Item = SendJob> {
+    pub fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) -> Vec<SendJob> {
         self.due = now;
         let mut jobs = Vec::new();
         for (datagram, payload) in batch.iter() {
@@ -295,7 +291,7 @@ impl Collection {
             self.opening += 1;
             jobs.push(SendJob::Open { from: datagram.from.ip(), datagram: payload.into() });
         }
-        jobs.into_iter()
+        jobs
     }
 
     /// Whether everything is sent, and nothing is lacking.

@@ -657,7 +657,8 @@ impl Endpoint for StreamSender {
     /// Handles answers of receivers.
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
         let Some(collection) = &mut self.collection else { return };
-        self.outputs.extend(collection.handle_datagrams(now, batch).map(SenderOutput::Job));
+        let jobs = collection.handle_datagrams(now, batch);
+        self.outputs.extend(jobs.into_iter().map(SenderOutput::Job));
     }
 
     fn handle_done(&mut self, now: Instant, done: SendDone) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// The user that the program is in a container: `nobody` of most systems.
+/// The user of the program in a container: `nobody` on most systems.
 const USER: &str = "65534";
 
 /// Makes `fontana-VERSION-TARGET.oci.tar`. The program is `/usr/bin/fontana`; `/data`, its

@@ -201,8 +201,7 @@ impl Endpoint for FollowingSender {
     type Event = NoEvent;
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
-        let jobs: Vec<_> = self.collection.handle_datagrams(now, batch).collect();
-        for job in jobs {
+        for job in self.collection.handle_datagrams(now, batch) {
             let SendJob::Open { from, datagram } = job else { continue };
             let authentic = Authentic::open_plain(&datagram, from, self.collection.signers());
             self.collection.handle_opened(now, authentic.as_ref());
