@@ -22,7 +22,7 @@
 //! thread.channels().join(1, &config(2))?;
 //! for batch in thread.batches() {
 //!     for (datagram, payload) in batch.iter() {
-//!         println!("channel {}: {} bytes", datagram.channel.0, payload.len());
+//!         println!("{:?}: {} bytes", datagram.port, payload.len());
 //!     }
 //! }
 //! # Ok(())

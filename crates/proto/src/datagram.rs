@@ -18,14 +18,38 @@ pub enum Ecn {
     CongestionExperienced,
 }
 
+/// Where a datagram arrives at a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// A channel of the session: [`ChannelId::BASE`] also if it was sent to this host alone.
+    Channel(ChannelId),
+    /// The sender's socket for answers of receivers.
+    Feedback,
+    /// The group of the receivers of this site.
+    Site,
+}
+
+impl Port {
+    /// The port of the packets of every session.
+    pub const BASE: Self = Self::Channel(ChannelId::BASE);
+
+    /// The channel; `None` of the others.
+    pub const fn channel(self) -> Option<ChannelId> {
+        match self {
+            Self::Channel(channel) => Some(channel),
+            Self::Feedback | Self::Site => None,
+        }
+    }
+}
+
 /// A received datagram. Its bytes are a range of its batch's slab. All of it may be forged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The source address. A session is identified by its sender's address and its TSI (RFC 5651,
     /// section 3). [`Destination::Peer`](crate::Destination::Peer) answers it.
     pub from: SocketAddr,
-    /// The channel that it arrived on; [`ChannelId::BASE`] if it was sent to this host alone.
-    pub channel: ChannelId,
+    /// Where it arrived.
+    pub port: Port,
     /// ECN codepoint.
     pub ecn: Ecn,
     /// Datagrams that this host has lost since the previous one, which is not a sign of congestion.

@@ -31,9 +31,11 @@ pub enum Destination {
         /// Most links to cross, at least one.
         hops: u8,
     },
-    /// The sender of the session, by unicast. The driver has its address from what the receiver
-    /// trusts, never from a datagram.
-    Sender,
+    /// The sender of the session, by unicast, at an address that its publisher has signed. It is
+    /// never the address that a datagram came from.
+    Sender(SocketAddr),
+    /// The other receivers of this site: multicast that no router passes on.
+    Site,
     /// The host with this address, by unicast: [`Datagram::from`](crate::Datagram::from) of a
     /// datagram that it sent. An attacker chooses that address, so the endpoint must limit what it
     /// sends there.

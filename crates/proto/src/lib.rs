@@ -104,7 +104,7 @@ pub use congestion::{
     BreakerLimits, ChannelClock, Emission, FirstChannel, FixedChannels, Level, Membership,
     PacketSeen, SubscriptionControl, SubscriptionError, SubscriptionLimits, presets, subscribe,
 };
-pub use datagram::{Datagram, DatagramBatch, Ecn};
+pub use datagram::{Datagram, DatagramBatch, Ecn, Port};
 pub use endpoint::{BatchId, BlockId, Destination, Endpoint, Output, SessionKey, SymbolId};
 pub use event::{
     DropReason, FileRefusal, ObjectFailure, Offer, ReceiverEvent, Rejection, SenderEvent,

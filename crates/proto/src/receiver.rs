@@ -304,6 +304,7 @@ impl Receiver {
     }
 
     fn handle_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
+        let Some(channel) = datagram.port.channel() else { return };
         let bytes = batch.bytes(&datagram.payload).unwrap_or_default();
         self.stats.datagrams.count(1);
         self.stats.payload_bytes.count(bytes.len() as u64);
@@ -339,7 +340,7 @@ impl Receiver {
                 return;
             }
         }
-        let (channel, cci) = (datagram.channel, packet.header.cci);
+        let cci = packet.header.cci;
         let mut lost = Losses::default();
         // Of a refused session only heads come this far: the numbers between them are not lost.
         if self.reception.is_listening() && session.standing != Standing::Refused {

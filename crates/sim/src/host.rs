@@ -228,8 +228,11 @@ pub struct HostConfig {
     /// Its rate limit; `None` if it may send nothing.
     pub sends: Option<RateCap>,
     /// The sources whose channels it joins. Joining a channel joins one source-specific group of
-    /// each. The first one is [`Destination::Sender`].
+    /// each.
     pub sources: Arc<[NodeId]>,
+    /// The other hosts of its site: those that hear what it sends to [`Destination::Site`], and
+    /// that it hears.
+    pub site: Arc<[NodeId]>,
     /// Bytes of IP and UDP headers that links are charged for each datagram it sends: 28 for IPv4,
     /// 48 for IPv6.
     pub packet_overhead: u32,
@@ -243,7 +246,8 @@ impl HostConfig {
 
     /// A receiver that starts at time 0.
     pub fn receiver(sources: impl Into<Arc<[NodeId]>>) -> Self {
-        Self { starts_at: Instant::ZERO, sends: None, sources: sources.into(), packet_overhead: 28 }
+        let (starts_at, site) = (Instant::ZERO, Arc::default());
+        Self { starts_at, sends: None, sources: sources.into(), site, packet_overhead: 28 }
     }
 
     /// A receiver that may also send, within a rate limit. It starts at time 0.

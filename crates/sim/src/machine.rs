@@ -243,7 +243,7 @@ mod tests {
     use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{Esi, Sbn};
     use fontana_proto::{
-        BlockId, ChannelId, Ecn, PlacedRun, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope,
+        BlockId, Ecn, PlacedRun, Port, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope,
         SlabSymbols, SymbolBytes, SymbolPlace,
     };
     use fontana_wire::{Hash, Toi};
@@ -342,7 +342,7 @@ mod tests {
             payload[0] = first;
             let datagram = Datagram {
                 from: ([10, 0, 0, 1], 7701).into(),
-                channel: ChannelId::BASE,
+                port: Port::BASE,
                 ecn: Ecn::NotEct,
                 dropped_before: 0,
                 payload: 0..100,

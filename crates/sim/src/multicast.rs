@@ -12,6 +12,9 @@ use fontana_proto::{ChannelId, Instant};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The channel of the hosts of a site in a run. No session has so many.
+pub(crate) const SITE: ChannelId = ChannelId(u8::MAX);
+
 /// One source's tree and its groups.
 #[derive(Debug)]
 pub(crate) struct SourceTree {

@@ -2,7 +2,7 @@
 
 use crate::host::{Attached, Host, HostConfig, HostEvent, MAX_WAKES, NEVER, Recorded};
 use crate::link::Link;
-use crate::multicast::{Membership, Multicast, SourceTree};
+use crate::multicast::{Membership, Multicast, SITE, SourceTree};
 use crate::observe::Observer;
 use crate::packet::{Burst, PayloadBuffer};
 use crate::queue::{DueEvent, EventQueue};
@@ -272,6 +272,9 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     fn start(&mut self, now: Instant, node: NodeId, run: u32) {
         let Some(host) = self.attached_mut(node).filter(|host| host.run == run) else { return };
         host.is_running = true;
+        if !host.config.site.is_empty() {
+            self.change_membership(now, node, SITE, Membership::Join);
+        }
         self.poll(now, node);
     }
 

@@ -5,10 +5,10 @@ use super::content::{PathContent, RUN, SYMBOL_SIZE};
 use super::row::{Meter, PathRow};
 use super::stage::Stage;
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, ChannelId, Committed, Datagram, DatagramBatch,
+    Acceptance, Announcement, AnnouncementIntervals, Committed, Datagram, DatagramBatch,
     DecodePolicy, Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobRunner,
-    MetadataMode, Pacer, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Saved,
-    SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig, Subscription,
+    MetadataMode, Pacer, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
+    Saved, SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig, Subscription,
     SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_wire::{
@@ -166,7 +166,7 @@ impl ReceivedBatch {
         self.slab.resize(self.slab.len() + usize::from(size), 0);
         self.datagrams.push(Datagram {
             from: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7),
-            channel: ChannelId::BASE,
+            port: Port::BASE,
             ecn: Ecn::NotEct,
             dropped_before: 0,
             payload: start..self.slab.len() as u32,

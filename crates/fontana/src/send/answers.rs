@@ -14,7 +14,7 @@ use fontana_net::thread::spawn_scoped;
 use fontana_net::{Bell, CollectorSocket};
 use fontana_proto::report::{Authentic, Signers};
 use fontana_proto::{
-    ChannelId, Collection, Datagram, DatagramBatch, Ecn, Instant, SendDone, SendJob, SenderEvent,
+    Collection, Datagram, DatagramBatch, Ecn, Instant, Port, SendDone, SendJob, SenderEvent,
 };
 use fontana_wire::{FeedbackDatagram, SealId, SecretKey};
 use std::net::SocketAddr;
@@ -178,7 +178,7 @@ impl Answer {
         keys.opened = Some(authentic);
         let received = Datagram {
             from,
-            channel: ChannelId::BASE,
+            port: Port::Feedback,
             ecn: Ecn::NotEct,
             dropped_before: 0,
             payload: 0..datagram.len() as u32,

@@ -7,6 +7,7 @@ use crate::no_jobs::NoEvent;
 use fontana_proto::feedback::{answers, status_weight};
 use fontana_proto::{ChannelId, DatagramBatch, Destination, Endpoint, Instant, Output, SplitMix64};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A receiver: it records what it misses, and answers data packets at random.
@@ -18,8 +19,8 @@ pub(super) struct BmtpReceiver {
     has_joined: bool,
     /// From the first packet on.
     reception: Option<OngoingReception>,
-    /// The status packet to send next.
-    answer: Option<BmtpStatus>,
+    /// The status packet to send next, and the sender's address.
+    answer: Option<(SocketAddr, BmtpStatus)>,
 }
 
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl BmtpReceiver {
         self.reception.as_ref().map_or(0, |reception| reception.missing.count())
     }
 
-    fn receive(&mut self, now: Instant, packet: &[u8]) {
+    fn receive(&mut self, now: Instant, from: SocketAddr, packet: &[u8]) {
         let Some((header, rest)) = BmtpData::parse(packet) else { return };
         let BmtpData { divisor, interval_ms, packet, data } = header;
         let repair = self.repair;
@@ -65,7 +66,7 @@ impl BmtpReceiver {
             let nak = reception.missing.ask(now, &mut self.random);
             let counts = reception.rate.counts(now);
             let PacketCounts { interval_ms, received, lost } = counts.unwrap_or_default();
-            self.answer = Some(BmtpStatus { interval_ms, received, lost, nak });
+            self.answer = Some((from, BmtpStatus { interval_ms, received, lost, nak }));
         }
     }
 }
@@ -76,8 +77,8 @@ impl Endpoint for BmtpReceiver {
     type Event = NoEvent;
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
-        for (_, packet) in batch.iter() {
-            self.receive(now, packet);
+        for (datagram, packet) in batch.iter() {
+            self.receive(now, datagram.from, packet);
         }
     }
 
@@ -95,8 +96,9 @@ impl Endpoint for BmtpReceiver {
         if !std::mem::replace(&mut self.has_joined, true) {
             return Some(Output::Join(ChannelId::BASE));
         }
-        self.answer.take()?.emit(header);
-        Some(Output::Transmit { to: Destination::Sender, symbol: None })
+        let (sender, status) = self.answer.take()?;
+        status.emit(header);
+        Some(Output::Transmit { to: Destination::Sender(sender), symbol: None })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -107,7 +109,7 @@ impl Endpoint for BmtpReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_proto::{Datagram, Ecn};
+    use fontana_proto::{Datagram, Ecn, Port};
 
     fn at(milliseconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(milliseconds)
@@ -129,7 +131,7 @@ mod tests {
         packet.extend(payload);
         let datagram = Datagram {
             from: ([10, 0, 0, 1], 7701).into(),
-            channel: ChannelId::BASE,
+            port: Port::BASE,
             ecn: Ecn::NotEct,
             dropped_before: 0,
             payload: 0..packet.len() as u32,
@@ -140,7 +142,7 @@ mod tests {
             assert!(
                 matches!(
                     output,
-                    Output::Join(_) | Output::Transmit { to: Destination::Sender, symbol: None }
+                    Output::Join(_) | Output::Transmit { to: Destination::Sender(_), symbol: None }
                 ),
                 "{output:?}"
             );
@@ -203,7 +205,7 @@ mod tests {
         let mut receiver = receiver();
         let datagram = Datagram {
             from: ([10, 0, 0, 1], 7701).into(),
-            channel: ChannelId::BASE,
+            port: Port::BASE,
             ecn: Ecn::NotEct,
             dropped_before: 0,
             payload: 0..23,

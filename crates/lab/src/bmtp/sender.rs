@@ -184,7 +184,7 @@ impl Endpoint for BmtpSender {
 mod tests {
     use super::*;
     use crate::bmtp::packet::UDP_IP_BYTES;
-    use fontana_proto::{Datagram, Ecn};
+    use fontana_proto::{Datagram, Ecn, Port};
 
     fn at(milliseconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(milliseconds)
@@ -233,7 +233,7 @@ mod tests {
         status.emit(&mut packet);
         let datagram = Datagram {
             from: ([10, 0, 0, 2], 7701).into(),
-            channel: ChannelId::BASE,
+            port: Port::Feedback,
             ecn: Ecn::NotEct,
             dropped_before: 0,
             payload: 0..packet.len() as u32,

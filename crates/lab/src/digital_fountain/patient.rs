@@ -13,8 +13,8 @@ use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::study::tornado::{Peeler, Peeling};
 use fontana_fec::{Esi, FecScheme, Oti};
 use fontana_proto::{
-    ChannelId, Datagram, DatagramBatch, DecodePolicy, Driver, Ecn, Effect, Endpoint, Fcast,
-    Finished, Instant, JobRunner, ObjectOrder, ReceiveDone, ReceiveJob, ReceiverEvent, SplitMix64,
+    Datagram, DatagramBatch, DecodePolicy, Driver, Ecn, Effect, Endpoint, Fcast, Finished, Instant,
+    JobRunner, ObjectOrder, Port, ReceiveDone, ReceiveJob, ReceiverEvent, SplitMix64,
     SubscriptionLimits, SymbolOrganization, TransmissionSchedule,
 };
 use serde::{Deserialize, Serialize};
@@ -212,7 +212,7 @@ impl File {
                 }
                 let datagram = Datagram {
                     from: SENDER,
-                    channel: ChannelId(0),
+                    port: Port::BASE,
                     ecn: Ecn::NotEct,
                     dropped_before: 0,
                     payload: 0..packet.len() as u32,

@@ -10,7 +10,7 @@ use fontana_proto::report::{
     RepairConfig, Reporter,
 };
 use fontana_proto::{
-    BlockId, ChannelId, Collection, CollectionConfig, DatagramBatch, Demand, Ecn, Instant, Lacking,
+    BlockId, Collection, CollectionConfig, DatagramBatch, Demand, Ecn, Instant, Lacking, Port,
     RepairBy, SendJob, SenderProgress, SplitMix64,
 };
 use fontana_wire::{
@@ -410,7 +410,7 @@ impl World {
     fn take(&mut self, bytes: &[u8], from: IpAddr) {
         let received = proto::Datagram {
             from: (from, 0).into(),
-            channel: ChannelId::BASE,
+            port: Port::Feedback,
             ecn: Ecn::NotEct,
             dropped_before: 0,
             payload: 0..bytes.len() as u32,

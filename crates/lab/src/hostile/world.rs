@@ -10,7 +10,7 @@ use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner
 use fontana_proto::pull::PulledRun;
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelId, Datagram, DatagramBatch,
-    DecodePolicy, Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode, Pacer,
+    DecodePolicy, Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode, Pacer, Port,
     Receiver, ReceiverConfig, ReceiverEvent, SendMode, SendObject, Sender, SenderConfig,
     SessionKey, SplitMix64, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
@@ -524,7 +524,7 @@ impl Write for TextLength {
 
 /// A datagram of a slab.
 pub(super) fn datagram(from: SocketAddr, payload: std::ops::Range<u32>) -> Datagram {
-    Datagram { from, channel: ChannelId::BASE, ecn: Ecn::NotEct, dropped_before: 0, payload }
+    Datagram { from, port: Port::BASE, ecn: Ecn::NotEct, dropped_before: 0, payload }
 }
 
 /// A time in milliseconds.

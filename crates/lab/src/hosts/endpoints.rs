@@ -332,7 +332,7 @@ impl HostSockets<'_> {
                 channels.send_batch(channel.into(), packet, packet.len())?;
                 Ok(true)
             }
-            (Self::Receiver { feedback: Some(path), .. }, Destination::Sender) => {
+            (Self::Receiver { feedback: Some(path), .. }, Destination::Sender(_)) => {
                 Ok(path.socket.send(packet, path.to).is_ok())
             }
             (_, to) => Err(HostsError::Destination(to)),
@@ -540,7 +540,7 @@ mod tests {
         ) -> Option<Output<Infallible, NoEvent>> {
             let to = if let Some(number) = self.answers.pop_front() {
                 header.push(number);
-                Destination::Sender
+                Destination::Sender(([10, 0, 0, 1], 7701).into())
             } else {
                 self.poll_timeout().filter(|&due| due <= now)?;
                 header.push(self.next);
@@ -632,6 +632,6 @@ mod tests {
             limit: LIMIT,
         };
         let error = run.run().expect_err("the first answer has no way");
-        assert!(matches!(error, HostsError::Destination(Destination::Sender)), "{error}");
+        assert!(matches!(error, HostsError::Destination(Destination::Sender(_))), "{error}");
     }
 }

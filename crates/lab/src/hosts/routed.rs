@@ -19,8 +19,7 @@ use crate::no_jobs::NoJobs;
 use fontana_net::clock::{self, Wakefulness};
 use fontana_net::{Clock, FrameSocket, Interfaces, Namespace, ScopedSocket, Switch, thread};
 use fontana_proto::{
-    ChannelId, Datagram, DatagramBatch, Destination, Driver, Ecn, Effect, Endpoint, Instant,
-    SymbolId,
+    Datagram, DatagramBatch, Destination, Driver, Ecn, Effect, Endpoint, Instant, Port, SymbolId,
 };
 use fontana_sim::{DueEvent, NodeId, Topology};
 use std::collections::BTreeMap;
@@ -400,7 +399,7 @@ impl<E: RoutedEndpoint, C: Content> RunningHost<E, C> {
             let Some(bytes) = slab.get(..received.length) else { continue };
             let datagram = Datagram {
                 from: received.from,
-                channel: ChannelId::BASE,
+                port: Port::BASE,
                 ecn: Ecn::NotEct,
                 dropped_before: 0,
                 payload: 0..received.length as u32,
@@ -447,7 +446,9 @@ impl<E: RoutedEndpoint, C: Content> RunningHost<E, C> {
                 let node = NodeId::of(router).ok_or(HostsError::Job("there is no such router"))?;
                 (SocketAddrV4::new(ipv4(router_address(node))?, PORT), TTL)
             }
-            Destination::Sender => return Err(HostsError::Job("the group has no single sender")),
+            Destination::Sender(_) | Destination::Site => {
+                return Err(HostsError::Job("the group has neither one sender nor sites"));
+            }
         };
         let is_sent = self.socket.send(&self.packet, to, ttl).is_ok();
         *(if is_sent { &mut self.sent } else { &mut self.unsent }) += 1;

@@ -4,7 +4,7 @@ use super::draw::{Drawn, Routing};
 use crate::bytes::{ByteRunner, Pump};
 use fontana_proto::{
     BatchId, ChannelId, DatagramBatch, Driver, Endpoint, Finished, Instant, JobRunner, Output,
-    ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, SendDone, SendJob, Sender, SenderEvent,
+    Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, SendDone, SendJob, Sender, SenderEvent,
     SplitMix64, SymbolId,
 };
 use fontana_sim::{Delivery, Either, HostFactory, IdRunner, SendingHost, SimulatedRunner};
@@ -134,7 +134,8 @@ impl SwarmReceiver {
         Self { receiver, routing, received: 0, joined: Box::new([false; 256]) }
     }
 
-    fn passes(&mut self, ChannelId(channel): ChannelId) -> bool {
+    fn passes(&mut self, port: Port) -> bool {
+        let Some(ChannelId(channel)) = port.channel() else { return true };
         self.received = self.received.saturating_add(1);
         match self.routing {
             Routing::TopOnly { after } if self.received > after => {
@@ -156,7 +157,7 @@ impl Endpoint for SwarmReceiver {
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
         for datagram in batch.datagrams {
-            if self.passes(datagram.channel) {
+            if self.passes(datagram.port) {
                 self.receiver.handle_datagrams(now, &DatagramBatch::one(batch.slab, datagram));
             }
         }

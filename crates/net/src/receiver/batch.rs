@@ -1,6 +1,6 @@
 //! A slab of fixed size, and the datagrams in it.
 
-use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn};
+use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn, Port};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -141,7 +141,7 @@ impl Batch {
             let range = datagram.payload.start as usize..datagram.payload.end as usize;
             let payload = slab.get_mut(range).unwrap_or_default();
             dropped += std::mem::take(&mut datagram.dropped_before);
-            let stays = keep(datagram.channel, payload);
+            let stays = keep(datagram.port.channel().unwrap_or_default(), payload);
             match stays {
                 true => datagram.dropped_before = std::mem::take(&mut dropped),
                 false => *payload_bytes -= payload.len(),
@@ -211,7 +211,7 @@ impl Batch {
         let starts = (start..end.max(start + 1)).step_by(stride);
         self.datagrams.extend(starts.map(|start| Datagram {
             from,
-            channel: ChannelId(channel),
+            port: Port::Channel(ChannelId(channel)),
             ecn,
             dropped_before: 0,
             // A slab is shorter than 4 GiB.

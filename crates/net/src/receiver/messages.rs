@@ -220,6 +220,7 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_proto::Port;
     use socket2::{Domain, SockAddr, Type};
     use std::net::{Ipv4Addr, SocketAddr};
 
@@ -251,7 +252,8 @@ mod tests {
     }
 
     fn received(batch: &Batch) -> Vec<(u8, usize)> {
-        batch.iter().map(|(datagram, payload)| (datagram.channel.0, payload.len())).collect()
+        let channel = |port: Port| port.channel().unwrap_or_default().0;
+        batch.iter().map(|(it, payload)| (channel(it.port), payload.len())).collect()
     }
 
     #[test]

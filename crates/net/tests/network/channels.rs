@@ -1,6 +1,6 @@
 //! Channels that are joined and left while a receive thread runs.
 
-use fontana_proto::ChannelId;
+use fontana_proto::{ChannelId, Port};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Session {
         while heard.values().sum::<usize>() < count {
             let batch = self.thread.batches().recv_timeout(PATIENCE).unwrap();
             for (datagram, payload) in batch.iter() {
-                let ChannelId(channel) = datagram.channel;
+                let Port::Channel(ChannelId(channel)) = datagram.port else { continue };
                 assert_eq!(payload, [channel]);
                 *heard.entry(channel).or_default() += 1;
             }
@@ -119,8 +119,7 @@ fn joins_and_leaves_of_other_channels_lose_nothing_of_one_that_is_received() {
         session.thread.channels().leave(channel);
         session.join(channel % (CHANNELS - 1) + 1);
         let batch = session.thread.batches().recv_timeout(PATIENCE).unwrap();
-        for (_, payload) in batch.iter().filter(|(datagram, _)| datagram.channel == ChannelId::BASE)
-        {
+        for (_, payload) in batch.iter().filter(|(datagram, _)| datagram.port == Port::BASE) {
             assert_eq!(payload, next.to_be_bytes());
             next += 1;
         }

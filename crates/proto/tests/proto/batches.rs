@@ -5,8 +5,8 @@ use crate::support::world::{
     Content, PACKET_BYTES, SenderDriver, Setup, datagram, receiver_config, sender, source,
 };
 use fontana_proto::{
-    ChannelId, Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveDone, ReceiveJob,
-    Receiver, Saved, Subscription, SubscriptionLimits, presets,
+    Datagram, DatagramBatch, Endpoint, Instant, Output, Port, ReceiveDone, ReceiveJob, Receiver,
+    Saved, Subscription, SubscriptionLimits, presets,
 };
 use fontana_wire::{CongestionControl, LayerRates, SecretKey};
 use proptest::prelude::*;
@@ -93,8 +93,7 @@ fn outputs(
             receiver.handle_done(now, ReceiveDone::Opened { scope, saved });
             break;
         }
-        let (mut datagram, channel) = (datagram.clone(), ChannelId::BASE);
-        (datagram.channel, datagram.dropped_before) = (channel, 0);
+        let datagram = Datagram { port: Port::BASE, dropped_before: 0, ..datagram.clone() };
         receiver.handle_datagrams(now, &DatagramBatch::one(slab, &datagram));
         opening = poll(&mut receiver);
     }

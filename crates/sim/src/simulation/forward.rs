@@ -3,14 +3,14 @@
 use super::{Event, GroupId, Simulation};
 use crate::host::{Attached, Host, Transmission};
 use crate::link::Fate;
-use crate::multicast::{Change, Membership, Multicast, Settled, SourceTree};
+use crate::multicast::{Change, Membership, Multicast, SITE, Settled, SourceTree};
 use crate::observe::Observer;
 use crate::packet::{BURST_PACKETS, Burst, Packet, Payload};
 use crate::runner::Delivery;
 use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
 use crate::violation::Violation;
-use fontana_proto::{ChannelId, Datagram, DatagramBatch, Destination, Ecn, Instant};
+use fontana_proto::{ChannelId, Datagram, DatagramBatch, Destination, Ecn, Instant, Port};
 use std::net::SocketAddr;
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
@@ -41,7 +41,10 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                 return self.violate(Violation::LeftUnjoined { node, channel, at: now });
             }
         };
-        let sources = host.config.sources.clone();
+        let sources = match channel {
+            SITE => host.config.site.clone(),
+            _ => host.config.sources.clone(),
+        };
         self.trace.note(now, note, node.0, [channel.0.into(), 0]);
         if self.config.multicast == Multicast::Broadcast {
             return;
@@ -145,11 +148,13 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                 let group = GroupId { tree: self.tree(node), channel };
                 self.forward(now, group, node, &burst.limited(hops));
             }
-            Destination::Sender => {
-                let first = |host: &Attached<H>| host.config.sources.first().copied();
-                self.send_to(now, node, self.attached(node).and_then(first), &burst);
+            Destination::Sender(address) | Destination::Peer(address) => {
+                self.send_to(now, node, NodeId::of(address), &burst);
             }
-            Destination::Peer(address) => self.send_to(now, node, NodeId::of(address), &burst),
+            Destination::Site => {
+                let group = GroupId { tree: self.tree(node), channel: SITE };
+                self.forward(now, group, node, &burst);
+            }
             Destination::Subcast { router, channel } => {
                 let source =
                     self.attached(node).and_then(|host| host.config.sources.first().copied());
@@ -365,7 +370,10 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             let Payload { bytes, zeros_from } = self.payloads.write(packet);
             let datagram = Datagram {
                 from: SocketAddr::new(packet.source.address(), 0),
-                channel: channel.unwrap_or(ChannelId::BASE),
+                port: match channel {
+                    Some(SITE) => Port::Site,
+                    channel => Port::Channel(channel.unwrap_or(ChannelId::BASE)),
+                },
                 ecn: if burst.marked { Ecn::CongestionExperienced } else { Ecn::NotEct },
                 dropped_before: 0,
                 payload: 0..bytes.len() as u32,

@@ -3,8 +3,8 @@
 
 use crate::scene::{SYMBOL, Scene};
 use fontana_proto::{
-    ChannelId, DatagramBatch, Driver, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, Receiver,
-    ReceiverEvent, Sender, SubscriptionLimits, presets,
+    ChannelId, DatagramBatch, Driver, Endpoint, Instant, Output, Port, ReceiveDone, ReceiveJob,
+    Receiver, ReceiverEvent, Sender, SubscriptionLimits, presets,
 };
 use fontana_sim::{
     Either, HostConfig, IdRunner, LinkConfig, LinkId, NodeId, Probability, QueueLength, Simulation,
@@ -71,7 +71,8 @@ struct Listener {
 }
 
 impl Listener {
-    fn hears(&self, now: Instant, ChannelId(channel): ChannelId) -> bool {
+    fn hears(&self, now: Instant, port: Port) -> bool {
+        let Some(ChannelId(channel)) = port.channel() else { return false };
         self.odd != Odd::TopOnly || now < at(30) || self.joined.last() == Some(&channel)
     }
 }
@@ -83,7 +84,7 @@ impl Endpoint for Listener {
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
         for datagram in batch.datagrams {
-            if self.hears(now, datagram.channel) {
+            if self.hears(now, datagram.port) {
                 self.receiver.handle_datagrams(now, &DatagramBatch::one(batch.slab, datagram));
             }
         }

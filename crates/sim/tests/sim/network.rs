@@ -56,7 +56,8 @@ impl Endpoint for Puppet {
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
         let marked = |datagram: &Datagram| datagram.ecn == Ecn::CongestionExperienced;
-        let heard = batch.datagrams.iter().map(|d| (now, d.channel, marked(d)));
+        let heard =
+            batch.datagrams.iter().filter_map(|d| Some((now, d.port.channel()?, marked(d))));
         self.heard.extend(heard);
     }
 
@@ -283,7 +284,8 @@ fn packet_hops_of_four_nodes_are_those_counted_by_hand() {
 
         let channel = |number| Destination::Channel(ChannelId(number));
         let scoped = |hops| Destination::Scoped { channel: ChannelId(4), hops };
-        let peer = |node: NodeId| Destination::Peer(SocketAddr::new(node.address(), 7));
+        let address = |node: NodeId| SocketAddr::new(node.address(), 7);
+        let peer = |node: NodeId| Destination::Peer(address(node));
         let both = [(0, Action::Join(3)), (0, Action::Join(4))];
         let with = |script: &[(u64, Action)]| Puppet::new(both.into_iter().chain(script.to_vec()));
         let puppets = [
@@ -293,7 +295,7 @@ fn packet_hops_of_four_nodes_are_those_counted_by_hand() {
             (
                 b,
                 with(&[
-                    (30, Action::To(Destination::Sender, 2)),
+                    (30, Action::To(Destination::Sender(address(a)), 2)),
                     (40, Action::To(scoped(1), 3)),
                     (50, Action::To(scoped(2), 4)),
                 ]),

@@ -21,8 +21,8 @@ use crate::receive::worker::{Attempt, BytesJob, WorkerReport};
 use crate::shared::unbounded;
 use crossbeam_channel::{Receiver as Queue, Sender as QueueEnd, bounded};
 use fontana_proto::{
-    BlockId, BlockOutcome, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
-    Driver, Ecn, Effect, Endpoint, Instant, MetadataMode, ReceiveDone, Receiver, ReceiverConfig,
+    BlockId, BlockOutcome, Category, Committed, Datagram, DatagramBatch, DecodePolicy, Driver, Ecn,
+    Effect, Endpoint, Instant, MetadataMode, Port, ReceiveDone, Receiver, ReceiverConfig,
     ReceiverEvent, ReceiverLimits, Scope, SplitMix64, Subscription, SubscriptionLimits,
 };
 use fontana_store::{
@@ -355,7 +355,7 @@ impl<'w> ReceiverRun<'w> {
                 slab.extend(datagram);
                 datagrams.push(Datagram {
                     from: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, source)), 7701),
-                    channel: ChannelId::BASE,
+                    port: Port::BASE,
                     ecn: Ecn::NotEct,
                     dropped_before: 0,
                     payload: start..slab.len() as u32,

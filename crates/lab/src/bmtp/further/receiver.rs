@@ -176,10 +176,10 @@ impl Endpoint for ReportingReceiver {
             return Some(Output::Join(ChannelId::BASE));
         }
         let due = self.reporter.poll(now)?;
-        let (instance, counter) = (due.instance, due.counter);
+        let (to, instance, counter) = (due.to, due.instance, due.counter);
         let feedback = self.feedback(due);
         header.extend(feedback.emit(instance, counter, None, None::<&NoCipher>));
-        Some(Output::Transmit { to: Destination::Sender, symbol: None })
+        Some(Output::Transmit { to: Destination::Sender(to), symbol: None })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

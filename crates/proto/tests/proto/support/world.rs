@@ -18,7 +18,7 @@ use fontana_proto::share::Sharer;
 use fontana_proto::{
     Acceptance, BlockId, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
     Destination, Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobError,
-    JobRunner, MetadataMode, Opening, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
+    JobRunner, MetadataMode, Opening, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
     ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, ShareOrigin,
     SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
 };
@@ -151,7 +151,7 @@ impl SenderDriver {
 /// A datagram of a slab.
 pub fn datagram(source: IpAddr, channel: ChannelId, payload: Range<u32>) -> Datagram {
     let from = SocketAddr::new(source, 7701);
-    Datagram { from, channel, ecn: Ecn::NotEct, dropped_before: 0, payload }
+    Datagram { from, port: Port::Channel(channel), ecn: Ecn::NotEct, dropped_before: 0, payload }
 }
 
 /// A receiver whose disk is in memory, and what it reported.
