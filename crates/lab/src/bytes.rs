@@ -114,8 +114,12 @@ impl JobRunner<ReceiveJob> for ByteRunner {
 }
 
 impl SimulatedRunner for ByteRunner {
-    /// Receivers prepare no symbols.
     fn symbol_bytes(&self, _symbol: &SymbolId) -> u32 {
         0
+    }
+
+    /// Symbols for other receivers of a site.
+    fn write_symbol(&self, symbol: &SymbolId, header: &mut Vec<u8>) {
+        self.memory.write_symbol(symbol, header);
     }
 }

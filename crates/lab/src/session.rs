@@ -2,23 +2,29 @@
 
 use crate::taken::TakenLayers;
 use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::{FecScheme, Oti, PlanCache};
+use fontana_fec::{FecScheme, Oti, PlanCache, Sbn};
+use fontana_proto::report::{CollectorConfig, Expected, RepairConfig};
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, ChannelClock, ControlObject, DecodePolicy,
-    Expectation, Instant, MetadataMode, Pacer, Receiver, ReceiverConfig, ReceiverLimits, SendMode,
-    SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
+    Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelClock, CollectionConfig,
+    ControlObject, DecodePolicy, Expectation, Instant, MetadataMode, Pacer, Receiver,
+    ReceiverConfig, ReceiverLimits, RepairBy, SendMode, SendObject, Sender, SenderConfig,
+    Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{IdContent, IdRunner, RateCap};
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
-    ManifestObject, Metadata, RelativePath, Tsi, manifest_hash,
+    ManifestObject, Metadata, RelativePath, RollCall, Tsi, manifest_hash,
 };
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// TSI of the lab's sessions.
 pub(crate) const TSI: Tsi = Tsi(7);
+/// The port that senders collect reports on.
+const COLLECTOR_PORT: u16 = 40_007;
 /// Bytes of a symbol unless a paper says otherwise: as in the program's default packet.
 pub(crate) const SYMBOL_BYTES: u16 = 1_400;
 /// Headers of a packet: 28 of IP and UDP, and room for those of ALC.
@@ -38,6 +44,8 @@ pub(crate) struct Session {
     pub(crate) congestion: CongestionControl,
     pub(crate) schedule: TransmissionSchedule,
     pub(crate) policy: DecodePolicy,
+    /// The amount that a sender sends.
+    pub(crate) mode: SendMode,
     /// Symbols of a sender's planning window.
     pub(crate) round_symbols: u32,
     pub(crate) seed: u64,
@@ -96,6 +104,7 @@ impl Session {
             congestion: CongestionControl::FixedRate,
             schedule: TransmissionSchedule::EVEN,
             policy: DecodePolicy::Incremental,
+            mode: SendMode::OnDemand,
             round_symbols: ROUND_SYMBOLS,
             seed,
             plans: Arc::new(PlanCache::new(4)),
@@ -205,7 +214,7 @@ impl Session {
             objects: objects.collect::<Option<_>>()?,
             first: Vec::new(),
             control: self.control_objects(number)?,
-            mode: SendMode::OnDemand,
+            mode: self.mode,
             schedule: self.schedule,
             channels: if is_layered { Some(clock()?) } else { None },
             rate_bytes_per_second: self.rate_bytes_per_second,
@@ -219,6 +228,54 @@ impl Session {
             seal: None,
             seed: self.seed.wrapping_add(number),
         }))
+    }
+
+    /// What the `number`th sender, at this address, does about receivers that report.
+    pub(crate) fn collection(&self, number: u64, address: IpAddr) -> Option<CollectionConfig> {
+        let symbol_size = self.control_bytes();
+        let mut blocks = BTreeMap::new();
+        for object in self.manifest.objects() {
+            let layout = object.oti.layout().ok()?;
+            for sbn in (0..layout.block_count()).map(Sbn) {
+                let block = BlockId { toi: object.toi.into(), sbn };
+                blocks.insert(block, layout.source_symbols(sbn)?);
+            }
+        }
+        let instance = u128::from(self.seed.wrapping_add(number));
+        let collector = CollectorConfig {
+            instance: InstanceId(instance.to_le_bytes()),
+            tsi: TSI,
+            manifest: manifest_hash(&self.manifest.emit()),
+            collector: SocketAddr::new(address, COLLECTOR_PORT),
+            expected: Expected::Anyone,
+            budget_per_second: 200,
+            list_capacity: RollCall::capacity(symbol_size.into(), None)?,
+            max_receivers: 1 << 10,
+            trusts_unauthenticated: true,
+            seed: self.seed,
+        };
+        let repair = RepairConfig {
+            blocks,
+            symbols_per_second: self.rate_bytes_per_second as f64 / f64::from(self.packet_bytes()),
+            pending_capacity: 8,
+            max_receivers: 1 << 10,
+            max_age: None,
+            trusts_unauthenticated: true,
+            has_signers: false,
+        };
+        let repair = match self.mode {
+            SendMode::RepairOnDemand => RepairBy::Rounds(Box::new(repair)),
+            _ => RepairBy::Nothing,
+        };
+        Some(CollectionConfig {
+            collector,
+            repair,
+            symbol_size,
+            rate: None,
+            must_finish: false,
+            until_complete: false,
+            deadline: None,
+        })
     }
 
     /// A receiver with these limits.

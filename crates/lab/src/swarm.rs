@@ -8,6 +8,7 @@
 //! - hosts that crash and resume, links that fail, clocks that jump, receivers that start late;
 //!   leaves that take 10 s, joins that are ignored, receivers that get only their top layer;
 //! - mirrors, and strangers that send corrupt packets under the same TSI;
+//! - receivers that share with each other, report to a sender, and request what they lack of it;
 //! - the content, its codes, the order, the congestion control, and the policy of the receivers.
 //!
 //! One run in three is on bytes.
@@ -137,7 +138,7 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 
 fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, InvariantViolation> {
     let receivers: Vec<NodeId> = scenario.receivers.iter().map(|receiver| receiver.node).collect();
-    let mut hosts = SwarmHosts::new(drawn);
+    let mut hosts = SwarmHosts::new(drawn, scenario);
     let settled = |run: &SwarmRun| checks::is_settled(run, &receivers);
     let PlayedScenario { run, .. } = scenario.play(
         &mut hosts,

@@ -7,8 +7,10 @@ use fontana_fec::OtiError;
 use fontana_wire::{
     FdtError, Hash, InvalidEntry, Manifest, PublicKey, SessionHead, StreamIndex, Toi,
 };
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How far a receiver's content is verified. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -274,6 +276,16 @@ pub enum ReceiverEvent {
         key: PublicKey,
         /// How far its bytes will be verified.
         verified: Verified,
+    },
+    /// It answers the roll calls of a sender, for the first time.
+    Reporting {
+        /// The sender's address, which the publisher has signed.
+        to: SocketAddr,
+    },
+    /// The publisher's roll calls are not obeyed: this host's clock, or the publisher's, is wrong.
+    ClocksDiffer {
+        /// The difference.
+        difference: Duration,
     },
     /// A fragment was delivered.
     FragmentDone {

@@ -5,7 +5,7 @@
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
 use crate::placed::PlacedRun;
-use crate::report::Authentic;
+use crate::report::{Answer, Authentic, RollCallRefusal};
 use fontana_fec::{
     CodeProfile, Esi, IdDecoder, Location, Locator, Novelty, ObjectLayout, Plan, Progress, Work,
 };
@@ -15,7 +15,7 @@ use fontana_wire::{
 };
 use std::error::Error;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -211,6 +211,41 @@ pub enum ReceiveJob {
     /// Every object is committed: finish the rest (empty files, staging). Answered by
     /// [`ReceiveDone::Finished`] or [`ReceiveDone::Failed`].
     Finish,
+    /// Find out whether the publisher has signed this roll call, lately by the wall clock. Answered
+    /// by [`ReceiveDone::Called`].
+    CheckCall(Box<[u8]>),
+    /// Sign and seal an answer to a roll call. Answered by [`ReceiveDone::Sealed`].
+    Seal(Box<Answer>),
+    /// Read symbols for other receivers of the site, or compute them. Answered by
+    /// [`ReceiveDone::Read`]. The batches of a block before the last one of which a symbol was sent
+    /// are not needed any more.
+    Read {
+        /// The block.
+        block: BlockId,
+        /// The number of this batch, which no other one has.
+        batch: u32,
+        /// The symbols, in the order of their indices in the batch.
+        esis: Vec<Esi>,
+        /// What there is of the block.
+        stock: BlockStock,
+    },
+    /// What was read of a block is not needed any more. No answer.
+    Release {
+        /// The block.
+        block: BlockId,
+    },
+}
+
+/// What a receiver has of a block that it shares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockStock {
+    /// All of it.
+    Whole,
+    /// The symbols that were received.
+    Part {
+        /// The repair symbols among them, in the order of their slots.
+        repair: Vec<Esi>,
+    },
 }
 
 /// Files of a plain FLUTE session whose tables have expired.
@@ -502,6 +537,24 @@ pub enum ReceiveDone {
     },
     /// Everything is on disk, and staging is removed.
     Finished,
+    /// A roll call that is to be obeyed, or why it is not.
+    Called(Result<Box<RollCall>, RollCallRefusal>),
+    /// An answer to a roll call.
+    Sealed {
+        /// [`Answer::to`].
+        to: SocketAddr,
+        /// The datagram.
+        datagram: Vec<u8>,
+    },
+    /// Symbols for other receivers were read, or cannot be.
+    Read {
+        /// The block.
+        block: BlockId,
+        /// The number of the batch.
+        batch: u32,
+        /// The symbols are there.
+        is_read: bool,
+    },
     /// A job failed permanently.
     Failed {
         /// The content that cannot be received.

@@ -111,8 +111,8 @@ pub use event::{
     StreamBreak, TableStatus, TableWarning, Verified,
 };
 pub use job::{
-    BlockOutcome, Category, Choice, Committed, Expired, JobError, Opening, ReceiveDone, ReceiveJob,
-    Recipe, Saved, SavedBlock, Scope, Search, SendDone, SendJob, SymbolCopy,
+    BlockOutcome, BlockStock, Category, Choice, Committed, Expired, JobError, Opening, ReceiveDone,
+    ReceiveJob, Recipe, Saved, SavedBlock, Scope, Search, SendDone, SendJob, SymbolCopy,
 };
 pub use lacking::Lacking;
 pub use pacer::Pacer;
@@ -120,8 +120,9 @@ pub use placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};
 pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{
-    Acceptance, DecodePolicy, Expectation, MetadataMode, ObjectProgress, Receiver, ReceiverConfig,
-    ReceiverLimits, ReceiverStats, ShareOrigin, Subscription, repair_slots,
+    Acceptance, DecodePolicy, Ending, Expectation, MetadataMode, ObjectProgress, Receiver,
+    ReceiverConfig, ReceiverLimits, ReceiverPhase, ReceiverStats, SiteConfig, Subscription,
+    repair_slots,
 };
 pub use replay::ReplayWindow;
 pub use run::{Driver, Effect, Finished, JobRunner, Ticket, memory};

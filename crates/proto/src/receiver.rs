@@ -6,15 +6,16 @@
 //! `Transfer` turns symbols into verified objects. All sessions that carry the accepted content add
 //! up. Symbols that arrive before their object is open wait, in memory of a fixed size.
 //!
-//! Receivers send nothing.
+//! A receiver sends nothing, unless it [reports](Receiver::with_reports) to its sender or
+//! [shares](Receiver::with_site) with others of its site.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::channel::ChannelId;
 use crate::congestion::PacketSeen;
 use crate::counter::Counter;
-use crate::datagram::{Datagram, DatagramBatch, Ecn};
-use crate::endpoint::{BlockId, Endpoint, SessionKey};
+use crate::datagram::{Datagram, DatagramBatch, Ecn, Port};
+use crate::endpoint::{BlockId, Endpoint, Output, SessionKey};
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, TableStatus};
 use crate::job::{ReceiveDone, ReceiveJob};
 use crate::sequence::{ChannelLoss, Losses, SequenceTracker};
@@ -22,9 +23,11 @@ use crate::time::Instant;
 use catalog::Discovery;
 use channels::{Channels, Precedence};
 use fontana_fec::{EncodingId, PlanCache};
-use fontana_wire::{Hash, Header, InstanceId, Manifest, Packet, Payload, Toi};
+use fontana_wire::{Hash, Header, InstanceId, Manifest, Packet, Payload, ReceiverState, Toi};
 use reception::{Arrival, Reception, Surroundings};
+use reporting::Reports;
 use sessions::{Announced, SessionIndex, SessionState, Sessions, Standing};
+use site::Site;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +40,10 @@ mod lacking;
 mod newer;
 mod pulled;
 mod reception;
+mod reporting;
 mod sessions;
 mod shared;
+mod site;
 mod sources;
 mod suspicion;
 mod symbols;
@@ -50,7 +55,7 @@ pub use config::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverConfig, ReceiverLimits,
     ReceiverStats,
 };
-pub use shared::ShareOrigin;
+pub use site::SiteConfig;
 pub use transfer::{ObjectProgress, repair_slots};
 
 /// Receives the content of one session, and of all sessions that carry the same.
@@ -64,6 +69,41 @@ pub struct Receiver {
     silence: Silence,
     /// The time of the last packet, if it closed the accepted session (flag A).
     closing: Option<Instant>,
+    /// `None`: it does not report.
+    reports: Option<Box<Reports>>,
+    /// `None`: it does not share.
+    site: Option<Box<Site>>,
+    /// How and when the reception has ended, for its driver.
+    ending: Option<(Instant, Ending)>,
+    /// When a receiver that sends was polled last.
+    polled_at: Instant,
+}
+
+/// The end of a reception, by its driver's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// What is reported.
+    pub state: ReceiverState,
+    /// It stays for other receivers of its site.
+    pub shares: bool,
+    /// It stays no longer than this. `None`: as long as anything needs it.
+    pub latest: Option<Instant>,
+}
+
+/// What a receiver does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiverPhase {
+    /// It receives.
+    Receiving,
+    /// The reception has ended, and it stays for others.
+    Staying {
+        /// The sender is to know how the reception has ended.
+        reports: bool,
+        /// Others of its site may lack something.
+        shares: bool,
+    },
+    /// Nothing is left to do.
+    Over,
 }
 
 /// The Source Packet Indicator of the PSI bits (RFC 5775, section 2.1). Only codes with two forms
@@ -101,8 +141,49 @@ impl Receiver {
             stats: ReceiverStats::default(),
             silence: Silence::default(),
             closing: None,
+            reports: None,
+            site: None,
+            ending: None,
+            polled_at: Instant::ZERO,
             config,
         }
+    }
+
+    /// Ends the reception. What still arrives of the session is ignored, except roll calls.
+    pub fn end(&mut self, now: Instant, ending: Ending) {
+        if self.ending.is_none() {
+            self.ending = Some((now, ending));
+            if let Some(reports) = &mut self.reports {
+                reports.reporter.end(now, ending.state);
+            }
+        }
+    }
+
+    /// What it does at this time.
+    pub fn phase(&self, now: Instant) -> ReceiverPhase {
+        if self.ending.is_none() {
+            return ReceiverPhase::Receiving;
+        }
+        let [reports, shares] = self.stays_until().map(|until| until.is_some_and(|at| now < at));
+        match reports || shares {
+            true => ReceiverPhase::Staying { reports, shares },
+            false => ReceiverPhase::Over,
+        }
+    }
+
+    /// Until when it stays for reports, and for its site, as far as is known.
+    fn stays_until(&self) -> [Option<Instant>; 2] {
+        let Some((ended_at, ending)) = self.ending else { return [None; 2] };
+        let reports = self.reports.as_ref().and_then(|own| own.reporter.waits_until());
+        let site = self.site.as_ref().filter(|_| ending.shares);
+        let site = site.and_then(|site| site.waits_until(ended_at));
+        let latest = |until: Instant| ending.latest.map_or(until, |latest| until.min(latest));
+        [reports, site.map(latest)]
+    }
+
+    /// Whether packets of the session are still needed.
+    pub fn is_listening(&self) -> bool {
+        self.ending.is_none() && self.reception.is_listening()
     }
 
     fn wanted_sessions(&self) -> impl Iterator<Item = &SessionState> {
@@ -304,8 +385,28 @@ impl Receiver {
     }
 
     fn handle_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
-        let Some(channel) = datagram.port.channel() else { return };
-        let bytes = batch.bytes(&datagram.payload).unwrap_or_default();
+        match datagram.port {
+            Port::Channel(channel) => {
+                let bytes = batch.bytes(&datagram.payload).unwrap_or_default();
+                if self.ending.is_none() {
+                    self.handle_packet(now, datagram, channel, bytes);
+                }
+                if let Some(reports) = &mut self.reports {
+                    reports.look_at(bytes);
+                }
+            }
+            Port::Site => self.handle_site(now, batch, datagram),
+            Port::Feedback => {}
+        }
+    }
+
+    fn handle_packet(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram,
+        channel: ChannelId,
+        bytes: &[u8],
+    ) {
         self.stats.datagrams.count(1);
         self.stats.payload_bytes.count(bytes.len() as u64);
         self.stats.local_drops.count(datagram.dropped_before);
@@ -511,11 +612,30 @@ impl Endpoint for Receiver {
     }
 
     fn handle_done(&mut self, now: Instant, done: ReceiveDone) {
-        let (mut around, reception) = self.parts();
-        reception.on_done(&mut around, now, done);
+        match done {
+            ReceiveDone::Called(call) => self.handle_called(now, call),
+            ReceiveDone::Sealed { to, datagram } => {
+                if let Some(reports) = &mut self.reports {
+                    reports.handle_sealed(to, datagram);
+                }
+            }
+            ReceiveDone::Read { block, batch, is_read } => {
+                if let Some(site) = &mut self.site {
+                    site.handle_read(now, block, batch, is_read);
+                }
+            }
+            done if self.ending.is_none() => {
+                let (mut around, reception) = self.parts();
+                reception.on_done(&mut around, now, done);
+            }
+            _ => {}
+        }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        if self.reception_timeout().is_none_or(|due| now < due) {
+            return;
+        }
         // A control that no session has declared needs no losses.
         let mut unknown = SequenceTracker::default();
         let declared = self.channels.session().and_then(|key| self.sessions.find(key));
@@ -544,14 +664,57 @@ impl Endpoint for Receiver {
     }
 
     #[inline]
-    fn poll_output(&mut self, now: Instant, _header: &mut Vec<u8>) -> Option<ReceiverOutput> {
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<ReceiverOutput> {
         self.silence.since.get_or_insert(now);
-        self.reception.poll_output(now).or_else(|| self.poll_membership(now))
+        if self.reports.is_none() && self.site.is_none() {
+            return self.poll_reception(now);
+        }
+        self.poll_beside(now, header)
     }
 
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
-        self.reception.is_listening().then(|| {
+        let reception = self.reception_timeout();
+        if self.reports.is_none() && self.site.is_none() {
+            return reception;
+        }
+        let report = self.reports.as_ref().and_then(|reports| reports.reporter.poll_timeout());
+        let site = self.site.as_ref().and_then(|site| site.poll_timeout());
+        // Its phase changes then.
+        let stays = self.stays_until().into_iter().flatten().filter(|&at| at > self.polled_at);
+        [reception, report, site].into_iter().flatten().chain(stays).min()
+    }
+}
+
+impl Receiver {
+    #[inline]
+    fn poll_reception(&mut self, now: Instant) -> Option<ReceiverOutput> {
+        self.reception.poll_output(now).or_else(|| self.poll_membership(now))
+    }
+
+    /// The next output of a receiver that sends.
+    fn poll_beside(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<ReceiverOutput> {
+        self.polled_at = now;
+        while let Some(output) = self.ending.is_none().then(|| self.poll_reception(now)).flatten() {
+            let is_listening = self.reception.is_listening();
+            let keeps = |reports: &mut Box<Reports>| reports.keeps_joined(&output, is_listening);
+            if self.reports.as_mut().is_some_and(keeps) {
+                continue;
+            }
+            if let Output::Event(ReceiverEvent::Accepted { hash, manifest, .. }) = &output
+                && let Some(site) = &mut self.site
+            {
+                site.begin(*hash, manifest);
+            }
+            return Some(output);
+        }
+        self.poll_reports(now, header).or_else(|| self.poll_site(now, header))
+    }
+
+    /// The timeout of the reception alone.
+    #[inline]
+    fn reception_timeout(&self) -> Option<Instant> {
+        self.is_listening().then(|| {
             let silence = self.silence.since.unwrap_or(Instant::ZERO) + self.config.silence_after;
             let closes = self.closing.map(|since| since + CLOSES_AFTER);
             let superseded = self.reception.superseded_at(&self.config);

@@ -17,6 +17,7 @@
 //! together send at most its budget of reports. It may change the window during a round: the
 //! numbers that were drawn stay.
 
+mod answer;
 mod authority;
 mod collector;
 mod gate;
@@ -33,12 +34,13 @@ mod rounds;
 mod signers;
 mod status;
 
+pub use answer::{Answer, ReportFacts, unverified_call};
 pub use authority::{Authority, Network};
 pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
 pub use gate::{RollCallGate, RollCallRefusal};
 pub use rate_control::{IgnoredRate, RateConfig, RateControl, SlowReceiver};
-pub use rate_reporter::{PacketCounts, RateSample};
-pub use reporter::{AnswerContent, DueAnswer, Reporter};
+pub use rate_reporter::PacketCounts;
+pub use reporter::{Reporter, ReporterConfig};
 pub use rounds::{IgnoredRequest, RepairConfig, RepairRounds};
 pub use signers::{Authentic, NoCipher, Signers};
 pub use status::{

@@ -93,7 +93,7 @@ pub enum ShareOutput {
     Read {
         /// The block.
         block: BlockId,
-        /// The number of this batch of symbols.
+        /// The number of this batch of symbols, which no other one of the member has.
         batch: u32,
         /// The symbols.
         esis: Vec<Esi>,
@@ -195,6 +195,9 @@ pub struct Sharer {
     named_at: BTreeMap<BlockId, Instant>,
     /// For whom a part of a block was sent last.
     served: BTreeMap<BlockId, IpAddr>,
+    /// The number of the next batch that is read: what is read late of a block is not taken for
+    /// what is wanted of it by then.
+    next_batch: u32,
     /// Blocks that are not answered for any more.
     released: Vec<BlockId>,
     stats: ShareStats,
@@ -235,6 +238,7 @@ impl Sharer {
             quota,
             named_at: BTreeMap::new(),
             served: BTreeMap::new(),
+            next_batch: 0,
             released: Vec::new(),
             stats: ShareStats::default(),
         }
@@ -588,7 +592,9 @@ impl Sharer {
                         continue;
                     }
                     let has_block = holding.has_block;
-                    let batch = answering.read(now, esis.clone(), has_block);
+                    let batch = self.next_batch;
+                    self.next_batch = batch.wrapping_add(1);
+                    answering.read(now, batch, esis.clone(), has_block);
                     return Some(ShareOutput::Read { block, batch, esis, has_block });
                 }
                 Step::Send(_) => {

@@ -37,6 +37,8 @@ pub trait Host {
     fn header(&self) -> &[u8];
     /// Number of bytes of a prepared symbol.
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
+    /// Appends its bytes to the header, if the run is on bytes.
+    fn write_symbol(&self, symbol: &SymbolId, header: &mut Vec<u8>);
 }
 
 impl<E, R> Host for Driver<E, R>
@@ -80,6 +82,10 @@ where
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
         self.runner.symbol_bytes(symbol)
+    }
+
+    fn write_symbol(&self, symbol: &SymbolId, header: &mut Vec<u8>) {
+        self.runner.write_symbol(symbol, header);
     }
 }
 
@@ -207,6 +213,13 @@ impl<A: Host, B: Host> Host for Either<A, B> {
             Self::Right(right) => right.symbol_bytes(symbol),
         }
     }
+
+    fn write_symbol(&self, symbol: &SymbolId, header: &mut Vec<u8>) {
+        match self {
+            Self::Left(left) => left.write_symbol(symbol, header),
+            Self::Right(right) => right.write_symbol(symbol, header),
+        }
+    }
 }
 
 /// The same effect, with another type of event.
@@ -253,6 +266,11 @@ impl HostConfig {
     /// A receiver that may also send, within a rate limit. It starts at time 0.
     pub fn receiver_that_reports(sources: impl Into<Arc<[NodeId]>>, cap: RateCap) -> Self {
         Self { sends: Some(cap), ..Self::receiver(sources) }
+    }
+
+    /// The same receiver, at a site with these other hosts.
+    pub fn in_site(self, site: impl Into<Arc<[NodeId]>>) -> Self {
+        Self { site: site.into(), ..self }
     }
 
     /// The same configuration with another start.
@@ -362,8 +380,13 @@ impl<H: Host> Attached<H> {
             let Some(effect) = self.host.poll(clock, batch)? else { return Ok(()) };
             outbox.push(match effect {
                 Effect::Transmit { to, symbol } => {
-                    let symbol = symbol.map(|symbol| self.host.symbol_bytes(&symbol));
-                    let (header, symbol_bytes) = (self.host.header().into(), symbol.unwrap_or(0));
+                    let mut header = self.host.header().to_vec();
+                    let mut symbol_bytes = 0;
+                    if let Some(symbol) = symbol {
+                        symbol_bytes = self.host.symbol_bytes(&symbol);
+                        self.host.write_symbol(&symbol, &mut header);
+                    }
+                    let header = header.into_boxed_slice();
                     Recorded::Transmit(Transmission { to, header, symbol_bytes })
                 }
                 Effect::Join(channel) => Recorded::Join(channel),

@@ -1,6 +1,7 @@
 //! The job runner of simulations, on ids without bytes.
 
 use fontana_fec::{Esi, Located, Location, Locator, Oti, Sbn};
+use fontana_proto::report::unverified_call;
 use fontana_proto::{
     BlockId, BlockOutcome, Committed, DatagramBatch, Finished, Instant, JobRunner, Opening,
     PlacedRun, ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, Search, SendDone, SendJob,
@@ -25,6 +26,9 @@ pub trait SimulatedRunner {
     fn begin_delivery(&mut self, _delivery: &Delivery<'_>) {}
     /// Number of bytes of a prepared symbol.
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
+    /// Appends the bytes of a prepared symbol to its header, in runs on bytes: they are then no
+    /// [`symbol_bytes`](Self::symbol_bytes).
+    fn write_symbol(&self, _symbol: &SymbolId, _header: &mut Vec<u8>) {}
 }
 
 /// The content of a session without its bytes: parameters of its objects and hashes of their
@@ -354,8 +358,17 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 ReceiveDone::Committed(Committed::Content { toi })
             }
             // Objects without a manifest are not simulated on ids.
-            ReceiveJob::Drop { .. } | ReceiveJob::Expire(_) => return Ok(None),
+            ReceiveJob::Drop { .. } | ReceiveJob::Expire(_) | ReceiveJob::Release { .. } => {
+                return Ok(None);
+            }
             ReceiveJob::Finish => ReceiveDone::Finished,
+            ReceiveJob::CheckCall(symbol) => ReceiveDone::Called(unverified_call(&symbol)),
+            ReceiveJob::Seal(answer) => {
+                ReceiveDone::Sealed { to: answer.to, datagram: answer.emit_open() }
+            }
+            ReceiveJob::Read { block, batch, .. } => {
+                ReceiveDone::Read { block, batch, is_read: true }
+            }
         };
         Ok(Some(Finished::now(done)))
     }

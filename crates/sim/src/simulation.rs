@@ -223,6 +223,12 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
 
     /// The channels that a node's host is joined to.
     pub fn joined(&self, node: NodeId) -> Vec<ChannelId> {
+        let mut joined = self.joined_groups(node);
+        joined.retain(|&channel| channel != SITE);
+        joined
+    }
+
+    fn joined_groups(&self, node: NodeId) -> Vec<ChannelId> {
         self.attached(node).map_or(Vec::new(), |host| host.joined.iter().collect())
     }
 

@@ -96,6 +96,10 @@ pub trait HostFactory<H> {
     fn sender(&mut self, number: usize, earlier: Option<H>) -> SendingHost<H>;
     /// The `number`th receiver of the scenario; `earlier` as in [`sender`](Self::sender).
     fn receiver(&mut self, number: usize, earlier: Option<H>) -> H;
+    /// How the `number`th receiver is attached, unless it only listens.
+    fn place(&self, _number: usize, listening: HostConfig) -> HostConfig {
+        listening
+    }
 }
 
 /// A sender of a run.
@@ -224,6 +228,7 @@ impl Scenario {
             let ScenarioReceiver { node, starts_at } = *receiver;
             let host = factory.receiver(number - self.senders.len(), earlier);
             let config = HostConfig::receiver(self.senders.clone());
+            let config = factory.place(number - self.senders.len(), config);
             run.attach(node, host, config.starting_at(starts_at.max(now)));
         }
     }

@@ -83,7 +83,7 @@ pub struct ReceiverReport {
     pub symbols_lacking: u64,
     /// Packets lost of those sent on its channels, per million.
     pub loss_ppm: u32,
-    /// Datagrams that its kernel dropped.
+    /// Datagrams that its host dropped: full buffers of the kernel, or of the program.
     pub kernel_drops: u64,
     /// Channels that it is joined to.
     pub channels: u8,

@@ -226,7 +226,11 @@ impl JobRunner<ReceiveJob> for Placing {
             | ReceiveJob::Drop { .. }
             | ReceiveJob::Expire(_)
             | ReceiveJob::Locate(_)
-            | ReceiveJob::Choose(_) => return Ok(None),
+            | ReceiveJob::Choose(_)
+            | ReceiveJob::CheckCall(_)
+            | ReceiveJob::Seal(_)
+            | ReceiveJob::Read { .. }
+            | ReceiveJob::Release { .. } => return Ok(None),
         };
         Ok(Some(Finished::now(done)))
     }

@@ -8,9 +8,9 @@ use super::mirrors::{Mirrors, PreparedMirrors};
 use super::object::OpenedObject;
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
-use super::reporting::{ReportStage, counts_of};
+use super::reporting::ReportKeys;
 use super::runner::ReceiveRunner;
-use super::sharing::ShareStage;
+use super::sharing::{SharedSymbols, SiteGroup};
 use super::staging_root::StagingRoot;
 use super::target::{Target, TargetReport, TargetSetup};
 use super::threads::{Reports, Threads, WorkerShare, report_channels};
@@ -20,27 +20,24 @@ use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{ReceiveEvent, ReceiveProgress};
 use crate::kept_mark::KeptMark;
-use crate::outcome::Outcome;
 use crate::report::{ReceiveReport, SuspectBlock};
 use crate::resume::known_manifest;
 use crate::seal::{GroupKey, PacketOpener, RejectedPackets};
 use crate::versions::Versions;
-use crossbeam_channel::{Receiver as ChannelReceiver, RecvTimeoutError, never, select_biased};
+use crossbeam_channel::{Receiver as ChannelReceiver, never, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
     Channels, Clock, PanicError, Presence, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
     ReceivedBatch,
 };
-use fontana_proto::report::PacketCounts;
 use fontana_proto::{
-    ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, JobError,
-    Lacking, MetadataMode, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
+    ChannelId, Committed, Datagram, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant,
+    JobError, MetadataMode, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
     Scope, SessionKey, SplitMix64, Subscription, SubscriptionLimits, TableStatus, Verified,
     sent_toi,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
-use fontana_wire::{Hash, Manifest, ReceiverState, StreamIndex, Toi, Tsi};
-use sharing::SharingThread;
+use fontana_wire::{Hash, Manifest, StreamIndex, Toi, Tsi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -49,6 +46,7 @@ mod events;
 mod interfaces;
 mod mirrors;
 mod sharing;
+mod staying;
 
 /// Time without a symbol of use after which a newer version supersedes the one being received. A
 /// sender repeats objects more often, unless it has much that is new to send.
@@ -115,9 +113,13 @@ pub(super) fn run(
     } = reception;
     let manifest_limits = limits.manifest;
     let mut receiver = receiver(&options, &directory, limits);
-    let reporting = ReportStage::new(&options)?;
-    let sharing = ShareStage::open(&options)?;
-    if sharing.is_some() {
+    let mut keys = None;
+    if let Some((config, own)) = ReportKeys::new(&options)? {
+        (receiver, keys) = (receiver.with_reports(config), Some(own));
+    }
+    let mut site = None;
+    if let Some((config, own)) = SiteGroup::open(&options)? {
+        (receiver, site) = (receiver.with_site(config), Some(own));
         accept_known(&options, &mut receiver);
     }
     let mut ungranted = BTreeMap::new();
@@ -155,6 +157,8 @@ pub(super) fn run(
             delivery,
             slab: None,
             session_packets: 0,
+            keys,
+            shared: SharedSymbols::new(options.directory.clone()),
         };
         let mut thread = DecidingThread {
             clock: Clock::start(),
@@ -177,9 +181,8 @@ pub(super) fn run(
             opening: options.group_key.clone().map(Opening::new),
             losing: options.simulated_loss.map(Losing::new),
             directory: disk,
-            reporting,
-            sharing: sharing.map(|(stage, messages)| SharingThread::new(stage, messages)),
-            stays_on_base: false,
+            site,
+            message: Vec::new(),
             final_progress: None,
             outcome: Results::default(),
             mirrors: mirrors.map(|own| own.start(&options, manifest_limits)).transpose()?,
@@ -302,13 +305,11 @@ struct DecidingThread<'a, 'b> {
     opening: Option<Opening>,
     losing: Option<Losing>,
     directory: Arc<TargetDirectory>,
-    /// Answers roll calls, if the user allows it.
-    reporting: Option<ReportStage>,
-    /// Shares with other receivers, if the user allows it.
-    sharing: Option<SharingThread>,
-    /// The endpoint has left channel 0, whose roll calls are still received.
-    stays_on_base: bool,
-    /// Set when the reception is over. Reports may be sent for some time after it.
+    /// Where it shares with other receivers, if the user allows it.
+    site: Option<SiteGroup>,
+    /// The last message to them: allocated once.
+    message: Vec<u8>,
+    /// Set when the reception is over. It may stay for others for some time after it.
     final_progress: Option<ReceiveProgress>,
     outcome: Results,
     mirrors: Option<Mirrors>,
@@ -385,7 +386,6 @@ impl DecidingThread<'_, '_> {
             self.watch_interfaces();
             self.poll(&DatagramBatch::EMPTY)?;
             self.drive_mirrors()?;
-            self.drive_sharing();
             let delivered = self.core.runner.delivery.reports();
             self.core.runner.flush(self.core.endpoint.session_packets());
             let elapsed = self.elapsed();
@@ -394,15 +394,14 @@ impl DecidingThread<'_, '_> {
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
             }
-            let shared = self.sharing.as_ref().map_or(0, SharingThread::symbols_used);
-            let relevant = self.core.endpoint.relevant_packets() + shared;
+            let relevant = self.core.endpoint.relevant_packets();
             // Packets of what is received already do not show that more will be announced.
             if relevant != last_relevant.0 && !self.core.endpoint.waits_for_announcements() {
                 last_relevant = (relevant, elapsed);
             }
             let silent = options.give_up_after_silence.is_some_and(|limit| {
                 elapsed.saturating_sub(last_relevant.1) >= limit
-                    && self.core.endpoint.poll_timeout().is_some()
+                    && self.core.endpoint.is_listening()
             });
             let is_listed = options.lists
                 && elapsed.saturating_sub(last_relevant.1) >= LISTED_AFTER
@@ -412,7 +411,7 @@ impl DecidingThread<'_, '_> {
             let ends = is_time_up || stop.is_cancelled();
             // It listens again if the bytes of a file turned out to be wrong.
             is_concluded = (is_concluded || (ends && self.core.endpoint.conclude()))
-                && self.core.endpoint.poll_timeout().is_none();
+                && !self.core.endpoint.is_listening();
             let over = if let Some(over) = self.outcome.over {
                 Some(over)
             } else if ends && !is_concluded {
@@ -426,23 +425,18 @@ impl DecidingThread<'_, '_> {
                 None
             };
             let over = over.or_else(|| self.is_only_route(elapsed).then_some(Over::Hopeless));
-            self.report();
             if let Some(over) = over {
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
                 self.final_progress = Some(progress);
-                self.report_end(over, stop, rx, options);
-                self.share_end(over, stop, reports, options.timeout)?;
+                self.stay(over, stop, rx, reports, options)?;
                 return Ok(over);
             }
             let due = self.core.endpoint.poll_timeout();
-            let report_due = self.reporting.as_ref().and_then(ReportStage::poll_timeout);
-            let share_due = self.sharing.as_ref().and_then(SharingThread::poll_timeout);
-            let next = due.into_iter().chain(report_due).chain(share_due).min();
             let patience =
-                next.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
             let mirrors = self.mirrors.as_ref().map_or_else(never, |own| own.reports().clone());
-            let messages = self.sharing.as_ref().map_or_else(never, SharingThread::messages);
+            let messages = self.site.as_ref().map_or_else(never, SiteGroup::messages);
             // Finished work first: it frees memory and decides when to stop listening.
             select_biased! {
                 recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
@@ -453,7 +447,7 @@ impl DecidingThread<'_, '_> {
                     self.core.endpoint.accept(session);
                 },
                 recv(mirrors) -> report => if let Ok(report) = report { self.on_mirror(report)? },
-                recv(messages) -> batch => if let Ok(mut batch) = batch { self.on_messages(&mut batch)? },
+                recv(messages) -> batch => if let Ok(batch) = batch { self.on_messages(batch)? },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(batch)?,
                     Err(_) => {
@@ -517,14 +511,7 @@ impl DecidingThread<'_, '_> {
 
     fn handle_batch(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
         self.core.endpoint.handle_datagrams(self.now(), batch);
-        self.poll(batch)?;
-        let now = self.now();
-        if let Some(reporting) = &mut self.reporting {
-            let endpoint = &self.core.endpoint;
-            let counts = || counts_of(&endpoint.stats());
-            reporting.take(now, batch, counts, |most| endpoint.lacking(most));
-        }
-        Ok(())
+        self.poll(batch)
     }
 
     /// Carries out everything that the endpoint asks for; `batch` is what it has just handled.
@@ -537,6 +524,13 @@ impl DecidingThread<'_, '_> {
                 Some(Effect::Event(event)) => self.on_event(event),
                 Some(Effect::Join(ChannelId(channel))) => self.join(channel)?,
                 Some(Effect::Leave(ChannelId(channel))) => self.leave(channel),
+                Some(Effect::Transmit { to: Destination::Sender(to), .. }) => {
+                    let (datagram, runner) = self.core.datagram();
+                    runner.keys.iter().for_each(|keys| keys.send(datagram, to));
+                }
+                Some(Effect::Transmit { to: Destination::Site, symbol }) => {
+                    self.send_to_site(symbol);
+                }
                 Some(Effect::Transmit { .. } | Effect::Later { .. }) => {}
                 None => return Ok(()),
             }
@@ -545,10 +539,6 @@ impl DecidingThread<'_, '_> {
 
     /// A session continues without a channel that cannot be joined, but not without channel 0.
     fn join(&mut self, channel: u8) -> Result<(), Error> {
-        if channel == 0 && std::mem::take(&mut self.stays_on_base) {
-            self.joined.insert(channel);
-            return Ok(());
-        }
         // The head may declare more channels than the ticket allows; those are ignored.
         let group = self.listening.as_ref().and_then(|listening| listening.group(channel));
         let Some(config) = group else {
@@ -572,66 +562,8 @@ impl DecidingThread<'_, '_> {
     fn leave(&mut self, channel: u8) {
         self.joined.remove(&channel);
         let group = self.listening.as_ref().and_then(|listening| listening.group(channel));
-        if channel == 0 && self.reporting.is_some() {
-            self.stays_on_base = true;
-        } else if group.is_some() {
+        if group.is_some() {
             self.channels.leave(channel);
-        }
-    }
-
-    /// Sends the report that is due, if one is.
-    fn report(&mut self) {
-        let now = self.now();
-        let Some(mut reporting) = self.reporting.take() else { return };
-        if let Some(difference) = reporting.take_clocks_differ() {
-            (self.emit)(ReceiveEvent::ClocksDiffer { difference });
-        }
-        if let Some(to) = reporting.poll(now, || self.progress()) {
-            (self.emit)(ReceiveEvent::Reporting { to });
-        }
-        self.reporting = Some(reporting);
-    }
-
-    /// Reports how the reception has ended, until the collector knows it.
-    fn report_end(
-        &mut self,
-        over: Over,
-        stop: &CancellationToken,
-        rx: &ReceiveThread,
-        options: &ReceiveOptions,
-    ) {
-        let (elapsed, outcome) = (self.elapsed(), self.outcome.outcome(over));
-        let Some(reporting) = &mut self.reporting else { return };
-        let exit_code = options.reporting.as_ref().map_or(0, |it| (it.exit_code)(outcome));
-        let manifest = self.outcome.manifest.map(|manifest| manifest.hash);
-        let stream = || self.core.endpoint.stream_instance().map(ReceiverState::whole_stream);
-        let state = match manifest.or_else(stream) {
-            Some(manifest) if outcome == Outcome::Complete => ReceiverState::Complete { manifest },
-            _ => ReceiverState::Failed { exit_code },
-        };
-        reporting.set_final(state, elapsed);
-        while !stop.is_cancelled()
-            && self.reporting.as_ref().is_some_and(|it| it.waits(self.elapsed()))
-        {
-            self.report();
-            let due = self.reporting.as_ref().and_then(ReportStage::poll_timeout);
-            let patience =
-                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
-            match rx.batches().recv_timeout(patience) {
-                Ok(mut batch) => {
-                    if let Some(opening) = &mut self.opening {
-                        opening.open(&mut batch);
-                    }
-                    let now = self.now();
-                    if let Some(reporting) = &mut self.reporting {
-                        let datagrams = batch.as_datagrams();
-                        let nothing = |_| Lacking::default();
-                        reporting.take(now, &datagrams, PacketCounts::default, nothing);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
         }
     }
 
@@ -643,7 +575,7 @@ impl DecidingThread<'_, '_> {
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
             WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
             WorkerReport::Chosen { block, chosen } => ReceiveDone::Chosen { block, chosen },
-            WorkerReport::Read(read) => return self.on_shared_read(read),
+            WorkerReport::Read(read) => self.core.runner.shared.keep(read),
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.core.endpoint.handle_done(self.now(), done);
@@ -787,9 +719,8 @@ impl DecidingThread<'_, '_> {
         let progress = self.final_progress.take().unwrap_or_else(|| self.progress());
         let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
-        self.outcome.shared = self.sharing.as_ref().map(SharingThread::report);
-        self.outcome.is_known_to_sender =
-            self.reporting.as_ref().and_then(ReportStage::is_known_to_sender);
+        self.outcome.shared = self.site.as_ref().map(|_| self.core.endpoint.share_stats());
+        self.outcome.is_known_to_sender = self.core.endpoint.is_known_to_sender();
         let suspect = self.core.endpoint.suspect_block();
         self.outcome.suspect =
             suspect.map(|block| SuspectBlock { toi: block.toi, block: block.sbn.0 });

@@ -3,7 +3,8 @@
 use super::delivery::OrderedDelivery;
 use super::object::OpenObject;
 use super::placer::BlockJob;
-use super::resend::SymbolRead;
+use super::reporting::ReportKeys;
+use super::sharing::SharedSymbols;
 use super::threads::Threads;
 use super::worker::{Attempt, Recovery};
 use fontana_net::ReceivedBatch;
@@ -23,6 +24,9 @@ pub(super) struct ReceiveRunner {
     pub(super) slab: Option<Arc<ReceivedBatch>>,
     /// Datagrams of the session so far, for the journal.
     pub(super) session_packets: u64,
+    /// Present in a receiver that reports.
+    pub(super) keys: Option<ReportKeys>,
+    pub(super) shared: SharedSymbols,
 }
 
 impl JobRunner<ReceiveJob> for ReceiveRunner {
@@ -31,7 +35,7 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
 
     fn run(
         &mut self,
-        _now: Instant,
+        now: Instant,
         job: ReceiveJob,
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, Infallible> {
@@ -83,6 +87,23 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 Some(thread) => thread.finish(),
                 None => self.threads.hand_to_target(ReceiveJob::Finish),
             },
+            ReceiveJob::CheckCall(symbol) => {
+                let called = self.keys.as_mut().map(|keys| keys.check(now, &symbol));
+                return Ok(called.map(|called| Finished::now(ReceiveDone::Called(called))));
+            }
+            ReceiveJob::Seal(answer) => {
+                return Ok(self.keys.as_ref().map(|keys| Finished::now(keys.seal(&answer))));
+            }
+            ReceiveJob::Read { block, batch, esis, stock } => {
+                match self.shared.read((block, batch), esis, stock, &self.objects) {
+                    Some(read) => self.hand_to_placer(BlockJob::Read(read)),
+                    None => {
+                        let done = ReceiveDone::Read { block, batch, is_read: false };
+                        return Ok(Some(Finished::now(done)));
+                    }
+                }
+            }
+            ReceiveJob::Release { block } => self.shared.release(block),
         }
         Ok(None)
     }
@@ -91,11 +112,6 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
 impl ReceiveRunner {
     fn hand_to_placer(&mut self, job: BlockJob) {
         self.threads.hand_to_placer(job, self.session_packets);
-    }
-
-    /// Reads symbols for other receivers.
-    pub(super) fn read(&mut self, read: SymbolRead) {
-        self.hand_to_placer(BlockJob::Read(read));
     }
 
     /// Hands over what waits in the placer's list.

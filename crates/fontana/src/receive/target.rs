@@ -170,7 +170,11 @@ impl Target {
             | ReceiveJob::Recover { .. }
             | ReceiveJob::Locate(_)
             | ReceiveJob::Choose(_)
-            | ReceiveJob::Settle { .. } => return None,
+            | ReceiveJob::Settle { .. }
+            | ReceiveJob::CheckCall(_)
+            | ReceiveJob::Seal(_)
+            | ReceiveJob::Read { .. }
+            | ReceiveJob::Release { .. } => return None,
         };
         Some(result.unwrap_or_else(|error| TargetReport::Failed { scope, error }))
     }

@@ -6,8 +6,8 @@ use super::world::Transfer;
 use fontana_fec::Sbn;
 use fontana_proto as proto;
 use fontana_proto::report::{
-    AnswerContent, Authentic, CollectorConfig, DueAnswer, Expected, ExpectedReceiver, NoCipher,
-    RepairConfig, Reporter,
+    Authentic, CollectorConfig, Expected, ExpectedReceiver, NoCipher, PacketCounts, RepairConfig,
+    ReportFacts, Reporter, ReporterConfig,
 };
 use fontana_proto::{
     BlockId, Collection, CollectionConfig, DatagramBatch, Demand, Ecn, Instant, Lacking, Port,
@@ -195,6 +195,9 @@ fn report(
     })
 }
 
+/// What the receiver has counted: a tenth is lost.
+const PACKETS: PacketCounts = PacketCounts { received: 900, lost: 100 };
+
 /// The receiver.
 struct Honest {
     key: SecretKey,
@@ -210,29 +213,6 @@ impl Honest {
             (symbols > 0).then_some(BlockNeed { toi: 1, sbn, symbols })
         };
         Lacking { blocks: (0..).zip(&self.has).filter_map(need).collect(), ..Lacking::default() }
-    }
-
-    fn feedback(&self, due: DueAnswer) -> Option<Vec<u8>> {
-        let feedback = match due.content {
-            AnswerContent::Rate(_) => return None,
-            AnswerContent::Report { round } => {
-                let state = if self.is_final { COMPLETE } else { ReceiverState::Receiving };
-                Feedback::Report(report(HONEST, LABEL, state, round, due.echo)?)
-            }
-            AnswerContent::Request { round, lacking, mute_us } => {
-                Feedback::Request(RepairRequest {
-                    receiver: HONEST,
-                    round,
-                    echo: due.echo,
-                    loss_ppm: 100_000,
-                    mute_us,
-                    may_lack_more: false,
-                    blocks: lacking.blocks,
-                    maps: Vec::new(),
-                })
-            }
-        };
-        Some(emit(&feedback, due.counter, Some(&self.key)))
     }
 }
 
@@ -310,7 +290,7 @@ impl World {
             until_complete: false,
             deadline: None,
         };
-        let reporter = Reporter::new(HONEST, label()?, 4, seed);
+        let reporter = Reporter::new(ReporterConfig::new(HONEST, label()?, seed));
         let stranger = Stranger {
             random: SplitMix64::new(seed, 401),
             key: SecretKey::from_seed(&[99; 32]),
@@ -388,7 +368,8 @@ impl World {
     fn hear(&mut self, call: RollCall) {
         if !self.is_lost() {
             let lacking = self.honest.lacking();
-            self.honest.reporter.handle_roll_call(self.now, &call, |_| lacking);
+            let reporter = &mut self.honest.reporter;
+            reporter.handle_roll_call(self.now, &call, PACKETS, |_| lacking);
         }
         self.stranger.call = Some(call);
     }
@@ -396,10 +377,11 @@ impl World {
     fn answer(&mut self) {
         if self.honest.lacking().is_nothing() && !self.honest.is_final {
             self.honest.is_final = true;
-            self.honest.reporter.set_final();
+            self.honest.reporter.end(self.now, COMPLETE);
         }
-        let Some(due) = self.honest.reporter.poll(self.now) else { return };
-        let Some(bytes) = self.honest.feedback(due) else { return };
+        let facts = || ReportFacts { packets: PACKETS, ..ReportFacts::default() };
+        let Some(answer) = self.honest.reporter.poll(self.now, facts) else { return };
+        let bytes = emit(&answer.feedback, answer.counter, Some(&self.honest.key));
         self.stranger.hear(&bytes);
         if !self.is_lost() {
             self.take(&bytes, address(1));

@@ -2,13 +2,12 @@
 
 use super::report::BenchError;
 use super::world::{BLOCK_SYMBOLS, BLOCKS, CONTENT, HonestSession, ReceiverHost, Transfer};
-use fontana_fec::{Esi, Intermediate, Sbn};
-use fontana_proto::share::{ShareConfig, ShareOutput, Sharer};
-use fontana_proto::{BlockId, DatagramBatch, Instant, ShareOrigin, SplitMix64};
+use fontana_fec::{Esi, Sbn};
+use fontana_proto::memory::append_symbol;
+use fontana_proto::{BlockId, Instant, SiteConfig, SplitMix64};
 use fontana_wire::{
     MissingSymbols, ShareBody, ShareContent, ShareMessage, ShareRequest, ShareSymbol, SharedBlock,
 };
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -163,17 +162,9 @@ pub(super) fn changed_messages(stranger: &mut Stranger) -> Message {
     message
 }
 
-struct Member {
-    host: ReceiverHost,
-    sharer: Sharer,
-    /// Symbols that were read.
-    read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
-}
-
 struct Site<'a> {
     session: &'a HonestSession,
-    encoded: BTreeMap<BlockId, Intermediate>,
-    members: Vec<Member>,
+    members: Vec<ReceiverHost>,
     stranger: Stranger,
     now: Instant,
     /// Messages on their way, and the member that has sent each.
@@ -206,8 +197,8 @@ pub(super) fn run(
         site.pass(TICK)?;
     }
     let is_exact =
-        site.is_complete() && site.members.iter().all(|member| session.has_arrived(&member.host));
-    let log_bytes = site.members.iter().map(|member| member.host.log_bytes).max().unwrap_or(0);
+        site.is_complete() && site.members.iter().all(|member| session.has_arrived(member));
+    let log_bytes = site.members.iter().map(|member| member.log_bytes).max().unwrap_or(0);
     Ok(Transfer { sent: site.symbols, hostile, is_exact, log_bytes })
 }
 
@@ -221,16 +212,12 @@ fn address(host: u32) -> IpAddr {
 
 impl<'a> Site<'a> {
     fn new(session: &'a HonestSession, memory: usize) -> Result<Self, BenchError> {
-        let blocks = (0..BLOCKS).map(|sbn| BlockId { toi: CONTENT, sbn: Sbn(sbn.into()) });
-        let encode = |block| Some((block, session.content().encode(block)?));
-        let encoded = blocks.filter_map(encode).collect();
         let content = session.manifest_hash().into();
         let symbol_bytes = super::world::SYMBOL_BYTES.into();
         let random = SplitMix64::new(session.seed(), 301);
         let stranger = Stranger { random, content, symbol_bytes, heard: Vec::new(), count: 0 };
         let mut site = Self {
             session,
-            encoded,
             members: Vec::new(),
             stranger,
             now: Instant::ZERO,
@@ -245,24 +232,29 @@ impl<'a> Site<'a> {
     }
 
     /// A member that has two of three source symbols.
-    fn member(&self, place: u32, memory: usize) -> Result<Member, BenchError> {
-        let mut host = self.session.member(memory)?;
-        for (&block, encoded) in &self.encoded {
-            for esi in (0..BLOCK_SYMBOLS).filter(|esi| esi % MEMBERS != place) {
-                host.pull(self.now, block, Esi(esi), &symbol(encoded, Esi(esi)))?;
-            }
-        }
-        let config = ShareConfig {
+    fn member(&self, place: u32, memory: usize) -> Result<ReceiverHost, BenchError> {
+        let config = SiteConfig {
             seed: u64::from(place) + 1,
             member: place,
             bytes_per_second: RATE,
-            max_unproven_bytes: 2 * u64::from(BLOCK_SYMBOLS) * u64::from(BLOCKS) * 1_024,
+            stays: ATTACK,
         };
-        Ok(Member { host, sharer: Sharer::new(config), read: BTreeMap::new() })
+        let mut host = self.session.member(memory, config)?;
+        for sbn in 0..BLOCKS {
+            let block = BlockId { toi: CONTENT, sbn: Sbn(sbn.into()) };
+            let encoded = self.session.content().encode(block);
+            let encoded = encoded.ok_or(BenchError("a block is not there"))?;
+            for esi in (0..BLOCK_SYMBOLS).filter(|esi| esi % MEMBERS != place) {
+                let mut symbol = Vec::new();
+                append_symbol(&encoded, Esi(esi), &mut symbol);
+                host.pull(self.now, block, Esi(esi), &symbol)?;
+            }
+        }
+        Ok(host)
     }
 
     fn is_complete(&self) -> bool {
-        self.members.iter().all(|member| member.host.is_complete())
+        self.members.iter().all(ReceiverHost::is_complete)
     }
 
     /// Time passes: messages arrive, and members send.
@@ -271,86 +263,21 @@ impl<'a> Site<'a> {
         for (message, by) in std::mem::take(&mut self.under_way) {
             for (place, member) in self.members.iter_mut().enumerate() {
                 if Some(place) != by {
-                    member.hear(self.now, &message)?;
+                    member.handle_message(self.now, message.from, &message.bytes)?;
                 }
             }
         }
-        for place in 0..self.members.len() {
-            self.poll(place)?;
+        for (place, member) in self.members.iter_mut().enumerate() {
+            member.handle_timeout(self.now)?;
+            for bytes in std::mem::take(&mut member.sent) {
+                let is_symbol = ShareMessage::parse(&bytes)
+                    .is_ok_and(|message| matches!(message.body, ShareBody::Symbol(_)));
+                self.symbols += u64::from(is_symbol);
+                let message = Message { from: address(place as u32), bytes };
+                self.stranger.hear(&message);
+                self.under_way.push((message, Some(place)));
+            }
         }
         Ok(())
     }
-
-    fn poll(&mut self, place: usize) -> Result<(), BenchError> {
-        let Self { session, encoded, members, stranger, now, under_way, symbols } = self;
-        let Some(member) = members.get_mut(place) else { return Ok(()) };
-        member.host.handle_timeout(*now)?;
-        while let Some(output) = member.sharer.poll(*now, member.host.receiver()) {
-            let (block, body) = match &output {
-                ShareOutput::Ask { block, request } => (block, ShareBody::Request(request.clone())),
-                ShareOutput::Answer(answer) => {
-                    let is_needed = |&(block, batch): &(BlockId, u32)| {
-                        block != answer.block || batch >= answer.batch
-                    };
-                    member.read.retain(|key, _| is_needed(key));
-                    let batch = member.read.get(&(answer.block, answer.batch));
-                    let Some(bytes) = batch.and_then(|batch| batch.get(answer.index)) else {
-                        return Err(BenchError("a symbol is sent that was not read"));
-                    };
-                    *symbols += 1;
-                    let symbol = ShareSymbol {
-                        has_block: answer.has_block,
-                        to: answer.to,
-                        echo_us: answer.echo_us,
-                        esi: answer.esi.0,
-                        bytes,
-                    };
-                    (&answer.block, ShareBody::Symbol(symbol))
-                }
-                ShareOutput::Read { block, batch, esis, has_block } => {
-                    let read = |&esi: &Esi| match has_block {
-                        true => encoded.get(block).map(|it| symbol(it, esi)),
-                        false => member.host.placed(*block, esi).map(<[u8]>::to_vec),
-                    };
-                    let read: Option<Vec<_>> = esis.iter().map(read).collect();
-                    if member.sharer.on_read(*now, *block, *batch, read.is_some()) {
-                        member.read.insert((*block, *batch), read.unwrap_or_default());
-                    }
-                    continue;
-                }
-                ShareOutput::Vain { block } => {
-                    member.host.drop_shared(*now, *block)?;
-                    continue;
-                }
-                ShareOutput::Release { block } => {
-                    member.read.retain(|&(other, _), _| other != *block);
-                    continue;
-                }
-            };
-            let content = session.manifest_hash().into();
-            let block = SharedBlock { toi: block.toi.0 as u32, sbn: block.sbn.0 };
-            let mut bytes = Vec::new();
-            ShareMessage { content, member: place as u32, block, body }.emit(&mut bytes);
-            let message = Message { from: address(place as u32), bytes };
-            stranger.hear(&message);
-            under_way.push((message, Some(place)));
-        }
-        Ok(())
-    }
-}
-
-impl Member {
-    fn hear(&mut self, now: Instant, message: &Message) -> Result<(), BenchError> {
-        let Ok(parsed) = ShareMessage::parse(&message.bytes) else { return Ok(()) };
-        let origin = ShareOrigin { from: message.from, end: message.bytes.len() as u32 };
-        let receiver = self.host.receiver_mut();
-        receiver.handle_share(now, &mut self.sharer, origin, &parsed, &message.bytes);
-        self.host.poll(now, &DatagramBatch { slab: &message.bytes, datagrams: &[] })
-    }
-}
-
-fn symbol(block: &Intermediate, esi: Esi) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    fontana_proto::memory::append_symbol(block, esi, &mut bytes);
-    bytes
 }

@@ -10,9 +10,10 @@ use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner
 use fontana_proto::pull::PulledRun;
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelId, Datagram, DatagramBatch,
-    DecodePolicy, Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode, Pacer, Port,
-    Receiver, ReceiverConfig, ReceiverEvent, SendMode, SendObject, Sender, SenderConfig,
-    SessionKey, SplitMix64, Subscription, SubscriptionLimits, TransmissionSchedule,
+    DecodePolicy, Destination, Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode,
+    Pacer, Port, Receiver, ReceiverConfig, ReceiverEvent, SendMode, SendObject, Sender,
+    SenderConfig, SessionKey, SiteConfig, SplitMix64, Subscription, SubscriptionLimits,
+    TransmissionSchedule,
 };
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, HeadRecords, InstanceId, Manifest,
@@ -188,10 +189,14 @@ impl HonestSession {
     }
 
     /// A receiver that knows the manifest, and hears no session.
-    pub(super) fn member(&self, memory: usize) -> Result<ReceiverHost, BenchError> {
+    pub(super) fn member(
+        &self,
+        memory: usize,
+        site: SiteConfig,
+    ) -> Result<ReceiverHost, BenchError> {
         let manifest = Manifest::parse(&self.manifest, &ManifestLimits::default())
             .map_err(|_| BenchError("the honest manifest is invalid"))?;
-        let mut host = self.receiver(memory, Guard::Open);
+        let mut host = self.receiver(memory, Guard::Open).with_site(site);
         host.handle_timeout(at(0))?;
         let key = SessionKey { source: SENDER.ip(), tsi: TSI };
         let accepted =
@@ -390,6 +395,8 @@ pub(super) struct ReceiverHost {
     pub(super) is_accepted: bool,
     /// Bytes of its events, as text.
     pub(super) log_bytes: u64,
+    /// What it has sent to its site.
+    pub(super) sent: Vec<Vec<u8>>,
 }
 
 impl ReceiverHost {
@@ -412,7 +419,10 @@ impl ReceiverHost {
             stays_until_verified: false,
         };
         let subscription = Subscription::Declared(SubscriptionLimits::default());
-        let receiver = Receiver::new(config, subscription);
+        Self::of(Receiver::new(config, subscription), opener)
+    }
+
+    fn of(receiver: Receiver, opener: Option<PacketOpener>) -> Self {
         Self {
             driver: Driver::new(receiver, MemoryReceiveRunner::default()),
             opener,
@@ -420,7 +430,27 @@ impl ReceiverHost {
             is_complete: false,
             is_accepted: false,
             log_bytes: 0,
+            sent: Vec::new(),
         }
+    }
+
+    /// A receiver that has heard nothing, and shares.
+    pub(super) fn with_site(self, config: SiteConfig) -> Self {
+        Self::of(self.driver.endpoint.with_site(config), self.opener)
+    }
+
+    /// Handles a message of another receiver.
+    pub(super) fn handle_message(
+        &mut self,
+        now: Instant,
+        from: IpAddr,
+        message: &[u8],
+    ) -> Result<(), BenchError> {
+        let datagram = datagram((from, 0).into(), 0..message.len() as u32);
+        let batch = Datagram { port: Port::Site, ..datagram };
+        let batch = DatagramBatch::one(message, &batch);
+        self.driver.endpoint.handle_datagrams(now, &batch);
+        self.poll(now, &batch)
     }
 
     /// Handles a datagram, unless its seal is missing or wrong.
@@ -452,21 +482,8 @@ impl ReceiverHost {
         self.poll(now, &DatagramBatch::EMPTY)
     }
 
-    pub(super) fn receiver(&self) -> &Receiver {
-        &self.driver.endpoint
-    }
-
-    pub(super) fn receiver_mut(&mut self) -> &mut Receiver {
-        &mut self.driver.endpoint
-    }
-
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
-    }
-
-    /// A symbol that was placed.
-    pub(super) fn placed(&self, block: BlockId, esi: Esi) -> Option<&[u8]> {
-        self.driver.runner.placed(block, esi)
     }
 
     /// Takes a symbol as that of a mirror.
@@ -482,11 +499,6 @@ impl ReceiverHost {
         self.poll(now, &DatagramBatch { slab: symbol, datagrams: &[] })
     }
 
-    pub(super) fn drop_shared(&mut self, now: Instant, block: BlockId) -> Result<(), BenchError> {
-        self.driver.endpoint.drop_shared(block);
-        self.poll(now, &DatagramBatch::EMPTY)
-    }
-
     /// Does what the receiver says.
     pub(super) fn poll(
         &mut self,
@@ -495,6 +507,13 @@ impl ReceiverHost {
     ) -> Result<(), BenchError> {
         while let Some(effect) = self.driver.poll(now, batch).map_err(BenchError)? {
             match effect {
+                Effect::Transmit { to: Destination::Site, symbol } => {
+                    let mut message = self.driver.header().to_vec();
+                    if let Some(symbol) = symbol {
+                        self.driver.runner.write_symbol(&symbol, &mut message);
+                    }
+                    self.sent.push(message);
+                }
                 Effect::Transmit { .. } => return Err(BenchError("a receiver sends a packet")),
                 Effect::Join(channel) => self.is_joined |= channel == ChannelId::BASE,
                 Effect::Leave(channel) => self.is_joined &= channel != ChannelId::BASE,

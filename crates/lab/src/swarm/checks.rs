@@ -229,7 +229,8 @@ pub(super) fn judge(
             return Err(InvariantViolation::StillJoined { node, channels });
         }
         let repeated = run.observer().repeated.get(&node).copied().unwrap_or(0);
-        if drawn.is_fresh && stats.duplicates > repeated {
+        // The site may have sent it before.
+        if drawn.is_fresh && !drawn.sent_back.shares && stats.duplicates > repeated {
             let duplicates = stats.duplicates;
             return Err(InvariantViolation::Duplicates { node, duplicates, repeated });
         }

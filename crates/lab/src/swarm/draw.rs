@@ -10,7 +10,7 @@ use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    DecodePolicy, Fcast, ObjectOrder, SplitMix64, SubscriptionLimits, SymbolOrganization,
+    DecodePolicy, Fcast, ObjectOrder, SendMode, SplitMix64, SubscriptionLimits, SymbolOrganization,
     TransmissionSchedule, presets,
 };
 use fontana_sim::{LossModel, Scenario, SwarmBounds};
@@ -45,6 +45,8 @@ pub(super) struct Drawn {
     pub(super) limits: SubscriptionLimits,
     /// Routing of each receiver.
     pub(super) routing: Vec<Routing>,
+    /// What receivers send.
+    pub(super) sent_back: SentBack,
     /// Description, in a line.
     pub(super) what: String,
     /// Whether senders never send a symbol twice. FCAST's layers repeat each other's segments with
@@ -54,6 +56,17 @@ pub(super) struct Drawn {
     is_periodic: bool,
     /// Whether a link duplicates packets.
     pub(super) repeats: bool,
+}
+
+/// What the receivers of a run send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SentBack {
+    /// They share what they have with each other.
+    pub(super) shares: bool,
+    /// They report to sender 0.
+    pub(super) reports: bool,
+    /// Sender 0 sends the source symbols, and then what they request.
+    pub(super) repairs: bool,
 }
 
 /// Multicast routing of a receiver, and its faults.
@@ -102,6 +115,12 @@ impl Drawn {
         let top_suffices =
             is_rateless || !matches!(session.schedule, TransmissionSchedule::Fcast(_));
         let routing = scenario.receivers.iter().map(|_| dice.routing(top_suffices)).collect();
+        let is_fixed = session.congestion == CongestionControl::FixedRate;
+        let sent_back = dice.sent_back(is_fixed);
+        session.mode = match sent_back.repairs {
+            true => SendMode::RepairOnDemand,
+            false => SendMode::OnDemand,
+        };
         let is_fcast = matches!(session.schedule, TransmissionSchedule::Fcast(_));
         let is_fresh =
             is_rateless && (!is_fcast || session.congestion == CongestionControl::FixedRate);
@@ -113,6 +132,7 @@ impl Drawn {
             // The breaker would end sessions at the losses of these networks.
             limits: SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() },
             routing,
+            sent_back,
             what: String::new(),
             is_fresh,
             is_periodic,
@@ -144,11 +164,12 @@ impl Drawn {
             CongestionControl::Webrc(_) => "webrc",
         };
         format!(
-            "{} senders, {} of them strangers; {} receivers; {} of {} symbols in {} blocks; {control}; \
+            "{} senders, {} of them strangers; {} receivers{}; {} of {} symbols in {} blocks; {control}; \
              {}; {:?}; {}; {} nodes",
             scenario.senders.len(),
             self.strangers.len(),
             scenario.receivers.len(),
+            self.sent_back.name(),
             codes.join("+"),
             self.session.source_symbols(),
             self.session.block_count(),
@@ -157,6 +178,19 @@ impl Drawn {
             if self.originals.is_some() { "bytes" } else { "ids" },
             scenario.topology.node_count(),
         )
+    }
+}
+
+impl SentBack {
+    fn name(self) -> &'static str {
+        match (self.shares, self.reports, self.repairs) {
+            (false, false, _) => "",
+            (true, false, _) => " that share",
+            (false, true, false) => " that report",
+            (true, true, false) => " that share and report",
+            (false, true, true) => " that request",
+            (true, true, true) => " that share and request",
+        }
     }
 }
 
@@ -273,6 +307,12 @@ impl SessionDice {
             1 => DecodePolicy::Patient { margin: self.between(0, 10) as u32 },
             _ => DecodePolicy::Incremental,
         }
+    }
+
+    /// With layers, senders repair nothing on demand.
+    fn sent_back(&mut self, is_fixed: bool) -> SentBack {
+        let (shares, reports, repairs) = (self.one_in(3), self.one_in(3), self.one_in(2));
+        SentBack { shares, reports, repairs: reports && repairs && is_fixed }
     }
 
     fn routing(&mut self, top_suffices: bool) -> Routing {

@@ -1,20 +1,27 @@
 //! The hosts of a run: the real sender and receiver, with the faults of their hosts and routers.
 
-use super::draw::{Drawn, Routing};
+use super::draw::{Drawn, Routing, SentBack};
 use crate::bytes::{ByteRunner, Pump};
+use crate::session::TSI;
+use fontana_proto::report::{Authentic, ReporterConfig, RollCallGate, Signers};
 use fontana_proto::{
-    BatchId, ChannelId, DatagramBatch, Driver, Endpoint, Finished, Instant, JobRunner, Output,
-    Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, SendDone, SendJob, Sender, SenderEvent,
-    SplitMix64, SymbolId,
+    BatchId, ChannelId, DatagramBatch, Driver, Ending, Endpoint, Finished, Instant, JobRunner,
+    Output, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, ReceiverPhase, SendDone,
+    SendJob, Sender, SenderEvent, SiteConfig, SplitMix64, SymbolId,
 };
-use fontana_sim::{Delivery, Either, HostFactory, IdRunner, SendingHost, SimulatedRunner};
+use fontana_sim::{
+    Delivery, Either, HostConfig, HostFactory, IdRunner, NodeId, RateCap, Scenario, SendingHost,
+    SimulatedRunner,
+};
+use fontana_wire::{Hash, ReceiverId, ReceiverLabel, ReceiverState, RollCall, SecretKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A host.
 pub(super) type SwarmHost = Either<SenderHost, ReceiverHost>;
 /// A host that sends.
-pub(super) type SenderHost = Driver<SwarmSender, IdRunner>;
+pub(super) type SenderHost = Driver<SwarmSender, SendRunner>;
 /// A host that receives.
 pub(super) type ReceiverHost = Driver<SwarmReceiver, SwarmRunner>;
 
@@ -118,10 +125,54 @@ impl Endpoint for SwarmSender {
     }
 }
 
+/// Runs a sender's jobs on ids. It has the key of the publisher, and trusts all receivers.
+#[derive(Clone, Debug)]
+pub(super) struct SendRunner(IdRunner);
+
+impl JobRunner<SendJob> for SendRunner {
+    type Done = SendDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        now: Instant,
+        job: SendJob,
+        batch: &DatagramBatch<'_>,
+    ) -> Result<Option<Finished<SendDone>>, &'static str> {
+        let done = match job {
+            SendJob::Sign(call) => {
+                let call = RollCall { issued_unix_ms: ISSUED_UNIX_MS, ..*call };
+                SendDone::Signed(call.emit(&publisher()))
+            }
+            SendJob::Open { from, datagram } => {
+                let answer = Authentic::open_plain(&datagram, from, &Signers::default());
+                SendDone::Opened(answer.map(Box::new))
+            }
+            job => return self.0.run(now, job, batch),
+        };
+        Ok(Some(Finished::now(done)))
+    }
+}
+
+impl SimulatedRunner for SendRunner {
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        self.0.symbol_bytes(symbol)
+    }
+}
+
+/// When all roll calls are issued: hosts whose clocks jump are to be called as well.
+const ISSUED_UNIX_MS: u64 = 1_800_000_000_000;
+
+fn publisher() -> SecretKey {
+    SecretKey::from_seed(&[7; 32])
+}
+
 /// A receiver behind its router.
 #[derive(Debug)]
 pub(super) struct SwarmReceiver {
     pub(super) receiver: Box<Receiver>,
+    /// The content that it accepted.
+    manifest: Option<Hash>,
     routing: Routing,
     received: u32,
     /// Whether each channel is joined.
@@ -131,7 +182,8 @@ pub(super) struct SwarmReceiver {
 impl SwarmReceiver {
     fn new(receiver: Receiver, routing: Routing) -> Self {
         let receiver = Box::new(receiver);
-        Self { receiver, routing, received: 0, joined: Box::new([false; 256]) }
+        let joined = Box::new([false; 256]);
+        Self { receiver, manifest: None, routing, received: 0, joined }
     }
 
     fn passes(&mut self, port: Port) -> bool {
@@ -177,8 +229,23 @@ impl Endpoint for SwarmReceiver {
         header: &mut Vec<u8>,
     ) -> Option<Output<ReceiveJob, ReceiverEvent>> {
         loop {
-            let output = self.receiver.poll_output(now, header)?;
+            let Some(output) = self.receiver.poll_output(now, header) else {
+                let is_over = self.receiver.phase(now) == ReceiverPhase::Over;
+                let leaves = is_over && std::mem::take(&mut self.joined[0]);
+                return leaves.then_some(Output::Leave(ChannelId::BASE));
+            };
             match output {
+                Output::Event(ReceiverEvent::Accepted { hash, .. }) => {
+                    self.manifest = Some(hash);
+                    return Some(output);
+                }
+                Output::Event(ReceiverEvent::Complete) => {
+                    if let Some(manifest) = self.manifest {
+                        let state = ReceiverState::Complete { manifest };
+                        self.receiver.end(now, Ending { state, shares: true, latest: None });
+                    }
+                    return Some(output);
+                }
                 Output::Join(channel) | Output::Leave(channel) if self.is_ignored(channel) => {}
                 Output::Join(ChannelId(channel)) => {
                     self.joined[usize::from(channel)] = true;
@@ -199,25 +266,36 @@ impl Endpoint for SwarmReceiver {
 }
 
 /// Runs a receiver's jobs, on ids or on bytes.
+#[derive(Debug)]
+pub(super) struct SwarmRunner {
+    disk: Disk,
+    /// Which roll calls are obeyed. Their time is not looked at.
+    gate: RollCallGate,
+}
+
 #[derive(Clone, Debug)]
-pub(super) enum SwarmRunner {
+enum Disk {
     Ids(Box<IdRunner>),
     Bytes(Box<ByteRunner>),
 }
 
 impl SwarmRunner {
+    fn new(disk: Disk) -> Self {
+        Self { disk, gate: RollCallGate::new(publisher().public_key(), TSI) }
+    }
+
     fn restarted(&self) -> Self {
-        match self {
-            Self::Ids(runner) => Self::Ids(Box::new(runner.restarted())),
-            Self::Bytes(runner) => Self::Bytes(Box::new(runner.restarted())),
-        }
+        Self::new(match &self.disk {
+            Disk::Ids(runner) => Disk::Ids(Box::new(runner.restarted())),
+            Disk::Bytes(runner) => Disk::Bytes(Box::new(runner.restarted())),
+        })
     }
 
     /// Whether the disk has every byte of the content; true in runs on ids.
     pub(super) fn has_everything(&self) -> bool {
-        match self {
-            Self::Ids(_) => true,
-            Self::Bytes(runner) => runner.has_everything(),
+        match &self.disk {
+            Disk::Ids(_) => true,
+            Disk::Bytes(runner) => runner.has_everything(),
         }
     }
 }
@@ -232,47 +310,70 @@ impl JobRunner<ReceiveJob> for SwarmRunner {
         job: ReceiveJob,
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
-        match self {
-            Self::Ids(runner) => runner.run(now, job, batch),
-            Self::Bytes(runner) => runner.run(now, job, batch),
+        if let ReceiveJob::CheckCall(symbol) = &job {
+            let called = self.gate.check(now, None, symbol).map(Box::new);
+            return Ok(Some(Finished::now(ReceiveDone::Called(called))));
+        }
+        match &mut self.disk {
+            Disk::Ids(runner) => runner.run(now, job, batch),
+            Disk::Bytes(runner) => runner.run(now, job, batch),
         }
     }
 }
 
 impl SimulatedRunner for SwarmRunner {
     fn begin_delivery(&mut self, delivery: &Delivery<'_>) {
-        match self {
-            Self::Ids(runner) => runner.begin_delivery(delivery),
-            Self::Bytes(runner) => runner.begin_delivery(delivery),
+        match &mut self.disk {
+            Disk::Ids(runner) => runner.begin_delivery(delivery),
+            Disk::Bytes(runner) => runner.begin_delivery(delivery),
         }
     }
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        match self {
-            Self::Ids(runner) => runner.symbol_bytes(symbol),
-            Self::Bytes(runner) => runner.symbol_bytes(symbol),
+        match &self.disk {
+            Disk::Ids(runner) => runner.symbol_bytes(symbol),
+            Disk::Bytes(runner) => runner.symbol_bytes(symbol),
+        }
+    }
+
+    fn write_symbol(&self, symbol: &SymbolId, header: &mut Vec<u8>) {
+        match &self.disk {
+            Disk::Ids(runner) => runner.write_symbol(symbol, header),
+            Disk::Bytes(runner) => runner.write_symbol(symbol, header),
         }
     }
 }
+
+/// What a receiver may send, which is more than any does: the product's limits are tested
+/// elsewhere.
+const RECEIVER_CAP: RateCap =
+    RateCap { bytes_per_second: 4_000_000, max_packet_bytes: 2_000, peak_window: Duration::ZERO };
+/// Bytes per second of symbols that a receiver sends to its site.
+const SITE_RATE: u64 = 100_000;
+/// How long a complete receiver stays.
+const STAYS: Duration = Duration::from_secs(10);
 
 /// Creates the hosts of a run.
 #[derive(Debug)]
 pub(super) struct SwarmHosts<'a> {
     drawn: &'a Drawn,
+    scenario: &'a Scenario,
     /// Number of the next run of a sender. Each run has its own.
     sender_runs: u64,
+    /// Runs of receivers so far.
+    receiver_runs: u32,
 }
 
 impl<'a> SwarmHosts<'a> {
-    pub(super) fn new(drawn: &'a Drawn) -> Self {
-        Self { drawn, sender_runs: 0 }
+    pub(super) fn new(drawn: &'a Drawn, scenario: &'a Scenario) -> Self {
+        Self { drawn, scenario, sender_runs: 0, receiver_runs: 0 }
     }
 
     fn receive_runner(&self) -> SwarmRunner {
-        match &self.drawn.originals {
-            Some(originals) => SwarmRunner::Bytes(Box::new(ByteRunner::new(Arc::clone(originals)))),
-            None => SwarmRunner::Ids(Box::new(self.drawn.session.runner())),
-        }
+        SwarmRunner::new(match &self.drawn.originals {
+            Some(originals) => Disk::Bytes(Box::new(ByteRunner::new(Arc::clone(originals)))),
+            None => Disk::Ids(Box::new(self.drawn.session.runner())),
+        })
     }
 }
 
@@ -282,19 +383,50 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         let session = if is_stranger { &self.drawn.foreign } else { &self.drawn.session };
         let run = if is_stranger { u64::MAX / 2 + number as u64 } else { self.sender_runs };
         self.sender_runs += u64::from(!is_stranger);
-        let sender = session.sender(run).expect("what is drawn was tried once");
+        let mut sender = session.sender(run).expect("what is drawn was tried once");
+        if self.drawn.sent_back.reports
+            && number == 0
+            && let Some(node) = self.scenario.senders.first()
+            && let Some(collection) = session.collection(run, node.address())
+        {
+            sender = sender.with_collection(collection, Instant::ZERO);
+        }
         let originals = self.drawn.originals.clone().filter(|_| !is_stranger);
         let corrupts = is_stranger.then(|| SplitMix64::new(session.seed, number as u64));
         let sender = SwarmSender::new(sender, originals.map(Pump::new), corrupts);
-        let host = Either::Left(Driver::new(sender, session.runner()));
+        let host = Either::Left(Driver::new(sender, SendRunner(session.runner())));
         SendingHost { host, cap: session.cap() }
     }
 
     fn receiver(&mut self, number: usize, earlier: Option<SwarmHost>) -> SwarmHost {
-        let receiver = self.drawn.session.receiver(self.drawn.limits);
+        let mut receiver = self.drawn.session.receiver(self.drawn.limits);
+        self.receiver_runs += 1;
+        let (run, seed) = (self.receiver_runs, self.scenario.seed);
+        if self.drawn.sent_back.reports {
+            let id = ReceiverId((u128::from(seed) << 32 | u128::from(run)).to_be_bytes());
+            let config = ReporterConfig::new(id, ReceiverLabel::default(), seed ^ u64::from(run));
+            receiver = receiver.with_reports(config);
+        }
+        if self.drawn.sent_back.shares {
+            let seed = seed ^ u64::from(run);
+            let config =
+                SiteConfig { seed, member: run, bytes_per_second: SITE_RATE, stays: STAYS };
+            receiver = receiver.with_site(config);
+        }
         let routing = self.drawn.routing.get(number).copied().unwrap_or(Routing::Good);
         let earlier = earlier.as_ref().and_then(Either::right);
         let runner = earlier.map_or_else(|| self.receive_runner(), |host| host.runner.restarted());
         Either::Right(Driver::new(SwarmReceiver::new(receiver, routing), runner))
+    }
+
+    fn place(&self, number: usize, listening: HostConfig) -> HostConfig {
+        let SentBack { shares, reports, .. } = self.drawn.sent_back;
+        if !shares && !reports {
+            return listening;
+        }
+        let config = HostConfig { sends: Some(RECEIVER_CAP), ..listening };
+        let others = self.scenario.receivers.iter().enumerate().filter(|&(at, _)| at != number);
+        let site: Vec<NodeId> = others.map(|(_, receiver)| receiver.node).collect();
+        if shares { config.in_site(site) } else { config }
     }
 }

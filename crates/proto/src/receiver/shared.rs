@@ -13,19 +13,19 @@ use std::ops::Range;
 
 /// Where a message of another receiver comes from, and where it lies.
 #[derive(Clone, Copy, Debug)]
-pub struct ShareOrigin {
+pub(super) struct ShareOrigin {
     /// The address that it came from, if that is true: any host can send in the name of another. It
     /// is a source, whatever the port: a host has many ports.
-    pub from: IpAddr,
+    pub(super) from: IpAddr,
     /// Its end in the slab. The symbol, if it has one, lies before it.
-    pub end: u32,
+    pub(super) end: u32,
 }
 
 impl Receiver {
     /// Handles a message of another receiver of this content: its symbol, and what `sharer`
     /// concludes. `slab` is that of the batch that the driver polls with next. A symbol that the
     /// code of its block does not have is dropped.
-    pub fn handle_share(
+    pub(super) fn handle_share(
         &mut self,
         now: Instant,
         sharer: &mut Sharer,
@@ -120,7 +120,7 @@ impl Receiver {
 
     /// No member has what a block lacks. If it is searched for wrong symbols, those that others
     /// have sent of it are dropped, so that it can be asked for again.
-    pub fn drop_shared(&mut self, block: BlockId) {
+    pub(super) fn drop_shared(&mut self, block: BlockId) {
         let reception = &mut self.reception;
         reception.transfer.drop_shared(block, &mut reception.outputs);
         reception.use_unverified(block, &mut self.stats);
@@ -128,7 +128,7 @@ impl Receiver {
     }
 
     /// The repair symbols of a block that were placed, in the order of their slots.
-    pub fn repair_in_slots(&self, block: BlockId) -> Vec<Esi> {
+    pub(super) fn repair_in_slots(&self, block: BlockId) -> Vec<Esi> {
         self.reception.transfer.repair_in_slots(block)
     }
 }

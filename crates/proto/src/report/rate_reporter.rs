@@ -29,7 +29,7 @@ pub struct PacketCounts {
 
 /// What has arrived in a part of a rate round and of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateSample {
+pub(super) struct RateSample {
     /// The round.
     pub round: u32,
     /// Time that the packets were counted for; not zero.
@@ -49,7 +49,6 @@ pub struct RateSample {
 #[derive(Debug)]
 pub(super) struct RateReporter {
     random: SplitMix64,
-    counts: PacketCounts,
     sender: Option<InstanceId>,
     /// The beginnings of the last rounds, oldest first.
     rounds: VecDeque<Beginning>,
@@ -81,7 +80,6 @@ impl RateReporter {
     pub(super) fn new(max_per_second: u32, seed: u64) -> Self {
         Self {
             random: SplitMix64::new(seed, RATE_STREAM),
-            counts: PacketCounts::default(),
             sender: None,
             rounds: VecDeque::new(),
             due: None,
@@ -90,13 +88,9 @@ impl RateReporter {
         }
     }
 
-    /// Sets what has arrived until now.
-    pub(super) fn set_counts(&mut self, counts: PacketCounts) {
-        self.counts = counts;
-    }
-
-    /// Handles a roll call. With the first one of a round, draws whether to report in it.
-    pub(super) fn handle_roll_call(&mut self, now: Instant, call: &RollCall) {
+    /// Handles a roll call, with what has arrived until now. With the first one of a round, draws
+    /// whether to report in it.
+    pub(super) fn handle_roll_call(&mut self, now: Instant, call: &RollCall, counts: PacketCounts) {
         let Some(rate) = &call.rate else {
             (self.sender, self.due) = (None, None);
             self.rounds.clear();
@@ -112,13 +106,13 @@ impl RateReporter {
         if self.rounds.len() >= REMEMBERED {
             self.rounds.pop_front();
         }
-        let beginning = Beginning { round: rate.round, at: now, counts: self.counts };
+        let beginning = Beginning { round: rate.round, at: now, counts };
         self.rounds.push_back(beginning);
         let from = self.rounds.iter().find(|it| it.round >= rate.since).copied();
         let from = from.unwrap_or(beginning);
         let lately = rate.round.saturating_sub(WEIGHED);
         let before = self.rounds.iter().find(|it| it.round >= lately).unwrap_or(&beginning);
-        let lost = self.counts.lost.saturating_sub(before.counts.lost);
+        let lost = counts.lost.saturating_sub(before.counts.lost);
         let most = self.weight.saturating_mul(MOST_GROWTH).min(RateReport::MAX_WEIGHT.into());
         let weight = status_weight(lost, most);
         self.weight = weight;
@@ -134,14 +128,14 @@ impl RateReporter {
         self.due.map(|due| due.at.max(self.limit.earliest()))
     }
 
-    /// The report. The caller sends it now, or not at all.
-    pub(super) fn take(&mut self, now: Instant) -> Option<RateSample> {
+    /// The report, with what has arrived until now.
+    pub(super) fn take(&mut self, now: Instant, counts: PacketCounts) -> Option<RateSample> {
         let Due { round, from, weight, .. } = self.due.take()?;
         self.limit.spend(now);
         let window = now.saturating_since(from.at);
         let packets = PacketCounts {
-            received: self.counts.received.saturating_sub(from.counts.received),
-            lost: self.counts.lost.saturating_sub(from.counts.lost),
+            received: counts.received.saturating_sub(from.counts.received),
+            lost: counts.lost.saturating_sub(from.counts.lost),
         };
         (!window.is_zero()).then_some(RateSample { round, window, packets, weight })
     }

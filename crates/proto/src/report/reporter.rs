@@ -1,12 +1,16 @@
 //! The receiver's side: when to answer roll calls.
 
+use super::answer::{Answer, ReportFacts, micros};
 use super::limit::SecondLimit;
-use super::rate_reporter::{PacketCounts, RateReporter, RateSample};
+use super::rate_reporter::{PacketCounts, RateReporter};
 use super::requester::RepairRequester;
 use crate::lacking::Lacking;
 use crate::random::SplitMix64;
 use crate::time::Instant;
-use fontana_wire::{InstanceId, ReceiverId, ReceiverLabel, RollCall, RollCallEcho, SealId};
+use fontana_wire::{
+    Feedback, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairRequest,
+    RollCall, RollCallEcho, SealId,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -19,40 +23,38 @@ const MAKE_UP: Duration = Duration::from_millis(500);
 /// next one.
 const LATEST_ENTRY: f64 = 0.5;
 
-/// An answer to a roll call that is due.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueAnswer {
-    /// Where to send it: the signed address of the roll call.
-    pub to: SocketAddr,
-    /// The run of the sender that has asked.
-    pub instance: SealId,
-    /// Its number: grows for as long as the process runs.
-    pub counter: u64,
-    /// The roll call that it answers, and since when it is here.
-    pub echo: RollCallEcho,
-    /// What to send.
-    pub content: AnswerContent,
+/// Longest wait of a receiver that has ended for its first roll call: six of them.
+const FIRST_CALL: Duration = Duration::from_secs(3);
+/// Longest wait for another roll call after the last one: the sender has ended.
+const NEXT_CALL: Duration = Duration::from_secs(5);
+/// Longest wait until the collector knows the final state: 100 000 receivers take eight minutes.
+const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+
+/// Who reports, and what.
+#[derive(Clone, Debug)]
+pub struct ReporterConfig {
+    /// The number that the receiver has drawn.
+    pub receiver: ReceiverId,
+    /// Its name; may be empty.
+    pub label: ReceiverLabel,
+    /// When it has started, in milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// Answers that it sends in any second, at most; one if this is 0.
+    pub max_per_second: u32,
+    /// It also reports how much arrives, to a sender that controls its rate by that. Such reports
+    /// are at most half of all answers.
+    pub reports_rate: bool,
+    /// Seed of its random waits.
+    pub seed: u64,
 }
 
-/// What a receiver answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AnswerContent {
-    /// How far it is, in this round.
-    Report {
-        /// The round of reports.
-        round: u32,
-    },
-    /// What it lacks, in this round.
-    Request {
-        /// The repair round.
-        round: u32,
-        /// What it lacked when the round began.
-        lacking: Lacking,
-        /// Time in microseconds until it may send again.
-        mute_us: u32,
-    },
-    /// How much arrives, in this rate round.
-    Rate(RateSample),
+impl ReporterConfig {
+    /// Without rate reports, and with [`Reporter::DEFAULT_MAX_PER_SECOND`].
+    pub fn new(receiver: ReceiverId, label: ReceiverLabel, seed: u64) -> Self {
+        let max_per_second = Reporter::DEFAULT_MAX_PER_SECOND;
+        let (started_unix_ms, reports_rate) = (0, false);
+        Self { receiver, label, started_unix_ms, max_per_second, reports_rate, seed }
+    }
 }
 
 /// What a receiver knows of the sender's requests.
@@ -77,18 +79,17 @@ struct Asked {
 /// Answers roll calls that were [checked](super::RollCallGate).
 #[derive(Debug)]
 pub struct Reporter {
-    receiver: ReceiverId,
-    label: ReceiverLabel,
+    config: ReporterConfig,
     random: SplitMix64,
     limit: SecondLimit,
     asked: Option<Asked>,
     repair: RepairRequester,
     /// `None`: its user does not allow rate reports.
     rate: Option<RateReporter>,
-    max_per_second: u32,
-    seed: u64,
     counter: u64,
-    is_final: bool,
+    state: ReceiverState,
+    /// When the state became final.
+    ended_at: Option<Instant>,
     /// It has reported its final state to the present sender.
     has_reported_final: bool,
     /// Salt of the first roll call that lists it.
@@ -100,45 +101,48 @@ impl Reporter {
     /// Default of `max_per_second`.
     pub const DEFAULT_MAX_PER_SECOND: u32 = 4;
 
-    /// A reporter that was not asked. In any second it sends at most `max_per_second` reports and
-    /// requests, and one if that is 0.
-    pub fn new(receiver: ReceiverId, label: ReceiverLabel, max_per_second: u32, seed: u64) -> Self {
+    /// A reporter that was not asked.
+    pub fn new(config: ReporterConfig) -> Self {
+        let ReporterConfig { max_per_second, reports_rate, seed, .. } = config;
         Self {
-            receiver,
-            label,
+            config,
             random: SplitMix64::new(seed, 0),
             limit: SecondLimit::new(max_per_second),
             asked: None,
             repair: RepairRequester::new(seed),
-            rate: None,
-            max_per_second,
-            seed,
+            rate: reports_rate.then(|| RateReporter::new(max_per_second, seed)),
             counter: 0,
-            is_final: false,
+            state: ReceiverState::Receiving,
+            ended_at: None,
             has_reported_final: false,
             listed: None,
             is_known: false,
         }
     }
 
-    /// The reporter, which also reports how much arrives, to a sender that controls its rate by
-    /// that. Such reports are at most half of all answers.
-    #[must_use]
-    pub fn with_rate_reports(self) -> Self {
-        Self { rate: Some(RateReporter::new(self.max_per_second, self.seed)), ..self }
+    /// The reception has ended so. The state will not change again.
+    pub fn end(&mut self, now: Instant, state: ReceiverState) {
+        if self.ended_at.is_none() {
+            (self.state, self.ended_at) = (state, Some(now));
+            // What arrives now is of no use to it: the rate need not suit it.
+            self.rate = None;
+        }
     }
 
-    /// Sets the packets of the session that have arrived until now. Called before
-    /// [`handle_roll_call`](Self::handle_roll_call) and [`poll`](Self::poll).
-    pub fn set_counts(&mut self, counts: PacketCounts) {
-        self.rate.iter_mut().for_each(|rate| rate.set_counts(counts));
+    /// Until when a receiver that has ended waits for the collector to know it: longer if it asks.
+    /// `None` if it knows, or the reception has not ended.
+    pub fn waits_until(&self) -> Option<Instant> {
+        let ended_at = self.ended_at.filter(|_| !self.is_known)?;
+        let until = match self.asked {
+            None => ended_at + FIRST_CALL,
+            Some(asked) => asked.at.max(ended_at) + NEXT_CALL,
+        };
+        Some(until.min(ended_at + LONGEST_WAIT))
     }
 
-    /// The state of the receiver will not change again.
-    pub fn set_final(&mut self) {
-        self.is_final = true;
-        // What arrives now is of no use to it: the rate need not suit it.
-        self.rate = None;
+    /// Whether a sender has asked.
+    pub fn was_asked(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// The collector has confirmed that it knows the final state: nothing is left to report.
@@ -151,22 +155,23 @@ impl Reporter {
         self.asked.is_some_and(|asked| now <= asked.until)
     }
 
-    /// Handles a roll call that was checked. `lacking`: what the receiver lacks, of so many blocks
-    /// at most, after all that has arrived before.
+    /// Handles a roll call that was checked. `counts`: the packets that have arrived before, and
+    /// those that were lost. `lacking`: what the receiver lacks then, of so many blocks at most.
     pub fn handle_roll_call(
         &mut self,
         now: Instant,
         call: &RollCall,
+        counts: PacketCounts,
         lacking: impl FnOnce(usize) -> Lacking,
     ) {
         self.repair.handle_roll_call(now, call, lacking);
-        self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call));
+        self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call, counts));
         let last = self.asked.filter(|asked| asked.instance == call.instance);
         if last.is_none() {
             // Another run of the sender knows nothing of this receiver.
             (self.has_reported_final, self.listed, self.is_known) = (false, None, false);
         }
-        if self.has_reported_final && call.lists(&self.receiver, &self.label) {
+        if self.has_reported_final && call.lists(&self.config.receiver, &self.config.label) {
             match self.listed {
                 Some(salt) if salt != call.salt => self.is_known = true,
                 _ => self.listed = Some(call.salt),
@@ -203,35 +208,74 @@ impl Reporter {
         });
     }
 
-    /// The answer that is due, once. The caller sends it now, or not at all.
-    pub fn poll(&mut self, now: Instant) -> Option<DueAnswer> {
+    /// The answer that is due, once. `facts` is how far the receiver is.
+    pub fn poll(&mut self, now: Instant, facts: impl FnOnce() -> ReportFacts) -> Option<Answer> {
         let (is_known, earliest) = (self.is_known, self.limit.earliest());
         let asked = self.asked.as_mut()?;
         asked.is_over |= now > asked.until;
         if asked.is_over || now < earliest {
             return None;
         }
-        let mut content = if asked.due.is_some_and(|due| due <= now) && !is_known {
+        let (to, instance) = (asked.collector, SealId::from(asked.instance));
+        let held_us = micros(now.saturating_since(asked.at));
+        let echo = RollCallEcho { serial: asked.serial, held_us };
+        let receiver = self.config.receiver;
+        let feedback = if asked.due.is_some_and(|due| due <= now) && !is_known {
             asked.due = None;
-            self.has_reported_final |= self.is_final;
-            AnswerContent::Report { round: asked.round }
+            let round = asked.round;
+            self.has_reported_final |= self.ended_at.is_some();
+            self.limit.spend(now);
+            Feedback::Report(self.report(now, round, echo, &facts()))
         } else if self.repair.due().is_some_and(|due| due <= now) {
-            let (round, lacking) = self.repair.take()?;
-            AnswerContent::Request { round, lacking, mute_us: 0 }
+            let (round, Lacking { may_lack_more, blocks, maps }) = self.repair.take()?;
+            self.limit.spend(now);
+            let mute_us = micros(self.limit.earliest().saturating_since(now));
+            let loss_ppm = facts().loss_ppm();
+            let request = RepairRequest {
+                receiver,
+                round,
+                echo,
+                loss_ppm,
+                mute_us,
+                may_lack_more,
+                blocks,
+                maps,
+            };
+            Feedback::Request(request)
         } else {
             let rate = self.rate.as_mut().filter(|rate| rate.due().is_some_and(|due| due <= now));
-            AnswerContent::Rate(rate?.take(now)?)
+            let report = rate?.take(now, facts().packets)?.report(receiver, echo);
+            self.limit.spend(now);
+            Feedback::Rate(report)
         };
-        let echo =
-            RollCallEcho { serial: asked.serial, held_us: micros(now.saturating_since(asked.at)) };
-        let (to, instance) = (asked.collector, SealId::from(asked.instance));
-        self.limit.spend(now);
-        if let AnswerContent::Request { mute_us, .. } = &mut content {
-            *mute_us = micros(self.limit.earliest().saturating_since(now));
-        }
         let counter = self.counter;
         self.counter += 1;
-        Some(DueAnswer { to, instance, counter, echo, content })
+        Some(Answer { to, instance, counter, feedback })
+    }
+
+    fn report(
+        &self,
+        now: Instant,
+        round: u32,
+        echo: RollCallEcho,
+        facts: &ReportFacts,
+    ) -> ReceiverReport {
+        let ReporterConfig { receiver, ref label, started_unix_ms, .. } = self.config;
+        let is_complete = matches!(self.state, ReceiverState::Complete { .. });
+        ReceiverReport {
+            receiver,
+            label: label.clone(),
+            started_unix_ms,
+            round,
+            echo,
+            state: self.state,
+            permille: if is_complete { 1_000 } else { facts.permille() },
+            symbols_lacking: facts.symbols_wanted,
+            loss_ppm: facts.loss_ppm(),
+            kernel_drops: facts.local_drops,
+            channels: facts.channels,
+            seconds: u32::try_from(now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
+        }
     }
 
     /// When the next answer is due; `None` if none is.
@@ -253,8 +297,4 @@ impl Reporter {
 /// Time until this part of the window has passed.
 fn wait(call: &RollCall, part: f64) -> Duration {
     Duration::from_millis(call.window_ms.into()).mul_f64(part.clamp(0.0, 1.0))
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }

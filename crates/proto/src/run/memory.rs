@@ -28,11 +28,11 @@ use super::{Finished, JobRunner};
 use crate::datagram::DatagramBatch;
 use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::job::{
-    BlockOutcome, Category, Choice, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe,
-    Saved, SavedBlock, Search, SendDone, SendJob,
+    BlockOutcome, BlockStock, Category, Choice, Committed, JobError, Opening, ReceiveDone,
+    ReceiveJob, Recipe, Saved, SavedBlock, Search, SendDone, SendJob,
 };
 use crate::placed::SymbolPlace;
-use crate::report::{Authentic, Signers};
+use crate::report::{Authentic, Signers, unverified_call};
 use crate::time::Instant;
 use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, Intermediate, Lent, ObjectLayout, PlanCache, Sbn, Scratch};
@@ -97,21 +97,27 @@ impl MemoryContent {
 
     /// Encodes a block; `None` if there is no such block.
     pub fn encode(&self, block: BlockId) -> Option<Intermediate> {
-        let MemoryObject { layout, bytes } = self.objects.get(&block.toi)?;
-        let oti = layout.oti();
-        let plan = self.plans.source_plan(oti.scheme, layout.source_symbols(block.sbn)?).ok()?;
-        let load = |esi: Esi, out: &mut [u8]| {
-            for piece in layout.symbol_pieces(block.sbn, esi) {
-                let from = bytes.get(piece.in_object.start as usize..piece.in_object.end as usize);
-                let from = from.ok_or(MissingBytes)?;
-                let end = piece.in_symbol.start + from.len();
-                let out = out.get_mut(piece.in_symbol.start..end).ok_or(MissingBytes)?;
-                out.copy_from_slice(from);
-            }
-            Ok::<(), MissingBytes>(())
-        };
-        plan.execute(oti.symbol_size.into(), load, Scratch::default()).ok()
+        let object = self.objects.get(&block.toi)?;
+        encode(&self.plans, object.layout, block.sbn, object.block(block.sbn)?)
     }
+}
+
+/// Encodes a block of these bytes.
+fn encode(plans: &PlanCache, layout: ObjectLayout, sbn: Sbn, block: &[u8]) -> Option<Intermediate> {
+    let oti = layout.oti();
+    let plan = plans.source_plan(oti.scheme, layout.source_symbols(sbn)?).ok()?;
+    let first = layout.block_range(sbn)?.start;
+    let load = |esi: Esi, out: &mut [u8]| {
+        for piece in layout.symbol_pieces(sbn, esi) {
+            let [start, end] = [piece.in_object.start, piece.in_object.end].map(|at| at - first);
+            let from = block.get(start as usize..end as usize).ok_or(MissingBytes)?;
+            let end = piece.in_symbol.start + from.len();
+            let out = out.get_mut(piece.in_symbol.start..end).ok_or(MissingBytes)?;
+            out.copy_from_slice(from);
+        }
+        Ok::<(), MissingBytes>(())
+    };
+    plan.execute(oti.symbol_size.into(), load, Scratch::default()).ok()
 }
 
 /// The object has fewer bytes than its geometry says, or there is no such block.
@@ -229,6 +235,8 @@ pub struct MemoryReceiveRunner {
     /// Blocks that are verified.
     complete: BTreeMap<BlockId, Vec<u8>>,
     committed: Vec<Toi>,
+    /// Symbols that were read for others.
+    read: BTreeMap<(BlockId, u64), Vec<Vec<u8>>>,
 }
 
 /// The symbols of a block that were placed.
@@ -266,7 +274,37 @@ impl MemoryReceiveRunner {
     /// The runner of the next run, which begins with the bytes that this one saved.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        Self { recovered: BTreeMap::new(), ..self.clone() }
+        Self { recovered: BTreeMap::new(), read: BTreeMap::new(), ..self.clone() }
+    }
+
+    /// Appends the bytes of a symbol that was read for others to a datagram.
+    pub fn write_symbol(&self, symbol: &SymbolId, datagram: &mut Vec<u8>) {
+        let batch = self.read.get(&(symbol.block, symbol.batch.0));
+        let bytes = batch.and_then(|batch| batch.get(symbol.index as usize));
+        datagram.extend(bytes.into_iter().flatten().take(symbol.size.into()));
+    }
+
+    /// `None` if a symbol is not there.
+    fn read(&self, block: BlockId, esis: &[Esi], stock: &BlockStock) -> Option<Vec<Vec<u8>>> {
+        let layout = *self.layouts.get(&block.toi)?;
+        let size = usize::from(layout.oti().symbol_size);
+        match stock {
+            BlockStock::Part { repair } => {
+                let slots = slots(repair);
+                let symbol = |&esi| self.symbol(block, size, esi, &slots).map(<[u8]>::to_vec);
+                esis.iter().map(symbol).collect()
+            }
+            BlockStock::Whole => {
+                let plans = PlanCache::new(1);
+                let encoded = encode(&plans, layout, block.sbn, self.complete.get(&block)?)?;
+                let symbol = |&esi| {
+                    let mut bytes = Vec::new();
+                    append_symbol(&encoded, esi, &mut bytes);
+                    bytes
+                };
+                Some(esis.iter().map(symbol).collect())
+            }
+        }
     }
 
     /// A verified block.
@@ -478,6 +516,20 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
             }
             ReceiveJob::Expire(_) => return Ok(None),
             ReceiveJob::Finish => ReceiveDone::Finished,
+            ReceiveJob::CheckCall(symbol) => ReceiveDone::Called(unverified_call(&symbol)),
+            ReceiveJob::Seal(answer) => {
+                ReceiveDone::Sealed { to: answer.to, datagram: answer.emit_open() }
+            }
+            ReceiveJob::Read { block, batch, esis, stock } => {
+                let symbols = self.read(block, &esis, &stock);
+                let is_read = symbols.is_some();
+                self.read.extend(symbols.map(|symbols| ((block, batch.into()), symbols)));
+                ReceiveDone::Read { block, batch, is_read }
+            }
+            ReceiveJob::Release { block } => {
+                self.read.retain(|&(other, _), _| other != block);
+                return Ok(None);
+            }
         };
         Ok(Some(Finished::now(done)))
     }

@@ -92,7 +92,6 @@ pub(super) struct Answering {
     batches: VecDeque<Batch>,
     /// The batch that is being read, and since when.
     reading: Option<(Batch, Instant)>,
-    next_batch: u32,
     /// It has no more symbols of use.
     is_exhausted: bool,
     /// All of the block was there when symbols were last read, or else when it was asked for.
@@ -131,7 +130,6 @@ impl Answering {
             claimed: 0,
             batches: VecDeque::new(),
             reading: None,
-            next_batch: 0,
             is_exhausted: false,
             has_block,
             sent_at: asked.at,
@@ -279,13 +277,10 @@ impl Answering {
         esis
     }
 
-    /// These symbols are being read. Returns the number of the batch.
-    pub(super) fn read(&mut self, now: Instant, esis: Vec<Esi>, has_block: bool) -> u32 {
-        let number = self.next_batch;
-        self.next_batch = number.wrapping_add(1);
+    /// These symbols are being read, as the batch of this number.
+    pub(super) fn read(&mut self, now: Instant, number: u32, esis: Vec<Esi>, has_block: bool) {
         self.reading = Some((Batch { number, esis, next: 0 }, now));
         self.has_block = has_block;
-        number
     }
 
     /// No symbol of use can be read.

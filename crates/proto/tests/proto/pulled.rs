@@ -108,7 +108,6 @@ fn a_receiver_says_what_it_has_for_others() {
     let around = Holdings::missing(endpoint, block, k + 3..k + 11);
     assert_eq!(around, [k + 3, k + 5, k + 6, k + 7, k + 8, k + 10]);
     assert_eq!(endpoint.repair_span(block), Some(k + 4..k + 10));
-    assert_eq!(endpoint.repair_in_slots(block), [Esi(k + 9), Esi(k + 4)]);
     let held = endpoint.held(block, &[0, 3, k + 4, k + 5, k - 2].map(Esi));
     assert_eq!(held, [3, k + 4, k - 2].map(Esi));
     let lacking = Holdings::lacking(endpoint, None, 9);

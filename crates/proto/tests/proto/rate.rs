@@ -2,12 +2,12 @@
 //! what lying receivers cause.
 
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, DueAnswer, Expected, PacketCounts, RateConfig, RateControl,
-    ReportCollector, Reporter,
+    Answer, CollectorConfig, Expected, PacketCounts, RateConfig, RateControl, ReportCollector,
+    ReportFacts, Reporter, ReporterConfig,
 };
 use fontana_proto::{Instant, Lacking, SplitMix64};
 use fontana_wire::{
-    Feedback, Hash, InstanceId, RateReport, ReceiverId, ReceiverLabel, RollCall, Tsi,
+    Feedback, Hash, InstanceId, RateReport, ReceiverId, ReceiverLabel, ReceiverState, RollCall, Tsi,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -28,6 +28,8 @@ struct Path {
     packets_per_second: f64,
     errors: f64,
 }
+
+const FAILED: ReceiverState = ReceiverState::Failed { exit_code: 1 };
 
 struct Receiver {
     id: ReceiverId,
@@ -138,11 +140,11 @@ impl Session {
             let mut id = [9; 16];
             id[..8].copy_from_slice(&number.to_be_bytes());
             let (id, label) = (ReceiverId(id), ReceiverLabel::default());
-            let reporter = Reporter::new(id, label, 4, seed << 32 | number as u64);
+            let config = ReporterConfig::new(id, label, seed << 32 | number as u64);
             Receiver {
                 id,
                 path,
-                reporter: reporter.with_rate_reports(),
+                reporter: Reporter::new(ReporterConfig { reports_rate: true, ..config }),
                 counts: PacketCounts::default(),
                 queue: VecDeque::new(),
                 allowance: 0.0,
@@ -204,7 +206,9 @@ impl Session {
             // Without jitter, the same packets would find a full queue in each cycle.
             let jitter = 2.0 * self.random.unit();
             receiver.serve(now, jitter);
-            while let Some(due) = receiver.reporter.poll(now) {
+            let packets = receiver.counts;
+            let facts = || ReportFacts { packets, ..ReportFacts::default() };
+            while let Some(due) = receiver.reporter.poll(now, facts) {
                 if let Some((report, counter)) = receiver.report(due)
                     && self.random.unit() >= receiver.path.errors
                 {
@@ -264,30 +268,22 @@ impl Receiver {
                     self.counts.received += 1;
                     self.counts.lost += number - self.next;
                     self.next = number + 1;
-                    self.reporter.set_counts(self.counts);
                 }
                 // Small packets.
                 Packet::Call(call) => {
-                    self.reporter.handle_roll_call(now, &call, |_| Lacking::default());
+                    let nothing = |_| Lacking::default();
+                    self.reporter.handle_roll_call(now, &call, self.counts, nothing);
                 }
             }
         }
     }
 
-    fn report(&self, due: DueAnswer) -> Option<(RateReport, u64)> {
-        let AnswerContent::Rate(sample) = due.content else { return None };
-        let count = |count: u64| u32::try_from(count).unwrap();
-        let (received, lost) = (count(sample.packets.received), count(sample.packets.lost));
-        let report = RateReport {
-            receiver: self.id,
-            round: sample.round,
-            echo: due.echo,
-            window_us: u32::try_from(sample.window.as_micros()).unwrap(),
-            received: if self.lies { received / 20 } else { received },
-            lost: if self.lies { received + lost } else { lost },
-            weight: sample.weight,
-        };
-        Some((report, due.counter))
+    fn report(&self, answer: Answer) -> Option<(RateReport, u64)> {
+        let Feedback::Rate(mut report) = answer.feedback else { return None };
+        if self.lies {
+            (report.received, report.lost) = (report.received / 20, report.received + report.lost);
+        }
+        Some((report, answer.counter))
     }
 }
 
@@ -392,7 +388,8 @@ fn the_rate_follows_a_receiver_that_must_finish_until_it_has() {
             assert!(lost >= 0.3, "{lost}");
             assert_eq!(session.slow, [slow]);
         }
-        session.crowd[0].reporter.set_final();
+        let now = session.now;
+        session.crowd[0].reporter.end(now, FAILED);
         session.control.has_finished(&slow);
         session.run_until(130);
         let mean = session.mean(115, 130);
@@ -408,7 +405,8 @@ fn the_rate_falls_to_the_least_one_when_only_slow_receivers_are_left() {
     session.run_until(50);
     let before = session.mean(30, 50);
     assert!((90.0..=110.0).contains(&before), "{before}");
-    session.crowd[1..].iter_mut().for_each(|receiver| receiver.reporter.set_final());
+    let now = session.now;
+    session.crowd[1..].iter_mut().for_each(|receiver| receiver.reporter.end(now, FAILED));
     session.run_until(80);
     let after = session.mean(70, 80);
     assert!((59.0..=61.0).contains(&after), "{after}");

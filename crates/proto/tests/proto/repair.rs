@@ -1,14 +1,14 @@
 //! Repair on demand: what a sender sends for receivers that lose packets, how many of them request,
 //! and what those cause that lie.
 
-use crate::support::answers::{INSTANCE, authentic, collection, opened};
+use crate::support::answers::{INSTANCE, authentic, collection, facts, opened};
 use crate::support::plain::CLOCK;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::report::{
-    AnswerContent, Authority, DueAnswer, Expected, IgnoredRequest, Network, RepairConfig,
-    RepairRounds, Reporter,
+    Answer, Authority, Expected, IgnoredRequest, Network, PacketCounts, RepairConfig, RepairRounds,
+    Reporter, ReporterConfig,
 };
 use fontana_proto::{
     BlockId, Collection, CollectionConfig, Demand, Endpoint, Instant, Lacking, Output, RepairBy,
@@ -16,8 +16,8 @@ use fontana_proto::{
     SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
-    BlockNeed, Feedback, RateReport, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
-    RepairRequest, RollCall, RollCallEcho, RollCallList, SecretKey, SymbolMap, Toi, Tsi,
+    BlockNeed, Feedback, RateReport, ReceiverId, ReceiverLabel, ReceiverReport, RepairRequest,
+    RollCall, RollCallEcho, RollCallList, SecretKey, SymbolMap, Toi, Tsi,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -32,7 +32,6 @@ const SURPLUS: u32 = 3;
 
 /// A receiver: the symbols that it has of each block.
 struct Receiver {
-    id: ReceiverId,
     reporter: Reporter,
     has: [u32; BLOCKS as usize],
     /// It claims to lack everything, always.
@@ -68,42 +67,14 @@ impl Receiver {
             }
             Packet::Call(call) => {
                 let lacking = self.lacking();
-                self.reporter.handle_roll_call(now, call, |_| lacking);
+                self.reporter.handle_roll_call(now, call, PacketCounts::default(), |_| lacking);
             }
         }
     }
 
-    fn feedback(&self, due: DueAnswer) -> Feedback {
-        let loss_ppm = if self.lies { 500_000 } else { (self.loss * 1e6) as u32 };
-        match due.content {
-            AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
-                receiver: self.id,
-                label: ReceiverLabel::default(),
-                started_unix_ms: 0,
-                round,
-                echo: due.echo,
-                state: ReceiverState::Receiving,
-                permille: 0,
-                symbols_lacking: 0,
-                loss_ppm,
-                kernel_drops: 0,
-                channels: 1,
-                seconds: 0,
-            }),
-            AnswerContent::Rate(_) => unreachable!("rate reports are not allowed"),
-            AnswerContent::Request { round, lacking, mute_us } => {
-                Feedback::Request(RepairRequest {
-                    receiver: self.id,
-                    round,
-                    echo: due.echo,
-                    loss_ppm,
-                    mute_us,
-                    may_lack_more: lacking.may_lack_more,
-                    blocks: lacking.blocks,
-                    maps: lacking.maps,
-                })
-            }
-        }
+    fn poll(&mut self, now: Instant) -> Option<Answer> {
+        let loss = if self.lies { 0.5 } else { self.loss };
+        self.reporter.poll(now, || facts(loss))
     }
 }
 
@@ -198,9 +169,10 @@ impl<'c> Session<'c> {
             let mut id = [9; 16];
             id[..4].copy_from_slice(&number.to_be_bytes());
             let (id, label) = (ReceiverId(id), ReceiverLabel::default());
-            let reporter = Reporter::new(id, label, 4, seed << 32 | u64::from(number));
+            let seed = seed << 32 | u64::from(number);
+            let reporter = Reporter::new(ReporterConfig::new(id, label, seed));
             let lies = number < liars;
-            Receiver { id, reporter, has: [0; BLOCKS as usize], lies, loss, complete_at: None }
+            Receiver { reporter, has: [0; BLOCKS as usize], lies, loss, complete_at: None }
         };
         Self {
             conditions,
@@ -282,9 +254,7 @@ impl<'c> Session<'c> {
             }
         }
         for receiver in &mut self.crowd {
-            while let Some(due) = receiver.reporter.poll(now) {
-                let counter = due.counter;
-                let feedback = receiver.feedback(due);
+            while let Some(Answer { counter, feedback, .. }) = receiver.poll(now) {
                 self.requests += u32::from(matches!(feedback, Feedback::Request(_)));
                 if !is_lost(&mut self.random, self.conditions.loss) {
                     self.up.push_back((now + self.conditions.delay, feedback, counter));
@@ -542,7 +512,7 @@ fn a_round_that_was_called_for_many_receivers_does_not_wait_when_there_are_few()
     for seed in 0..100 {
         let mut rounds = RepairRounds::new(config.clone(), Instant::ZERO);
         let (id, label) = (ReceiverId([1; 16]), ReceiverLabel::default());
-        let mut reporter = Reporter::new(id, label, 4, seed);
+        let mut reporter = Reporter::new(ReporterConfig::new(id, label, seed));
         rounds.handle_sent(at(0));
         let mut hear = |ms, receivers, round_trip_ms| {
             let round_trip = Duration::from_millis(round_trip_ms);
@@ -553,7 +523,7 @@ fn a_round_that_was_called_for_many_receivers_does_not_wait_when_there_are_few()
                 blocks: vec![BlockNeed { toi: 1, sbn: 0, symbols: 7 }],
                 ..Lacking::default()
             };
-            reporter.handle_roll_call(at(ms), &call, lacking);
+            reporter.handle_roll_call(at(ms), &call, PacketCounts::default(), lacking);
             Duration::from_micros(window.into())
         };
         let (many, few) = (hear(0, 2_048, 25), hear(200, 3, 1));

@@ -6,8 +6,9 @@ use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
-    AnswerContent, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport,
-    ReceiverStatus, ReportCollector, Reporter, RollCallGate, RollCallRefusal,
+    CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport, PacketCounts,
+    ReceiverStatus, ReportCollector, ReportFacts, Reporter, ReporterConfig, RollCallGate,
+    RollCallRefusal,
 };
 use fontana_proto::{
     Endpoint, Instant, Lacking, Output, RepairBy, SendDone, SendJob, SendMode, SendObject, Sender,
@@ -80,6 +81,7 @@ fn nothing(_: usize) -> Lacking {
     Lacking::default()
 }
 
+const NO_PACKETS: PacketCounts = PacketCounts { received: 0, lost: 0 };
 const COMPLETE: ReceiverState = ReceiverState::Complete { manifest: MANIFEST };
 
 fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> OpenedFeedback {
@@ -135,7 +137,7 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
     let mut reporters: Vec<_> = (0..crowd as u64)
         .map(|number| {
             let (id, label) = (receiver_id(number), ReceiverLabel::default());
-            Reporter::new(id, label, 4, seed << 32 | number)
+            Reporter::new(ReporterConfig::new(id, label, seed << 32 | number))
         })
         .collect();
     let finished: Vec<_> = (0..crowd).map(|_| start + Duration::from_secs_f64(unit())).collect();
@@ -173,7 +175,7 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
                     if reporter.is_known() || unit() < loss {
                         continue;
                     }
-                    reporter.handle_roll_call(now, &call, nothing);
+                    reporter.handle_roll_call(now, &call, NO_PACKETS, nothing);
                     if let Some(due) = reporter.poll_timeout() {
                         push(&mut queue, &mut events, due.max(now), Event::Poll(number));
                     }
@@ -183,16 +185,14 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
                 let reporter = &mut reporters[number];
                 let is_finished = finished[number] <= now;
                 if is_finished {
-                    reporter.set_final();
+                    reporter.end(now, COMPLETE);
                 }
-                let Some(due) = reporter.poll(now) else { continue };
+                let Some(due) = reporter.poll(now, ReportFacts::default) else { continue };
                 assert_eq!(due.to, collector_address());
                 let second = (now.as_nanos() / 1_000_000_000) as usize;
                 run.per_second.resize(run.per_second.len().max(second + 1), 0);
                 run.per_second[second] += 1;
-                let state = if is_finished { COMPLETE } else { ReceiverState::Receiving };
-                let AnswerContent::Report { round } = due.content else { panic!("{due:?}") };
-                let report = report(receiver_id(number as u64), "", state, round);
+                let Feedback::Report(report) = due.feedback else { panic!("{due:?}") };
                 if unit() >= loss {
                     let opened = Box::new(opened(&report, due.counter, None));
                     push(&mut queue, &mut events, now + delay, Event::Report(opened));
@@ -319,7 +319,7 @@ fn deliver(publisher: &SecretKey, symbols: &[(u64, Vec<u8>)], seconds: u64) -> S
         .map(|number| {
             let gate = RollCallGate::new(publisher.public_key(), Tsi(5));
             let id = receiver_id(number);
-            (gate, Reporter::new(id, ReceiverLabel::default(), 4, number))
+            (gate, Reporter::new(ReporterConfig::new(id, ReceiverLabel::default(), number)))
         })
         .collect();
     let mut sent = Sent::new();
@@ -328,12 +328,12 @@ fn deliver(publisher: &SecretKey, symbols: &[(u64, Vec<u8>)], seconds: u64) -> S
         for (_, symbol) in symbols.iter().filter(|(at, _)| *at == ms) {
             for (gate, reporter) in &mut receivers {
                 if let Ok(call) = gate.check(now, Some(CLOCK + ms), symbol) {
-                    reporter.handle_roll_call(now, &call, nothing);
+                    reporter.handle_roll_call(now, &call, NO_PACKETS, nothing);
                 }
             }
         }
         for (_, reporter) in &mut receivers {
-            while let Some(due) = reporter.poll(now) {
+            while let Some(due) = reporter.poll(now, ReportFacts::default) {
                 *sent.entry(due.to).or_default() += 1;
             }
         }
@@ -443,15 +443,21 @@ fn a_gate_says_once_that_the_publishers_clock_differs() {
 
 #[test]
 fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
-    let mut reporter = Reporter::new(receiver_id(1), ReceiverLabel::default(), 4, 1);
+    let mut reporter =
+        Reporter::new(ReporterConfig::new(receiver_id(1), ReceiverLabel::default(), 1));
     let mut sent = Vec::new();
     for ms in 0..10_000 {
         let now = Instant::ZERO + Duration::from_millis(ms);
         // A new round every 10 ms, with a window of 1 ms.
         if ms % 10 == 0 {
-            reporter.handle_roll_call(now, &RollCall { window_ms: 1, ..call(ms, CLOCK) }, nothing);
+            reporter.handle_roll_call(
+                now,
+                &RollCall { window_ms: 1, ..call(ms, CLOCK) },
+                NO_PACKETS,
+                nothing,
+            );
         }
-        sent.extend(reporter.poll(now).map(|_| ms));
+        sent.extend(reporter.poll(now, ReportFacts::default).map(|_| ms));
     }
     assert!((35..=41).contains(&sent.len()), "{}", sent.len());
     assert!(sent.windows(5).all(|five| five[4] - five[0] >= 1000), "{sent:?}");
@@ -459,34 +465,37 @@ fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
     assert!(
         reporter.poll_timeout().is_none_or(|due| due < Instant::ZERO + Duration::from_secs(12))
     );
-    assert_eq!(reporter.poll(Instant::ZERO + Duration::from_secs(13)), None);
+    assert_eq!(reporter.poll(Instant::ZERO + Duration::from_secs(13), ReportFacts::default), None);
 }
 
 #[test]
 fn a_receiver_stops_when_two_roll_calls_list_it_after_its_final_report() {
     let id = receiver_id(1);
-    let mut reporter = Reporter::new(id, ReceiverLabel::default(), 4, 1);
+    let mut reporter = Reporter::new(ReporterConfig::new(id, ReceiverLabel::default(), 1));
     let listing = |serial: u64| {
         let list = RollCallList::Known(vec![Fingerprint::of_receiver(serial, &id)]);
         RollCall { round: 1, list, ..call(serial, CLOCK) }
     };
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    reporter.set_final();
-    reporter.handle_roll_call(at(0), &listing(1), nothing);
-    reporter.handle_roll_call(at(1), &listing(2), nothing);
+    reporter.end(at(0), COMPLETE);
+    reporter.handle_roll_call(at(0), &listing(1), NO_PACKETS, nothing);
+    reporter.handle_roll_call(at(1), &listing(2), NO_PACKETS, nothing);
     assert!(!reporter.is_known(), "it has not reported");
-    assert!(reporter.poll(at(1900)).is_some());
-    reporter.handle_roll_call(at(1900), &listing(3), nothing);
-    reporter.handle_roll_call(at(1910), &listing(3), nothing);
+    assert!(reporter.poll(at(1900), ReportFacts::default).is_some());
+    reporter.handle_roll_call(at(1900), &listing(3), NO_PACKETS, nothing);
+    reporter.handle_roll_call(at(1910), &listing(3), NO_PACKETS, nothing);
     assert!(!reporter.is_known(), "one salt");
-    reporter.handle_roll_call(at(1920), &listing(4), nothing);
+    reporter.handle_roll_call(at(1920), &listing(4), NO_PACKETS, nothing);
     assert!(reporter.is_known());
-    reporter.handle_roll_call(at(1930), &RollCall { round: 2, ..listing(5) }, nothing);
-    assert_eq!((reporter.poll_timeout(), reporter.poll(at(3500))), (None, None));
+    reporter.handle_roll_call(at(1930), &RollCall { round: 2, ..listing(5) }, NO_PACKETS, nothing);
+    assert_eq!(
+        (reporter.poll_timeout(), reporter.poll(at(3500), ReportFacts::default)),
+        (None, None)
+    );
     // Another run of the sender knows nothing of it.
     let other = RollCall { instance: InstanceId([6; 16]), ..call(6, CLOCK) };
-    reporter.handle_roll_call(at(3600), &other, nothing);
-    assert!(!reporter.is_known() && reporter.poll(at(5000)).is_some());
+    reporter.handle_roll_call(at(3600), &other, NO_PACKETS, nothing);
+    assert!(!reporter.is_known() && reporter.poll(at(5000), ReportFacts::default).is_some());
 }
 
 fn named(labels: &[(&str, Option<&SecretKey>)]) -> Expected {

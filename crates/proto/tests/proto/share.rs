@@ -285,7 +285,7 @@ fn members_with_a_key_and_without_do_not_mix() {
     site.key = Some(SiteKey(4));
     site.join(|_, _| true);
     site.run(Duration::from_secs(20));
-    let stats = |place: usize| site.members[place].as_ref().unwrap().sharer.stats();
+    let stats = |place: usize| site.members[place].as_ref().unwrap().driver.endpoint.share_stats();
     assert_eq!((stats(1).requests_heard, stats(0).symbols_heard), (0, 0));
 }
 

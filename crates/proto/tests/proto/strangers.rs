@@ -2,18 +2,19 @@
 //! again at any step, and strangers who report and request what they like, from any address, with
 //! any id.
 
+use crate::support::answers::facts;
 use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::Sbn;
 use fontana_proto::report::{
-    AnswerContent, Authority, CollectorConfig, DueAnswer, Expected, ExpectedReceiver,
-    ExpectedState, IgnoredReport, Network, ReceiverStatus, RepairConfig, RepairRounds,
-    ReportCollector, Reporter,
+    Answer, Authority, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport,
+    Network, PacketCounts, ReceiverStatus, RepairConfig, RepairRounds, ReportCollector,
+    ReportFacts, Reporter, ReporterConfig,
 };
 use fontana_proto::{BlockId, Instant, Lacking, SplitMix64};
 use fontana_wire::{
     BlockNeed, Feedback, FeedbackDatagram, Hash, InstanceId, OpenedFeedback, ReceiverId,
-    ReceiverLabel, ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId,
-    SecretKey, Toi, Tsi,
+    ReceiverReport, ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, SecretKey, Toi,
+    Tsi,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -367,7 +368,6 @@ struct Member {
 struct Process {
     id: ReceiverId,
     reporter: Reporter,
-    started_unix_ms: u64,
     has: [u32; BLOCKS as usize],
     is_final: bool,
     /// A report of it has arrived.
@@ -381,36 +381,6 @@ impl Process {
             (symbols > 0).then_some(BlockNeed { toi: 1, sbn, symbols })
         };
         Lacking { blocks: (0..).zip(&self.has).filter_map(need).collect(), ..Lacking::default() }
-    }
-
-    fn feedback(&self, label: ReceiverLabel, loss: f64, due: DueAnswer) -> Feedback {
-        let loss_ppm = (loss * 1e6) as u32;
-        match due.content {
-            AnswerContent::Rate(_) => unreachable!("rate reports are not allowed"),
-            AnswerContent::Report { round } => {
-                let state = if self.is_final { COMPLETE } else { ReceiverState::Receiving };
-                let started_unix_ms = self.started_unix_ms;
-                let report = report(self.id, label.as_str(), state, round);
-                Feedback::Report(ReceiverReport {
-                    started_unix_ms,
-                    echo: due.echo,
-                    loss_ppm,
-                    ..report
-                })
-            }
-            AnswerContent::Request { round, lacking, mute_us } => {
-                Feedback::Request(RepairRequest {
-                    receiver: self.id,
-                    round,
-                    echo: due.echo,
-                    loss_ppm,
-                    mute_us,
-                    may_lack_more: false,
-                    blocks: lacking.blocks,
-                    maps: Vec::new(),
-                })
-            }
-        }
     }
 }
 
@@ -489,11 +459,12 @@ impl World {
         let member = &mut self.members[number];
         member.runs += 1;
         let id = id(member.number << 32 | member.runs);
-        let label = LABELS[number].parse().unwrap();
+        let label = if member.key.is_some() { LABELS[number] } else { "" };
+        let config = ReporterConfig::new(id, label.parse().unwrap(), seed);
+        let config = ReporterConfig { started_unix_ms: CLOCK + now_ms, ..config };
         member.process = Some(Process {
             id,
-            reporter: Reporter::new(id, label, 4, seed),
-            started_unix_ms: CLOCK + now_ms,
+            reporter: Reporter::new(config),
             has: [0; BLOCKS as usize],
             is_final: false,
             is_known: false,
@@ -553,7 +524,8 @@ impl World {
                 && let Some(process) = &mut self.members[number].process
             {
                 let lacking = process.lacking();
-                process.reporter.handle_roll_call(self.now, &call, |_| lacking);
+                let none = PacketCounts::default();
+                process.reporter.handle_roll_call(self.now, &call, none, |_| lacking);
             }
         }
         self.last_call = Some(call);
@@ -561,21 +533,17 @@ impl World {
 
     /// The members answer.
     fn answer(&mut self) {
-        for (number, name) in LABELS.iter().enumerate() {
+        for number in 0..LABELS.len() {
             let is_lost = self.is_lost();
             let Member { key, address, process, .. } = &mut self.members[number];
             let Some(process) = process else { continue };
             if process.lacking().is_nothing() && !std::mem::replace(&mut process.is_final, true) {
-                process.reporter.set_final();
+                process.reporter.end(self.now, COMPLETE);
             }
-            let Some(due) = process.reporter.poll(self.now) else { continue };
+            let loss = self.loss;
+            let due = process.reporter.poll(self.now, || facts(loss));
+            let Some(Answer { counter, feedback, .. }) = due else { continue };
             self.seen.push(process.id);
-            let counter = due.counter;
-            let label = match key {
-                Some(_) => *name,
-                None => "",
-            };
-            let feedback = process.feedback(label.parse().unwrap(), self.loss, due);
             if is_lost {
                 continue;
             }
@@ -743,13 +711,13 @@ fn a_stranger_with_the_id_of_a_receiver_that_signs_is_not_told_that_it_is_known(
     let mut collector = ReportCollector::new(config(expected), Instant::ZERO);
     let mut now = Instant::ZERO;
     let mut call = collector.poll_roll_call(now, CLOCK).unwrap();
-    let mut honest = Reporter::new(id(1), "a".parse().unwrap(), 4, 1);
-    honest.set_final();
+    let mut honest = Reporter::new(ReporterConfig::new(id(1), "a".parse().unwrap(), 1));
+    honest.end(now, COMPLETE);
     for counter in 0..20 {
-        honest.handle_roll_call(now, &call, |_| Lacking::default());
+        honest.handle_roll_call(now, &call, PacketCounts::default(), |_| Lacking::default());
         now = now + Duration::from_secs(1);
         // Its reports are lost.
-        let _ = honest.poll(now);
+        let _ = honest.poll(now, ReportFacts::default);
         let forged = report(id(1), "", COMPLETE, call.round);
         take(&mut collector, now, forged, counter, None, address(1)).unwrap();
         call = collector.poll_roll_call(now, CLOCK).unwrap();

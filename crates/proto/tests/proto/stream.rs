@@ -1,18 +1,18 @@
 //! Streams in virtual time: real endpoints, every job run at once, on bytes in memory.
 
-use crate::support::answers::{collection, opened};
+use crate::support::answers::{COLLECTOR, collection, received};
 use crate::support::world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
-use fontana_proto::report::{AnswerContent, Authority, Expected, Reporter};
+use fontana_proto::report::{Authority, Expected, ReporterConfig};
 use fontana_proto::{
-    BatchId, Endpoint, HeadExpiry, Instant, Lacking, Output, Pacer, ReceiverConfig, ReceiverEvent,
-    RepairBy, SendDone, SendJob, SenderEvent, SplitMix64, StreamBreak, StreamRedundancy,
+    BatchId, Destination, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig,
+    ReceiverEvent, RepairBy, SendDone, SendJob, SenderEvent, StreamBreak, StreamRedundancy,
     StreamSender, StreamSenderConfig, StreamStart, Verified, repair_symbols,
 };
 use fontana_wire::{
-    Feedback, InstanceId, Packet, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
-    RelativePath, RepairRequest, RollCall, SecretKey, Toi, Tsi, UnverifiedHead,
+    InstanceId, Packet, ReceiverId, ReceiverLabel, RelativePath, SecretKey, Toi, Tsi,
+    UnverifiedHead,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,8 +36,6 @@ struct Stream {
     most_batches: usize,
     finished_at: Option<Instant>,
     redundancy: StreamRedundancy,
-    /// Roll calls that are to be heard.
-    calls: Vec<RollCall>,
 }
 
 /// 61 fragments a second.
@@ -92,7 +90,6 @@ impl Stream {
             plans: PlanCache::new(4),
             most_batches: 0,
             finished_at: None,
-            calls: Vec::new(),
         }
     }
 
@@ -170,8 +167,8 @@ impl Stream {
                     self.batches.remove(&batch).expect("released once");
                 }
                 Output::Job(SendJob::Sign(call)) => {
-                    self.calls.push(*call);
-                    self.sender.handle_done(now, SendDone::Signed(Vec::new()));
+                    let call = call.emit(&SecretKey::from_seed(&[7; 32]));
+                    self.sender.handle_done(now, SendDone::Signed(call));
                 }
                 Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
                 Output::Event(
@@ -231,7 +228,9 @@ fn assert_whole(receiver: &ReceiverDriver, bytes: &[u8]) {
     assert_eq!(broken(receiver), None);
     assert!(receiver.runner.handed_over == bytes, "{} bytes", receiver.runner.handed_over.len());
     assert!(receiver.complete_at.is_some());
-    assert!(receiver.joined.is_empty(), "the group was left");
+    // Who reports stays for roll calls.
+    let stays = receiver.endpoint.is_known_to_sender().is_some();
+    assert_eq!(receiver.joined.is_empty(), !stays, "the group was left");
 }
 
 #[test]
@@ -751,68 +750,20 @@ fn a_datagram_for_another_session_is_foreign() {
     assert_eq!(receiver.endpoint.stats().foreign, 1);
 }
 
-/// Receivers that report, and what they answer to roll calls.
-struct Reporters {
-    reporters: Vec<Reporter>,
-    loss: f64,
-    random: SplitMix64,
+/// Receivers that report.
+fn reporting(loss: f64, number: u8) -> ReceiverDriver {
+    let id = ReceiverId([number + 1; 16]);
+    let config = ReporterConfig::new(id, ReceiverLabel::default(), number.into());
+    receiver(loss, number.into()).with_reports(config)
 }
 
-impl Reporters {
-    fn new(count: u8, loss: f64) -> Self {
-        let reporter = |number| {
-            let id = ReceiverId([number; 16]);
-            Reporter::new(id, ReceiverLabel::default(), 4, number.into())
-        };
-        let reporters = (1..=count).map(reporter).collect();
-        Self { reporters, loss, random: SplitMix64::new(9, 0) }
-    }
-
-    fn each(&mut self, now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]) {
-        let calls = std::mem::take(&mut stream.calls);
-        for ((reporter, receiver), number) in self.reporters.iter_mut().zip(receivers).zip(1..) {
-            let id = ReceiverId([number; 16]);
-            for call in &calls {
-                if self.random.unit() >= self.loss {
-                    reporter.handle_roll_call(now, call, |most| receiver.endpoint.lacking(most));
-                }
-            }
-            while let Some(due) = reporter.poll(now) {
-                let (echo, loss_ppm) = (due.echo, (self.loss * 1e6) as u32);
-                let feedback = match due.content {
-                    AnswerContent::Request { round, lacking, mute_us } => {
-                        let Lacking { blocks, maps, may_lack_more } = lacking;
-                        Feedback::Request(RepairRequest {
-                            receiver: id,
-                            round,
-                            echo,
-                            loss_ppm,
-                            mute_us,
-                            may_lack_more,
-                            blocks,
-                            maps,
-                        })
-                    }
-                    AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
-                        receiver: id,
-                        label: ReceiverLabel::default(),
-                        started_unix_ms: 0,
-                        round,
-                        echo,
-                        state: ReceiverState::Receiving,
-                        permille: 0,
-                        symbols_lacking: 0,
-                        loss_ppm,
-                        kernel_drops: 0,
-                        channels: 1,
-                        seconds: 0,
-                    }),
-                    AnswerContent::Rate(_) => unreachable!("the rate is fixed"),
-                };
-                if self.random.unit() >= self.loss {
-                    let answer = opened(&feedback, due.counter, Authority::Group);
-                    stream.sender.handle_done(now, answer);
-                }
+/// The sender gets what they have sent, as of members of a group with a key.
+fn answer(now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]) {
+    for receiver in receivers {
+        for (to, datagram) in std::mem::take(&mut receiver.sent) {
+            assert_eq!(to, Destination::Sender(COLLECTOR.parse().unwrap()));
+            if receiver.random.unit() >= receiver.loss {
+                stream.sender.handle_done(now, received(&datagram, Authority::Group));
             }
         }
     }
@@ -824,10 +775,9 @@ fn what_receivers_request_of_a_stream_is_repaired() {
     for loss in [0.0, 0.01, 0.1] {
         let bytes = noise(60 * FRAGMENT + 77, 3);
         let mut stream = Stream::repaired(bytes.clone(), 3);
-        let mut receivers: Vec<_> = (0..3).map(|seed| receiver(loss, seed)).collect();
-        let mut reporters = Reporters::new(3, loss);
+        let mut receivers: Vec<_> = (0..3).map(|number| reporting(loss, number)).collect();
         run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
-            reporters.each(now, stream, receivers);
+            answer(now, stream, receivers);
             stream.feed();
         });
         receivers.iter().for_each(|receiver| assert_whole(receiver, &bytes));
@@ -847,8 +797,7 @@ fn a_burst_that_removes_half_of_a_fragment_is_repaired_on_request() {
             true => Stream::repaired(bytes.clone(), 1),
             false => Stream::new(bytes.clone(), 1, Duration::ZERO),
         };
-        let mut receivers = [receiver(0.0, 1)];
-        let mut reporters = Reporters::new(1, 0.0);
+        let mut receivers = [reporting(0.0, 1)];
         let mut count = 0;
         // Of every 1500 packets, 60 in a row are lost.
         let path = |_: Instant, datagrams: Vec<Vec<u8>>| {
@@ -859,7 +808,7 @@ fn a_burst_that_removes_half_of_a_fragment_is_repaired_on_request() {
             datagrams.into_iter().filter(survives).collect()
         };
         run(&mut stream, &mut receivers, path, |now, stream, receivers| {
-            reporters.each(now, stream, receivers);
+            answer(now, stream, receivers);
             stream.feed();
         });
         match is_repaired {
@@ -877,18 +826,15 @@ fn a_stream_that_waits_for_receivers_begins_when_they_report() {
     let start = StreamStart::WhenFollowed;
     let stream = Stream::with_config(bytes.clone(), StreamSenderConfig { start, ..config });
     let mut stream = stream.following(1);
-    let mut late = receiver(0.01, 1);
+    let mut late = reporting(0.01, 1);
     late.joins_at = Instant::ZERO + Duration::from_secs(20);
     let mut receivers = [late];
-    let mut reporters = Reporters::new(1, 0.0);
-    let reports = Instant::ZERO + Duration::from_secs(21);
+    let joins_at = Instant::ZERO + Duration::from_secs(20);
     run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
-        if now < reports {
+        if now < joins_at {
             assert!(!stream.sender.wants_fragment() && stream.sender.stats().source_symbols == 0);
-            stream.calls.clear();
-        } else {
-            reporters.each(now, stream, receivers);
         }
+        answer(now, stream, receivers);
         if stream.sender.wants_fragment() || stream.taken > 0 {
             stream.feed();
         }

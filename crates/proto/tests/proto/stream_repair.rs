@@ -1,15 +1,15 @@
 //! Repair of streams by what receivers report: real senders and reporters on ids, in virtual time,
 //! and real receivers on bytes in `stream.rs`.
 
-use crate::support::answers::{INSTANCE, collection, opened};
-use fontana_proto::report::{AnswerContent, Authority, DueAnswer, Expected, Reporter};
+use crate::support::answers::{INSTANCE, collection, facts, opened};
+use fontana_proto::report::{Answer, Authority, Expected, PacketCounts, Reporter, ReporterConfig};
 use fontana_proto::{
     Endpoint, Instant, Lacking, Output, Pacer, RepairBy, SendDone, SendJob, SenderEvent,
     SplitMix64, StreamRedundancy, StreamSender, StreamSenderConfig, StreamStart, repair_symbols,
 };
 use fontana_wire::{
-    BlockNeed, Feedback, Hash, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
-    RelativePath, RepairRequest, RollCall, SecretKey, StreamIndex, Tsi,
+    BlockNeed, Feedback, Hash, ReceiverId, ReceiverLabel, RelativePath, RepairRequest, RollCall,
+    SecretKey, StreamIndex, Tsi,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -31,7 +31,6 @@ struct Has {
 }
 
 struct Receiver {
-    id: ReceiverId,
     reporter: Reporter,
     fragments: BTreeMap<u32, Has>,
     /// It claims to lack everything, always.
@@ -147,9 +146,10 @@ impl<'c> Session<'c> {
             let mut id = [9; 16];
             id[..4].copy_from_slice(&number.to_be_bytes());
             let (id, label) = (ReceiverId(id), ReceiverLabel::default());
-            let reporter = Reporter::new(id, label, 4, seed << 32 | u64::from(number));
+            let seed = seed << 32 | u64::from(number);
+            let reporter = Reporter::new(ReporterConfig::new(id, label, seed));
             let (fragments, lies) = (BTreeMap::new(), number < liars);
-            Receiver { id, reporter, fragments, lies, reports: conditions.reports }
+            Receiver { reporter, fragments, lies, reports: conditions.reports }
         };
         Self {
             conditions,
@@ -266,15 +266,16 @@ impl<'c> Session<'c> {
                 let receiver = &mut self.crowd[at];
                 if hears && (receiver.reports.0..receiver.reports.1).contains(&now) {
                     let lacking = receiver.lacking();
-                    receiver.reporter.handle_roll_call(now, &call, |_| lacking);
+                    let none = PacketCounts::default();
+                    receiver.reporter.handle_roll_call(now, &call, none, |_| lacking);
                 }
             }
         }
         let (loss, delay) = (self.loss(), STEP);
         for receiver in &mut self.crowd {
-            while let Some(due) = receiver.reporter.poll(now) {
-                let counter = due.counter;
-                let feedback = receiver.feedback(due, loss);
+            let said = if receiver.lies { 1.0 } else { loss };
+            while let Some(due) = receiver.reporter.poll(now, || facts(said)) {
+                let Answer { counter, feedback, .. } = due;
                 if self.random.unit() >= loss {
                     self.up.push_back((now + delay, feedback, counter));
                 }
@@ -305,39 +306,6 @@ impl Receiver {
         };
         let blocks = self.fragments.iter().filter_map(need).take(RepairRequest::MAX_BLOCKS);
         Lacking { blocks: blocks.collect(), ..Lacking::default() }
-    }
-
-    fn feedback(&self, due: DueAnswer, loss: f64) -> Feedback {
-        let loss_ppm = if self.lies { 1_000_000 } else { (loss * 1e6) as u32 };
-        match due.content {
-            AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
-                receiver: self.id,
-                label: ReceiverLabel::default(),
-                started_unix_ms: 0,
-                round,
-                echo: due.echo,
-                state: ReceiverState::Receiving,
-                permille: 0,
-                symbols_lacking: 0,
-                loss_ppm,
-                kernel_drops: 0,
-                channels: 1,
-                seconds: 0,
-            }),
-            AnswerContent::Rate(_) => unreachable!("rate reports are not allowed"),
-            AnswerContent::Request { round, lacking, mute_us } => {
-                Feedback::Request(RepairRequest {
-                    receiver: self.id,
-                    round,
-                    echo: due.echo,
-                    loss_ppm,
-                    mute_us,
-                    may_lack_more: lacking.may_lack_more,
-                    blocks: lacking.blocks,
-                    maps: lacking.maps,
-                })
-            }
-        }
     }
 }
 

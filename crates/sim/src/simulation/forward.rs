@@ -57,7 +57,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
 
     /// Leaves all channels of a node, whose host is about to be removed.
     pub(super) fn leave_all(&mut self, node: NodeId) {
-        for channel in self.joined(node) {
+        for channel in self.joined_groups(node) {
             self.change_membership(self.now(), node, channel, Membership::Leave);
         }
     }

@@ -42,6 +42,10 @@ impl DecidingThread<'_, '_> {
                 self.begin_stream(&index, verified);
                 (self.emit)(ReceiveEvent::StreamAccepted { session, index, key, verified });
             }
+            ReceiverEvent::Reporting { to } => (self.emit)(ReceiveEvent::Reporting { to }),
+            ReceiverEvent::ClocksDiffer { difference } => {
+                (self.emit)(ReceiveEvent::ClocksDiffer { difference });
+            }
             ReceiverEvent::FragmentDone { range, .. } => {
                 self.outcome.bytes += range.end - range.start
             }
@@ -89,7 +93,7 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::ReceptionComplete => (self.emit)(ReceiveEvent::ReceptionComplete),
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
-                self.share_files(toi);
+                self.core.runner.shared.on_committed(toi);
                 (self.emit)(ReceiveEvent::ObjectDone(report.clone()));
                 if self.has_no_manifest {
                     // Nothing is done with it any more, and a session may have no end.

@@ -14,6 +14,7 @@ use crate::receive::object::OpenedObject;
 use crate::receive::options::ReceiveOptions;
 use crate::receive::placer::{BlockJob, Placer};
 use crate::receive::runner::ReceiveRunner;
+use crate::receive::sharing::SharedSymbols;
 use crate::receive::staging_root::StagingRoot;
 use crate::receive::target::{Target, TargetReport, TargetSetup};
 use crate::receive::threads::{Queues, ReportSenders, Reports, Threads, report_channels};
@@ -193,6 +194,8 @@ impl<'w> ReceiverRun<'w> {
             delivery: OrderedDelivery::new(into, root).unwrap(),
             slab: None,
             session_packets: 0,
+            keys: None,
+            shared: SharedSymbols::new(options.directory.clone()),
         };
         let (bytes_jobs, bytes_queue) = unbounded();
         let receiver = receiver(&heard, &options, policy);

@@ -3,11 +3,10 @@
 use super::packet::{PacketContent, SessionPacket};
 use super::sender::{SentContent, TOI};
 use crate::no_jobs::NoEvent;
-use fontana_proto::report::{AnswerContent, DueAnswer, NoCipher, PacketCounts, Reporter};
+use fontana_proto::report::{PacketCounts, ReportFacts, Reporter, ReporterConfig};
 use fontana_proto::{ChannelId, DatagramBatch, Destination, Endpoint, Instant, Lacking, Output};
 use fontana_wire::{
-    BlockNeed, Feedback, Hash, RateReport, ReceiverId, ReceiverLabel, ReceiverReport,
-    ReceiverState, RepairRequest, RollCall, UnverifiedRollCall,
+    BlockNeed, Hash, ReceiverId, ReceiverLabel, ReceiverState, RollCall, UnverifiedRollCall,
 };
 use std::convert::Infallible;
 
@@ -18,8 +17,6 @@ const SURPLUS: u32 = 2;
 /// A receiver that reports and requests.
 #[derive(Debug)]
 pub(super) struct ReportingReceiver {
-    id: ReceiverId,
-    label: ReceiverLabel,
     content: SentContent,
     reporter: Reporter,
     has_joined: bool,
@@ -38,12 +35,10 @@ impl ReportingReceiver {
         content: SentContent,
         seed: u64,
     ) -> Self {
-        let most = Reporter::DEFAULT_MAX_PER_SECOND;
+        let config = ReporterConfig::new(id, label, seed);
         Self {
-            id,
             content,
-            reporter: Reporter::new(id, label.clone(), most, seed).with_rate_reports(),
-            label,
+            reporter: Reporter::new(ReporterConfig { reports_rate: true, ..config }),
             has_joined: false,
             counts: PacketCounts::default(),
             next: None,
@@ -79,73 +74,22 @@ impl ReportingReceiver {
         // Paths keep the order.
         self.counts.lost += number.saturating_sub(next);
         self.next = Some(number + 1);
-        self.reporter.set_counts(self.counts);
         match content {
             PacketContent::Symbol { block } => {
                 *self.has.get_mut(block as usize)? += 1;
                 if self.completed_at.is_none() && self.lacking().is_nothing() {
                     self.completed_at = Some(now);
-                    self.reporter.set_final();
+                    self.reporter.end(now, ReceiverState::Complete { manifest: Hash([3; 32]) });
                 }
             }
             PacketContent::RollCall(bytes) => {
                 // Signatures are tested elsewhere, and checking them takes most of a run.
                 let call: RollCall = UnverifiedRollCall::parse(bytes).ok()?.claimed().clone();
                 let lacking = self.lacking();
-                self.reporter.handle_roll_call(now, &call, |_| lacking);
+                self.reporter.handle_roll_call(now, &call, self.counts, |_| lacking);
             }
         }
         Some(())
-    }
-
-    fn loss_ppm(&self) -> u32 {
-        let PacketCounts { received, lost } = self.counts;
-        u32::try_from(1_000_000 * lost / (received + lost).max(1)).unwrap_or(u32::MAX)
-    }
-
-    fn feedback(&self, due: DueAnswer) -> Feedback {
-        let (receiver, echo, loss_ppm) = (self.id, due.echo, self.loss_ppm());
-        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        match due.content {
-            AnswerContent::Report { round } => Feedback::Report(ReceiverReport {
-                receiver,
-                label: self.label.clone(),
-                started_unix_ms: 0,
-                round,
-                echo,
-                state: match self.completed_at {
-                    Some(_) => ReceiverState::Complete { manifest: Hash([3; 32]) },
-                    None => ReceiverState::Receiving,
-                },
-                permille: 0,
-                symbols_lacking: 0,
-                loss_ppm,
-                kernel_drops: 0,
-                channels: 1,
-                seconds: 0,
-            }),
-            AnswerContent::Request { round, lacking, mute_us } => {
-                Feedback::Request(RepairRequest {
-                    receiver,
-                    round,
-                    echo,
-                    loss_ppm,
-                    mute_us,
-                    may_lack_more: lacking.may_lack_more,
-                    blocks: lacking.blocks,
-                    maps: lacking.maps,
-                })
-            }
-            AnswerContent::Rate(sample) => Feedback::Rate(RateReport {
-                receiver,
-                round: sample.round,
-                echo,
-                window_us: u32::try_from(sample.window.as_micros()).unwrap_or(u32::MAX).max(1),
-                received: count(sample.packets.received),
-                lost: count(sample.packets.lost),
-                weight: sample.weight,
-            }),
-        }
     }
 }
 
@@ -175,11 +119,11 @@ impl Endpoint for ReportingReceiver {
         if !std::mem::replace(&mut self.has_joined, true) {
             return Some(Output::Join(ChannelId::BASE));
         }
-        let due = self.reporter.poll(now)?;
-        let (to, instance, counter) = (due.to, due.instance, due.counter);
-        let feedback = self.feedback(due);
-        header.extend(feedback.emit(instance, counter, None, None::<&NoCipher>));
-        Some(Output::Transmit { to: Destination::Sender(to), symbol: None })
+        let packets = self.counts;
+        let facts = || ReportFacts { packets, ..ReportFacts::default() };
+        let answer = self.reporter.poll(now, facts)?;
+        header.extend(answer.emit_open());
+        Some(Output::Transmit { to: Destination::Sender(answer.to), symbol: None })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -113,7 +113,8 @@ impl SessionRun {
             let config = HostConfig::receiver_that_reports(Arc::clone(&sources), CAP);
             run.attach(node, Either::Right(Driver::new(receiver, NoJobs)), config);
         }
-        let host = FollowingSender::new(setting.content, setting.rate(), must_finish, seed);
+        let (address, rate) = (sender.address(), setting.rate());
+        let host = FollowingSender::new(address, setting.content, rate, must_finish, seed);
         let config = HostConfig::sender(CAP).starting_at(Instant::ZERO + RECEIVERS_FIRST);
         run.attach(sender, Either::Left(Driver::new(host, NoJobs)), config);
         Self { run, sender, receivers }

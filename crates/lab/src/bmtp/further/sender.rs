@@ -13,7 +13,7 @@ use fontana_proto::{
 use fontana_wire::{Hash, InstanceId, ReceiverLabel, SecretKey, Toi, Tsi};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// The object of the session.
@@ -64,8 +64,9 @@ pub(super) struct FollowingSender {
 }
 
 impl FollowingSender {
-    /// `must_finish`: the rate follows this receiver below the least rate.
+    /// `address`: its own. `must_finish`: the rate follows this receiver below the least rate.
     pub(super) fn new(
+        address: IpAddr,
         content: SentContent,
         rate: RateConfig,
         must_finish: Option<ReceiverLabel>,
@@ -76,7 +77,7 @@ impl FollowingSender {
             instance: INSTANCE,
             tsi: Tsi(5),
             manifest: Hash([3; 32]),
-            collector: SocketAddr::from((Ipv4Addr::LOCALHOST, 40_007)),
+            collector: SocketAddr::new(address, 40_007),
             expected: match &must_finish {
                 Some(label) => {
                     Expected::Named(vec![ExpectedReceiver { label: label.clone(), key: None }])

@@ -93,6 +93,7 @@ impl Reception {
                 self.transfer.fail(toi, ObjectFailure::Job(error), out);
                 self.drop_unverified();
             }
+            ReceiveDone::Called(_) | ReceiveDone::Sealed { .. } | ReceiveDone::Read { .. } => {}
         }
         self.check_catalog(around);
         self.update_phase(around.channels);

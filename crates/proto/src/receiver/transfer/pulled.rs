@@ -6,7 +6,7 @@ use super::{Need, Transfer};
 use crate::endpoint::BlockId;
 use crate::event::ReceiverOutput;
 use crate::job::{BlockOutcome, ReceiveJob};
-use fontana_fec::{EncodingId, Esi};
+use fontana_fec::{EncodingId, Esi, Padding};
 use fontana_wire::Toi;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,6 +27,18 @@ impl Transfer {
     pub(in crate::receiver) fn symbols_of(&self, toi: Toi) -> Option<(u16, EncodingId)> {
         let layout = &self.objects.get(&toi)?.layout;
         Some((layout.oti().symbol_size, layout.encoding_id()))
+    }
+
+    /// Bytes of a symbol of a block: less than others if it is the last one and its code sends it
+    /// without padding.
+    pub(in crate::receiver) fn symbol_size(&self, id: BlockId, esi: Esi) -> Option<u16> {
+        let layout = &self.objects.get(&id.toi)?.layout;
+        let (oti, size) = (layout.oti(), layout.oti().symbol_size);
+        let is_last = id.sbn.0.checked_add(1) == Some(layout.block_count())
+            && layout.source_symbols(id.sbn)? == esi.0.checked_add(1)?;
+        let rest = oti.transfer_length.checked_rem(size.into()).unwrap_or(0) as u16;
+        let is_short = is_last && rest > 0 && oti.scheme.profile().padding == Padding::Omitted;
+        Some(if is_short { rest } else { size })
     }
 
     /// The first run of source symbols from `from` on that a block lacks, if it needs more, and

@@ -4,9 +4,9 @@ use crate::fuzz::{SEQUENCES, advance};
 use crate::support::plain::{CLOCK, Plain};
 use bolero::check;
 use fontana_proto::report::{
-    AnswerContent, Authority, CollectorConfig, Expected, ExpectedReceiver, ExpectedState,
-    MissingReceiver, Network, PacketCounts, RateConfig, RateControl, ReceiverStatus, RepairConfig,
-    RepairRounds, ReportCollector, Reporter, RollCallGate,
+    Authority, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, MissingReceiver,
+    Network, PacketCounts, RateConfig, RateControl, ReceiverStatus, RepairConfig, RepairRounds,
+    ReportCollector, ReportFacts, Reporter, ReporterConfig, RollCallGate,
 };
 use fontana_proto::{BlockId, Instant, Lacking};
 use fontana_testing::Script;
@@ -87,14 +87,15 @@ fn any_roll_calls() {
         let mut script = Script::new(bytes);
         let receiver = ReceiverId([1; 16]);
         let mut gate = RollCallGate::new(key.public_key(), Tsi(5));
-        let mut reporter =
-            Reporter::new(receiver, label(&mut script), 4, script.u64()).with_rate_reports();
+        let config = ReporterConfig::new(receiver, label(&mut script), script.u64());
+        let mut reporter = Reporter::new(ReporterConfig { reports_rate: true, ..config });
+        let mut counts = PacketCounts::default();
         let (mut now, mut to, mut sent) = (Instant::ZERO, None, Vec::<(Instant, u64)>::new());
         for _ in 0..Script::STEPS {
             now = advance(&mut script, now);
             let unix_ms = CLOCK + now.as_nanos() / 1_000_000;
             match script.below(8) {
-                0 => reporter.set_final(),
+                0 => reporter.end(now, ReceiverState::Failed { exit_code: 1 }),
                 1..=3 => {
                     let mut symbol = roll_call(&mut script, receiver).emit(&key);
                     let is_changed = script.once_in(4);
@@ -111,28 +112,29 @@ fn any_roll_calls() {
                             Lacking { blocks, may_lack_more, ..Lacking::default() }
                         };
                         let (received, lost) = (now.as_nanos(), now.as_nanos() / 7);
-                        reporter.set_counts(PacketCounts { received, lost });
-                        reporter.handle_roll_call(now, &call, lacking);
+                        counts = PacketCounts { received, lost };
+                        reporter.handle_roll_call(now, &call, counts, lacking);
                         to = Some(call.collector);
                     }
                 }
                 _ => {}
             }
-            while let Some(due) = reporter.poll(now) {
+            let facts = || ReportFacts { packets: counts, ..ReportFacts::default() };
+            while let Some(due) = reporter.poll(now, facts) {
                 assert_eq!(Some(due.to), to);
                 assert!(sent.last().is_none_or(|&(_, counter)| due.counter > counter));
                 sent.push((now, due.counter));
                 let fifth_last = sent.len().checked_sub(5).and_then(|at| sent.get(at));
                 assert!(fifth_last.is_none_or(|&(at, _)| now >= at + Duration::from_secs(1)));
-                match due.content {
-                    AnswerContent::Request { lacking, .. } => {
-                        assert!(lacking.blocks.len() <= RepairRequest::MAX_BLOCKS);
+                match due.feedback {
+                    Feedback::Request(request) => {
+                        assert!(request.blocks.len() <= RepairRequest::MAX_BLOCKS);
                     }
-                    AnswerContent::Rate(sample) => {
-                        assert!(!sample.window.is_zero());
-                        assert!((1..=RateReport::MAX_WEIGHT).contains(&sample.weight));
+                    Feedback::Rate(report) => {
+                        assert!(report.window_us > 0);
+                        assert!((1..=RateReport::MAX_WEIGHT).contains(&report.weight));
                     }
-                    AnswerContent::Report { .. } => {}
+                    Feedback::Report(_) => {}
                 }
             }
             assert!(reporter.poll_timeout().is_none_or(|due| due > now), "it was polled");

@@ -1,11 +1,15 @@
 //! Senders with a collection, and the answers that they get.
 
 use super::plain::Plain;
-use fontana_proto::report::{Authentic, Authority, CollectorConfig, Expected};
+use fontana_proto::report::{
+    Authentic, Authority, CollectorConfig, Expected, PacketCounts, ReportFacts,
+};
 use fontana_proto::{CollectionConfig, RepairBy, SendDone};
 use fontana_wire::{Feedback, FeedbackDatagram, Hash, InstanceId, SealId, Tsi};
 
 pub(crate) const INSTANCE: InstanceId = InstanceId([5; 16]);
+
+pub(crate) const COLLECTOR: &str = "10.0.0.7:40007";
 
 /// A collection of the reports of any receivers of session 5.
 pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> CollectionConfig {
@@ -13,7 +17,7 @@ pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> Col
         instance: INSTANCE,
         tsi: Tsi(5),
         manifest: Hash([3; 32]),
-        collector: "10.0.0.7:40007".parse().unwrap(),
+        collector: COLLECTOR.parse().unwrap(),
         expected,
         budget_per_second: 200,
         list_capacity: 100,
@@ -32,11 +36,23 @@ pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> Col
     }
 }
 
+/// The facts of a receiver that loses this part of the packets.
+pub(crate) fn facts(loss: f64) -> ReportFacts {
+    let lost = (loss * 1e6) as u64;
+    ReportFacts { packets: PacketCounts { received: 1_000_000 - lost, lost }, ..Default::default() }
+}
+
 /// An answer for which `by` vouches.
 pub(crate) fn authentic(feedback: &Feedback, counter: u64, by: Authority) -> Authentic {
     let bytes = feedback.emit(SealId::from(INSTANCE), counter, None, None::<&Plain>);
     let opened = FeedbackDatagram::parse(&bytes).unwrap().open(None::<&Plain>).unwrap();
     Authentic { opened, by }
+}
+
+/// The same, of a datagram of a receiver without keys.
+pub(crate) fn received(datagram: &[u8], by: Authority) -> SendDone {
+    let opened = FeedbackDatagram::parse(datagram).unwrap().open(None::<&Plain>).unwrap();
+    SendDone::Opened(Some(Box::new(Authentic { opened, by })))
 }
 
 /// The same, as the driver of a sender says it.

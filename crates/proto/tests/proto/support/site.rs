@@ -5,8 +5,8 @@ use super::world::{Content, ReceiverDriver, T, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Sbn};
 use fontana_proto::memory::{MemoryContent, append_symbol};
-use fontana_proto::share::{MemberKeys, ShareConfig, ShareOpener, ShareOutput, Sharer};
-use fontana_proto::{BlockId, Endpoint, Instant, SessionKey, SplitMix64};
+use fontana_proto::share::{MemberKeys, ShareOpener};
+use fontana_proto::{BlockId, Destination, Endpoint, Instant, SessionKey, SiteConfig, SplitMix64};
 use fontana_wire::{
     MemberId, PacketSeal, SealNonce, SealedShare, ShareBody, ShareContent, ShareMessage,
     ShareRequest, ShareSymbol, SharedBlock, TAG_BYTES, Toi, Tsi,
@@ -23,14 +23,14 @@ const PORT: u16 = 7_702;
 const RATE: u64 = 250_000;
 /// From a member to all others.
 const DELAY: Duration = Duration::from_micros(300);
+/// How long a complete member stays.
+const STAYS: Duration = Duration::from_secs(10);
 /// Least time between two polls of a member.
 const TICK: Duration = Duration::from_micros(200);
 
 /// A member.
 pub(crate) struct Member {
     pub(crate) driver: ReceiverDriver,
-    pub(crate) sharer: Sharer,
-    read: BTreeMap<(BlockId, u32), Vec<Vec<u8>>>,
     /// What it had when it joined.
     joined_with: BTreeSet<(BlockId, u32)>,
     /// At a site with a key.
@@ -195,7 +195,13 @@ impl Site {
         let place = self.members.len();
         let mut config = receiver_config();
         config.expectation.manifest = Some(self.content.hash());
-        let mut driver = ReceiverDriver::new(config, 0.0, place as u64);
+        let site = SiteConfig {
+            seed: self.random.next_u64(),
+            member: place as u32 + 1,
+            bytes_per_second: self.rate,
+            stays: STAYS,
+        };
+        let mut driver = ReceiverDriver::new(config, 0.0, place as u64).with_site(site);
         driver.timeout(self.now);
         let key = SessionKey { source: source(100), tsi: Tsi(0) };
         let manifest = &self.content.manifest;
@@ -208,18 +214,9 @@ impl Site {
                 joined_with.insert((block, esi));
             }
         }
-        let length: usize = self.content.objects.values().map(|(_, bytes)| bytes.len()).sum();
-        let config = ShareConfig {
-            seed: self.random.next_u64(),
-            member: place as u32 + 1,
-            bytes_per_second: self.rate,
-            max_unproven_bytes: 2 * length as u64,
-        };
-        let sharer = Sharer::new(config);
         let content = self.content.hash().into();
         let opener = self.key.map(|key| ShareOpener::new(key, content, member_id(place)));
-        let read = BTreeMap::new();
-        let member = Member { driver, sharer, read, joined_with, opener, sent: 0 };
+        let member = Member { driver, joined_with, opener, sent: 0 };
         self.members.push(Some(member));
         place
     }
@@ -254,7 +251,7 @@ impl Site {
         use fontana_proto::share::Holdings;
         let member = |member: &Member| {
             let lacking = Holdings::lacking(&member.driver.endpoint, None, 9);
-            format!("{lacking:?} {:?}", member.sharer.stats())
+            format!("{lacking:?} {:?}", member.driver.endpoint.share_stats())
         };
         self.members.iter().flatten().map(member).collect::<Vec<_>>().join("\n")
     }
@@ -297,10 +294,8 @@ impl Site {
             self.poll(place);
         }
         loop {
-            let due = self.members.iter().flatten().map(|member| {
-                let due = member.sharer.poll_timeout();
-                member.driver.endpoint.poll_timeout().map_or(due, |other| due.min(other))
-            });
+            let members = self.members.iter().flatten();
+            let due = members.filter_map(|member| member.driver.endpoint.poll_timeout());
             let polled = due.min().map(|due| due.max(self.now + TICK));
             let heard = self.queue.keys().next().map(|&(at, _)| at);
             let Some(next) = polled.into_iter().chain(heard).min().filter(|&next| next <= end)
@@ -341,7 +336,7 @@ impl Site {
                     continue;
                 }
                 let opened = if is_sealed { SealedShare::opened(&datagram) } else { &datagram };
-                member.driver.share(self.now, &mut member.sharer, from, opened);
+                member.driver.hear_site(self.now, from, opened);
             }
         }
     }
@@ -350,49 +345,11 @@ impl Site {
         let now = self.now;
         let from = address(place as u8 + 1, PORT);
         let Some(mut member) = self.members[place].take() else { return };
-        if member.driver.endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            member.driver.timeout(now);
-        }
-        for _ in 0..10_000 {
-            let Some(output) = member.sharer.poll(now, &member.driver.endpoint) else { break };
-            let number = place as u32 + 1;
-            let datagram = match output {
-                ShareOutput::Ask { block, request } => {
-                    self.message(number, block, ShareBody::Request(request))
-                }
-                ShareOutput::Read { block, batch, esis, has_block } => {
-                    let read = |&esi: &Esi| match has_block {
-                        true => self.symbol(block, esi),
-                        false => member.driver.runner.placed(block, esi).unwrap_or_default(),
-                    };
-                    let symbols: Vec<_> = esis.iter().map(read).collect();
-                    let is_read = symbols.iter().all(|symbol| !symbol.is_empty());
-                    if member.sharer.on_read(now, block, batch, is_read) {
-                        member.read.insert((block, batch), symbols);
-                    }
-                    continue;
-                }
-                ShareOutput::Vain { block } => {
-                    member.driver.drop_shared(now, block);
-                    continue;
-                }
-                ShareOutput::Release { block } => {
-                    member.read.retain(|&(other, _), _| other != block);
-                    continue;
-                }
-                ShareOutput::Answer(answer) => {
-                    let symbols = &member.read[&(answer.block, answer.batch)];
-                    self.symbols += 1;
-                    let symbol = ShareSymbol {
-                        has_block: answer.has_block,
-                        to: answer.to,
-                        echo_us: answer.echo_us,
-                        esi: answer.esi.0,
-                        bytes: &symbols[answer.index],
-                    };
-                    self.message(number, answer.block, ShareBody::Symbol(symbol))
-                }
-            };
+        member.driver.timeout(now);
+        for (to, datagram) in std::mem::take(&mut member.driver.sent) {
+            assert_eq!(to, Destination::Site);
+            let message = ShareMessage::parse(&datagram).unwrap();
+            self.symbols += u64::from(matches!(message.body, ShareBody::Symbol(_)));
             let datagram = match self.key.filter(|_| member.opener.is_some()) {
                 Some(key) => key.seal(place, member.sent, &datagram),
                 None => datagram,

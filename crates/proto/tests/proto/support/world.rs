@@ -14,15 +14,17 @@ pub use files::{PlainFiles, md5_of};
 use fontana_fec::Esi;
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
 use fontana_proto::pull::PulledRun;
-use fontana_proto::share::Sharer;
+use fontana_proto::report::ReporterConfig;
 use fontana_proto::{
     Acceptance, BlockId, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
-    Destination, Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobError,
+    Destination, Driver, Ecn, Effect, Ending, Endpoint, Expectation, Finished, Instant, JobError,
     JobRunner, MetadataMode, Opening, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
-    ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, ShareOrigin,
+    ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, Sender, SenderEvent, SiteConfig,
     SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
 };
-use fontana_wire::{CarouselInstance, Compound, CompoundHeader, ShareMessage, StreamIndex, Toi};
+use fontana_wire::{
+    CarouselInstance, Compound, CompoundHeader, Hash, ReceiverState, StreamIndex, Toi,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut, Range};
@@ -160,11 +162,14 @@ pub struct ReceiverDriver {
     pub events: Vec<ReceiverEvent>,
     pub joined: Vec<ChannelId>,
     pub complete_at: Option<Instant>,
+    manifest: Option<Hash>,
     pub loss: f64,
     pub random: SplitMix64,
     pub joins_at: Instant,
     /// Objects that it has no use for.
     pub left_out: Vec<Toi>,
+    /// What it has sent: to its sender if it reports, to its site if it shares.
+    pub sent: Vec<(Destination, Vec<u8>)>,
 }
 
 /// Runs a receiver's jobs at once, unless a test wants something else.
@@ -357,17 +362,34 @@ impl ReceiverDriver {
         loss: f64,
         seed: u64,
     ) -> Self {
-        let receiver = Receiver::new(config, subscription);
+        Self::of(Receiver::new(config, subscription), loss, seed)
+    }
+
+    fn of(receiver: Receiver, loss: f64, seed: u64) -> Self {
         Self {
             driver: Driver::new(receiver, ReceiveRunner::default()),
             events: Vec::new(),
             joined: Vec::new(),
             complete_at: None,
+            manifest: None,
             loss,
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
             left_out: Vec::new(),
+            sent: Vec::new(),
         }
+    }
+
+    /// A receiver that has heard nothing, and shares.
+    pub fn with_site(self, config: SiteConfig) -> Self {
+        let Self { driver, loss, .. } = self;
+        Self::of(driver.endpoint.with_site(config), loss, 0)
+    }
+
+    /// A receiver that has heard nothing, and reports.
+    pub fn with_reports(self, config: ReporterConfig) -> Self {
+        let Self { driver, loss, random, .. } = self;
+        Self { random, ..Self::of(driver.endpoint.with_reports(config), loss, 0) }
     }
 
     pub fn hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
@@ -401,17 +423,9 @@ impl ReceiverDriver {
     }
 
     /// Hears a message of another receiver of its site.
-    pub fn share(&mut self, now: Instant, sharer: &mut Sharer, from: SocketAddr, datagram: &[u8]) {
-        let Ok(message) = ShareMessage::parse(datagram) else { return };
-        let origin = ShareOrigin { from: from.ip(), end: datagram.len() as u32 };
-        self.driver.endpoint.handle_share(now, sharer, origin, &message, datagram);
-        self.poll_batch(now, &DatagramBatch { slab: datagram, datagrams: &[] });
-    }
-
-    /// No other receiver has what a block lacks.
-    pub fn drop_shared(&mut self, now: Instant, block: BlockId) {
-        self.driver.endpoint.drop_shared(block);
-        self.poll(now);
+    pub fn hear_site(&mut self, now: Instant, from: SocketAddr, message: &[u8]) {
+        let datagram = datagram(from.ip(), ChannelId::BASE, 0..message.len() as u32);
+        self.hear_datagram(now, &Datagram { from, port: Port::Site, ..datagram }, message);
     }
 
     /// Hears the datagram unless it is lost on the way.
@@ -464,15 +478,31 @@ impl ReceiverDriver {
 
     fn apply(&mut self, now: Instant, effect: Effect<ReceiverEvent>) {
         match effect {
-            Effect::Transmit { .. } => panic!("receivers send nothing"),
+            Effect::Transmit { to, symbol } => {
+                let mut datagram = self.driver.header().to_vec();
+                if let Some(symbol) = symbol {
+                    self.driver.runner.memory.write_symbol(&symbol, &mut datagram);
+                }
+                self.sent.push((to, datagram));
+            }
             Effect::Join(channel) => self.joined.push(channel),
             Effect::Leave(channel) => {
                 assert!(self.joined.contains(&channel), "left what was not joined");
                 self.joined.retain(|&joined| joined != channel);
             }
             Effect::Event(event) => {
+                if let ReceiverEvent::Accepted { hash, .. } = &event {
+                    self.manifest = Some(*hash);
+                }
                 if matches!(event, ReceiverEvent::Complete) {
                     self.complete_at = Some(now);
+                    let stream = self.driver.endpoint.stream_instance();
+                    let content = stream.map(ReceiverState::whole_stream).or(self.manifest);
+                    if let Some(manifest) = content {
+                        let state = ReceiverState::Complete { manifest };
+                        let ending = Ending { state, shares: true, latest: None };
+                        self.driver.endpoint.end(now, ending);
+                    }
                 }
                 self.events.push(event);
             }

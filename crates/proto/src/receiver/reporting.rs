@@ -1,0 +1,164 @@
+//! What a receiver reports to its sender: roll calls among its datagrams are checked, and answered
+//! when it is its turn.
+
+use super::Receiver;
+use crate::channel::ChannelId;
+use crate::endpoint::{Destination, Output};
+use crate::event::{ReceiverEvent, ReceiverOutput};
+use crate::job::ReceiveJob;
+use crate::lacking::Lacking;
+use crate::report::{PacketCounts, ReportFacts, Reporter, ReporterConfig, RollCallRefusal};
+use crate::time::Instant;
+use fontana_fec::EncodingId;
+use fontana_wire::{Packet, RollCall, Toi};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A receiver's reports.
+#[derive(Debug)]
+pub(super) struct Reports {
+    pub(super) reporter: Reporter,
+    /// Roll calls to be checked: those of one batch, since each batch is followed by a poll.
+    calls: VecDeque<Box<[u8]>>,
+    /// Answers to be sent, and where.
+    sealed: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// The collector that was answered last.
+    told: Option<SocketAddr>,
+    events: VecDeque<ReceiverEvent>,
+    /// The reception has left channel 0, whose roll calls are still received.
+    stays_on_base: bool,
+}
+
+impl Reports {
+    pub(super) fn new(config: ReporterConfig) -> Self {
+        Self {
+            reporter: Reporter::new(config),
+            calls: VecDeque::new(),
+            sealed: VecDeque::new(),
+            told: None,
+            events: VecDeque::new(),
+            stays_on_base: false,
+        }
+    }
+
+    /// Looks at a datagram of the session, of whatever sender: only what the publisher has signed
+    /// counts.
+    #[inline]
+    pub(super) fn look_at(&mut self, datagram: &[u8]) {
+        if RollCall::may_be(datagram)
+            && let Some(symbol) = symbol_of(datagram)
+        {
+            self.calls.push_back(symbol.into());
+        }
+    }
+
+    /// An answer is sealed.
+    pub(super) fn handle_sealed(&mut self, to: SocketAddr, datagram: Vec<u8>) {
+        self.sealed.push_back((to, datagram));
+        if self.told.replace(to) != Some(to) {
+            self.events.push_back(ReceiverEvent::Reporting { to });
+        }
+    }
+
+    /// Whether it changes nothing that the reception leaves a channel, or joins it again.
+    pub(super) fn keeps_joined(&mut self, output: &ReceiverOutput, is_listening: bool) -> bool {
+        match output {
+            Output::Leave(ChannelId::BASE) if !is_listening => {
+                self.stays_on_base = true;
+                true
+            }
+            Output::Join(ChannelId::BASE) => std::mem::take(&mut self.stays_on_base),
+            _ => false,
+        }
+    }
+
+    /// The next output, except for a new answer.
+    fn poll_output(&mut self, header: &mut Vec<u8>) -> Option<ReceiverOutput> {
+        if let Some(call) = self.calls.pop_front() {
+            return Some(Output::Job(ReceiveJob::CheckCall(call)));
+        }
+        if let Some((to, datagram)) = self.sealed.pop_front() {
+            header.extend(datagram);
+            return Some(Output::Transmit { to: Destination::Sender(to), symbol: None });
+        }
+        self.events.pop_front().map(Output::Event)
+    }
+}
+
+impl Receiver {
+    /// The receiver, which reports. To be called before anything is received.
+    #[must_use]
+    pub fn with_reports(self, config: ReporterConfig) -> Self {
+        Self { reports: Some(Box::new(Reports::new(config))), ..self }
+    }
+
+    /// Whether a sender that has asked knows how the reception has ended; `None` if none has asked.
+    pub fn is_known_to_sender(&self) -> Option<bool> {
+        let reporter = &self.reports.as_ref()?.reporter;
+        reporter.was_asked().then(|| reporter.is_known())
+    }
+
+    /// A roll call was checked.
+    pub(super) fn handle_called(
+        &mut self,
+        now: Instant,
+        call: Result<Box<RollCall>, RollCallRefusal>,
+    ) {
+        let Some(mut reports) = self.reports.take() else { return };
+        match call {
+            Ok(call) => {
+                let counts = self.packet_counts();
+                let lacking = |most| match self.ending {
+                    Some(_) => Lacking::default(),
+                    None => self.lacking(most),
+                };
+                reports.reporter.handle_roll_call(now, &call, counts, lacking);
+            }
+            Err(RollCallRefusal::ClocksDiffer { seconds }) => {
+                let difference = Duration::from_secs(seconds);
+                reports.events.push_back(ReceiverEvent::ClocksDiffer { difference });
+            }
+            Err(_) => {}
+        }
+        self.reports = Some(reports);
+    }
+
+    pub(super) fn poll_reports(
+        &mut self,
+        now: Instant,
+        header: &mut Vec<u8>,
+    ) -> Option<ReceiverOutput> {
+        let mut reports = self.reports.take()?;
+        let output = reports.poll_output(header).or_else(|| {
+            let answer = reports.reporter.poll(now, || self.report_facts())?;
+            Some(Output::Job(ReceiveJob::Seal(Box::new(answer))))
+        });
+        self.reports = Some(reports);
+        output
+    }
+
+    fn packet_counts(&self) -> PacketCounts {
+        let stats = self.stats();
+        PacketCounts { received: stats.expected.saturating_sub(stats.lost), lost: stats.lost }
+    }
+
+    fn report_facts(&self) -> ReportFacts {
+        ReportFacts {
+            packets: self.packet_counts(),
+            source_symbols: self.source_symbols(),
+            symbols_wanted: self.symbols_wanted(),
+            local_drops: self.stats.local_drops,
+            channels: u8::try_from(self.joined_channels().count()).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+/// The symbol of a packet with a roll call.
+fn symbol_of(datagram: &[u8]) -> Option<&[u8]> {
+    let packet = Packet::parse(datagram).ok()?;
+    if packet.header.toi != Some(Toi::ROLL_CALL) {
+        return None;
+    }
+    Some(packet.payload(EncodingId::NO_CODE).ok()??.symbol)
+}
