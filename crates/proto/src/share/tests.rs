@@ -817,3 +817,40 @@ fn complete_after_strangers(seed: u64) {
     let are_complete = members[..count as usize].iter().all(Blocks::is_complete);
     assert!(are_complete, "seed {seed}: {count} of {all} members, {blocks} x {k}: {carried:?}");
 }
+
+/// A member that answers for other blocks meanwhile, and for the first one again.
+#[test]
+fn what_was_read_late_of_a_block_is_not_taken_for_what_is_wanted_of_it_by_then() {
+    let blocks = 2 * MOST_ANSWERED;
+    let holdings = Blocks {
+        k: 10,
+        ids: vec![(0..10).collect(); blocks],
+        whole: (0..blocks as u32).collect(),
+        ..Blocks::default()
+    };
+    let config =
+        ShareConfig { seed: 1, member: 1, bytes_per_second: 1 << 30, max_unproven_bytes: 1 << 30 };
+    let mut sharer = Sharer::new(config);
+    let mut now = Instant::ZERO;
+    let mut first: Option<u32> = None;
+    for round in 0..1_000 {
+        let at = round % blocks;
+        let peer = Peer { member: 2 + at as u32, address: address(2 + at as u32) };
+        let missing = MissingSymbols::of(0..5);
+        let request =
+            ShareRequest { clock_us: 0, round_trip_us: 0, read_us: 0, lacking: 5, missing };
+        sharer.on_request(now, peer, block_id(at), &request, &holdings);
+        now = now + Duration::from_millis(50);
+        while let Some(output) = sharer.poll(now, &holdings) {
+            let ShareOutput::Read { block, batch, .. } = output else { continue };
+            if block != block_id(0) {
+                continue;
+            }
+            let Some(late) = first.replace(batch) else { continue };
+            assert!(!sharer.on_read(now, block, late, true), "batch {late} for batch {batch}");
+            assert!(sharer.on_read(now, block, batch, true));
+            return;
+        }
+    }
+    panic!("the block was not displaced");
+}
