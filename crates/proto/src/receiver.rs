@@ -695,6 +695,10 @@ impl Receiver {
     /// The next output of a receiver that sends.
     fn poll_beside(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<ReceiverOutput> {
         self.polled_at = now;
+        let [_, shares_until] = self.stays_until();
+        if self.ending.is_some() && shares_until.is_none_or(|until| until <= now) {
+            self.leave_site();
+        }
         while let Some(output) = self.ending.is_none().then(|| self.poll_reception(now)).flatten() {
             let is_listening = self.reception.is_listening();
             let keeps = |reports: &mut Box<Reports>| reports.keeps_joined(&output, is_listening);

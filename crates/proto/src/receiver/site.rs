@@ -91,10 +91,10 @@ impl Receiver {
         Self { site: Some(Box::new(Site { config, shared: None, left: None })), ..self }
     }
 
-    /// Shares nothing any more: its host cannot send.
+    /// Shares nothing any more: its host cannot send, or it has stayed long enough.
     pub fn leave_site(&mut self) {
         if let Some(site) = &mut self.site {
-            site.left = Some(site.stats());
+            site.left.get_or_insert(site.stats());
             site.shared = None;
         }
     }
