@@ -3,7 +3,7 @@
 
 use crate::numbers::within;
 use fontana_proto::report::{Authentic, Authority, CollectorConfig, Expected, NoCipher};
-use fontana_proto::{Collection, CollectionConfig, Demand, Instant, RepairBy, SenderProgress};
+use fontana_proto::{Collection, CollectionConfig, Demand, Instant, SenderProgress};
 use fontana_wire::{
     Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport,
     ReceiverState, RollCallEcho, SealId, Tsi,
@@ -97,26 +97,18 @@ pub(crate) fn run(plan: &ReportsPlan, is_json: bool) -> Result<(), String> {
 
 fn measure(receivers: u32) -> Result<Taken, String> {
     let collector = CollectorConfig {
-        instance: INSTANCE,
-        tsi: Tsi(5),
-        manifest: MANIFEST,
-        collector: "127.0.0.1:40007".parse().map_err(|error| format!("{error}"))?,
         expected: Expected::Count(receivers + 1),
         budget_per_second: REPORTS_PER_SECOND,
-        list_capacity: 100,
-        max_receivers: 1 << 16,
-        trusts_unauthenticated: false,
-        seed: 1,
+        ..CollectorConfig::new(
+            INSTANCE,
+            Tsi(5),
+            MANIFEST,
+            "127.0.0.1:40007".parse().map_err(|error| format!("{error}"))?,
+            1,
+        )
     };
-    let config = CollectionConfig {
-        collector,
-        repair: RepairBy::Nothing,
-        symbol_size: 1_388,
-        rate: None,
-        must_finish: false,
-        until_complete: true,
-        deadline: None,
-    };
+    let config =
+        CollectionConfig { until_complete: true, ..CollectionConfig::new(collector, 1_388) };
     let mut session = Session { collection: Collection::new(config, Instant::ZERO), round: 1 };
     let mut counter = 0;
     let mut report = |session: &mut Session, now, number: u32| {

@@ -10,7 +10,7 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::memory::{MemoryContent, MemorySendRunner};
 use fontana_proto::{
-    ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Pacer, SendMode,
+    ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, SendMode,
     SendObject, Sender, SenderConfig, SenderEvent, TransmissionSchedule,
 };
 use fontana_wire::{Fdt, FdtExtension, FdtFile, FluteVersion, NtpSeconds, Toi, Tsi};
@@ -86,22 +86,10 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
     let table = ControlObject::new(Toi::FDT, oti(table.len() as u64), &table, Some(extension), 1)?;
     let object = SendObject { toi: FILE, layout: oti(length).layout()?, source_pass: true };
     Ok(SenderConfig {
-        tsi: TSI,
-        objects: vec![object],
-        first: Vec::new(),
         control: vec![table],
         mode: SendMode::Push { repair_permille: 1000 },
         schedule: TransmissionSchedule::Interleaved { grain: 1 },
-        channels: None,
-        rate_bytes_per_second: 2_000_000,
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
-        round_symbols: 1 << 10,
-        opening_permille: 0,
         sequence_in_cci: false,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(TSI, vec![object], 2_000_000, 1)
     })
 }

@@ -3,12 +3,11 @@
 use crate::taken::TakenLayers;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache, Sbn};
-use fontana_proto::report::{CollectorConfig, Expected, RepairConfig};
+use fontana_proto::report::{CollectorConfig, Expected, RateConfig, RepairConfig};
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelClock, CollectionConfig,
-    ControlObject, DecodePolicy, Expectation, Instant, MetadataMode, Pacer, Receiver,
-    ReceiverConfig, ReceiverLimits, RepairBy, SendMode, SendObject, Sender, SenderConfig,
-    Subscription, SubscriptionLimits, TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, ChannelClock, CollectionConfig, ControlObject,
+    DecodePolicy, Expectation, Instant, Pacer, Receiver, ReceiverConfig, RepairBy, SendMode,
+    SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{IdContent, IdRunner, RateCap};
 use fontana_wire::{
@@ -210,28 +209,28 @@ impl Session {
             Some(SendObject { toi: object.toi.into(), layout, source_pass: number == 0 })
         });
         Some(Sender::new(SenderConfig {
-            tsi: TSI,
-            objects: objects.collect::<Option<_>>()?,
-            first: Vec::new(),
             control: self.control_objects(number)?,
             mode: self.mode,
             schedule: self.schedule,
             channels: if is_layered { Some(clock()?) } else { None },
-            rate_bytes_per_second: self.rate_bytes_per_second,
-            packet_overhead: 28,
-            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: self.round_symbols,
-            opening_permille: 0,
-            sequence_in_cci: true,
-            omit_padding: false,
-            fti_in_packets: false,
-            seal: None,
-            seed: self.seed.wrapping_add(number),
+            ..SenderConfig::new(
+                TSI,
+                objects.collect::<Option<_>>()?,
+                self.rate_bytes_per_second,
+                self.seed.wrapping_add(number),
+            )
         }))
     }
 
     /// What the `number`th sender, at this address, does about receivers that report.
-    pub(crate) fn collection(&self, number: u64, address: IpAddr) -> Option<CollectionConfig> {
+    /// It expects so many. `follows`: its rate follows what arrives at them.
+    pub(crate) fn collection(
+        &self,
+        (number, address): (u64, IpAddr),
+        expected: u32,
+        follows: bool,
+    ) -> Option<CollectionConfig> {
         let symbol_size = self.control_bytes();
         let mut blocks = BTreeMap::new();
         for object in self.manifest.objects() {
@@ -243,16 +242,17 @@ impl Session {
         }
         let instance = u128::from(self.seed.wrapping_add(number));
         let collector = CollectorConfig {
-            instance: InstanceId(instance.to_le_bytes()),
-            tsi: TSI,
-            manifest: manifest_hash(&self.manifest.emit()),
-            collector: SocketAddr::new(address, COLLECTOR_PORT),
-            expected: Expected::Anyone,
-            budget_per_second: 200,
+            expected: Expected::Count(expected),
             list_capacity: RollCall::capacity(symbol_size.into(), None)?,
             max_receivers: 1 << 10,
             trusts_unauthenticated: true,
-            seed: self.seed,
+            ..CollectorConfig::new(
+                InstanceId(instance.to_le_bytes()),
+                TSI,
+                manifest_hash(&self.manifest.emit()),
+                SocketAddr::new(address, COLLECTOR_PORT),
+                self.seed,
+            )
         };
         let repair = RepairConfig {
             blocks,
@@ -267,15 +267,17 @@ impl Session {
             SendMode::RepairOnDemand => RepairBy::Rounds(Box::new(repair)),
             _ => RepairBy::Nothing,
         };
-        Some(CollectionConfig {
-            collector,
-            repair,
-            symbol_size,
-            rate: None,
-            must_finish: false,
-            until_complete: false,
-            deadline: None,
-        })
+        let rate = follows.then(|| RateConfig {
+            start: self.rate_bytes_per_second / 8,
+            most: self.rate_bytes_per_second,
+            least: self.rate_bytes_per_second / 64,
+            least_to_finish: self.packet_bytes().into(),
+            packet_bytes: self.packet_bytes().into(),
+            budget_per_second: 100,
+            known: None,
+            max_receivers: 1 << 10,
+        });
+        Some(CollectionConfig { repair, rate, ..CollectionConfig::new(collector, symbol_size) })
     }
 
     /// A receiver with these limits.
@@ -289,20 +291,12 @@ impl Session {
         let hash = manifest_hash(&self.manifest.emit());
         let known = self.manifest_is_known.then(|| (hash, Arc::clone(&self.manifest)));
         let config = ReceiverConfig {
-            expectation: Expectation {
-                tsi: Some(TSI),
-                manifest: Some(hash),
-                ..Expectation::default()
-            },
-            acceptance: Acceptance::Automatic,
-            metadata: MetadataMode::Manifest,
             known_manifest: known,
             policy: self.policy,
-            limits: ReceiverLimits::default(),
-            started_at_unix_seconds: 1_800_000_000,
-            silence_after: Duration::from_secs(10),
-            superseded_after: Duration::from_secs(1),
-            stays_until_verified: false,
+            ..ReceiverConfig::new(
+                Expectation { tsi: Some(TSI), manifest: Some(hash), ..Expectation::default() },
+                1_800_000_000,
+            )
         };
         let mut receiver = Receiver::new(config, subscription);
         receiver.share_plans(Arc::clone(&self.plans));

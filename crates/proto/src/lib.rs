@@ -9,31 +9,14 @@
 //!
 //! ```
 //! use fontana_fec::{FecScheme, Oti, codes::raptorq::RaptorQ};
-//! use fontana_proto::{ChannelId, Destination, Endpoint, Instant, Output, Pacer, SendJob};
-//! use fontana_proto::{SendDone, SendMode, SendObject, Sender, SenderConfig, TransmissionSchedule};
+//! use fontana_proto::{ChannelId, Destination, Endpoint, Instant, Output, SendDone, SendJob};
+//! use fontana_proto::{SendObject, Sender, SenderConfig};
 //! use fontana_wire::{Packet, Toi, Tsi};
 //!
 //! let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
 //! let layout = Oti { transfer_length: 5000, symbol_size: 1000, scheme }.layout()?;
-//! let mut sender = Sender::new(SenderConfig {
-//!     tsi: Tsi(7),
-//!     objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
-//!     first: Vec::new(),
-//!     control: Vec::new(),
-//!     mode: SendMode::OnDemand,
-//!     schedule: TransmissionSchedule::EVEN,
-//!     channels: None,
-//!     rate_bytes_per_second: 1_000_000,
-//!     packet_overhead: 28,
-//!     peak_window: Pacer::PEAK_WINDOW,
-//!     round_symbols: 1024,
-//!     opening_permille: 0,
-//!     sequence_in_cci: true,
-//!     omit_padding: false,
-//!     fti_in_packets: false,
-//!     seal: None,
-//!     seed: 1,
-//! });
+//! let objects = vec![SendObject { toi: Toi(1), layout, source_pass: true }];
+//! let mut sender = Sender::new(SenderConfig::new(Tsi(7), objects, 1_000_000, 1));
 //!
 //! let (now, mut header) = (Instant::ZERO, Vec::new());
 //! sender.handle_timeout(now);

@@ -12,6 +12,7 @@ use crate::datagram::DatagramBatch;
 use crate::endpoint::{BlockId, Endpoint};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
+use crate::pacer::Pacer;
 use crate::random::SplitMix64;
 use crate::schedule::TransmissionSchedule;
 use crate::time::Instant;
@@ -120,6 +121,31 @@ pub struct SenderConfig {
     pub seal: Option<SessionSeal>,
     /// Seed of the first repair symbol of each block and of the first sequence number.
     pub seed: u64,
+}
+
+impl SenderConfig {
+    /// A session without control objects, on one channel: on demand, in the even order.
+    pub fn new(tsi: Tsi, objects: Vec<SendObject>, rate_bytes_per_second: u64, seed: u64) -> Self {
+        Self {
+            tsi,
+            objects,
+            first: Vec::new(),
+            control: Vec::new(),
+            mode: SendMode::OnDemand,
+            schedule: TransmissionSchedule::EVEN,
+            channels: None,
+            rate_bytes_per_second,
+            packet_overhead: 28,
+            peak_window: Pacer::PEAK_WINDOW,
+            round_symbols: 1_024,
+            opening_permille: 0,
+            sequence_in_cci: true,
+            omit_padding: false,
+            fti_in_packets: false,
+            seal: None,
+            seed,
+        }
+    }
 }
 
 /// Counters, never reset.

@@ -5,10 +5,9 @@ use super::content::{PathContent, RUN, SYMBOL_SIZE};
 use super::row::{Meter, PathRow};
 use super::stage::Stage;
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, Committed, Datagram, DatagramBatch,
-    DecodePolicy, Driver, Ecn, Effect, Endpoint, Expectation, Finished, Instant, JobRunner,
-    MetadataMode, Pacer, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
-    Saved, SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig, Subscription,
+    Announcement, AnnouncementIntervals, Committed, Datagram, DatagramBatch, Driver, Ecn, Effect,
+    Endpoint, Expectation, Finished, Instant, JobRunner, Port, ReceiveDone, ReceiveJob, Receiver,
+    ReceiverConfig, Saved, SendDone, SendJob, SendObject, Sender, SenderConfig, Subscription,
     SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_wire::{
@@ -92,27 +91,15 @@ fn send(
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
     let control = announcement.control_objects(SYMBOL_SIZE, None, intervals);
     let sender = Sender::new(SenderConfig {
-        tsi: TSI,
-        objects: vec![SendObject {
-            toi: Toi::from(TOI),
-            layout: content.layout,
-            source_pass: true,
-        }],
-        first: Vec::new(),
         control: control.map_err(|error| error.to_string())?.into(),
-        mode: SendMode::OnDemand,
         schedule: TransmissionSchedule::Runs { length: RUN, visits: None },
-        channels: None,
-        rate_bytes_per_second: RATE,
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: ROUND,
-        opening_permille: 0,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(
+            TSI,
+            vec![SendObject { toi: Toi::from(TOI), layout: content.layout, source_pass: true }],
+            RATE,
+            1,
+        )
     });
     let mut driver = Driver::new(sender, Prompt);
     let mut now = Instant::ZERO;
@@ -176,16 +163,8 @@ impl ReceivedBatch {
 
 fn receiver() -> Receiver {
     let config = ReceiverConfig {
-        expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
-        acceptance: Acceptance::Automatic,
-        metadata: MetadataMode::Manifest,
-        known_manifest: None,
-        policy: DecodePolicy::Incremental,
-        limits: ReceiverLimits::default(),
-        started_at_unix_seconds: NOW_UNIX,
-        silence_after: Duration::from_secs(10),
-        superseded_after: Duration::from_secs(1),
         stays_until_verified: true,
+        ..ReceiverConfig::new(Expectation { tsi: Some(TSI), ..Expectation::default() }, NOW_UNIX)
     };
     Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()))
 }

@@ -6,7 +6,7 @@ use super::handle::{Command, Commands};
 use super::into::ReceiveInto;
 use super::mirrors::{Mirrors, PreparedMirrors};
 use super::object::OpenedObject;
-use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
+use super::options::{ReceiveOptions, SimulatedLoss};
 use super::outcome::{Over, Results};
 use super::reporting::ReportKeys;
 use super::runner::ReceiveRunner;
@@ -48,9 +48,6 @@ mod mirrors;
 mod sharing;
 mod staying;
 
-/// Time without a symbol of use after which a newer version supersedes the one being received. A
-/// sender repeats objects more often, unless it has much that is new to send.
-const SUPERSEDED_AFTER: Duration = Duration::from_secs(1);
 /// Time for which nothing but ROUTE is received before the reception ends: a sender of FLUTE
 /// repeats its table more often, and any host can send a packet that looks like ROUTE.
 const ONLY_ROUTE: Duration = Duration::from_secs(3);
@@ -244,7 +241,6 @@ fn receiver(
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut receiver = Receiver::new(
         ReceiverConfig {
-            expectation: options.expectation.clone(),
             acceptance: options.acceptance,
             metadata: options.metadata,
             known_manifest: options.known_manifest.clone().or_else(|| {
@@ -252,10 +248,8 @@ fn receiver(
             }),
             policy: options.policy,
             limits,
-            started_at_unix_seconds: wall.as_secs(),
-            silence_after: SILENCE,
-            superseded_after: SUPERSEDED_AFTER,
             stays_until_verified: options.stays_until_verified,
+            ..ReceiverConfig::new(options.expectation.clone(), wall.as_secs())
         },
         Subscription::Declared(SubscriptionLimits {
             // Those that the ticket has groups for.

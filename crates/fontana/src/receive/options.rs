@@ -8,7 +8,9 @@ use crate::seal::GroupKey;
 use crate::sharing::Sharing;
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
-use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
+use fontana_proto::{
+    Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverConfig, ReceiverLimits,
+};
 use fontana_wire::{FdtLimits, Hash, MAX_CHANNELS, Manifest, ManifestLimits};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -110,7 +112,7 @@ pub(crate) struct ReceiveOptions {
 }
 
 /// Time after which silence is reported, and the groups are joined again.
-pub const SILENCE: Duration = Duration::from_secs(10);
+pub const SILENCE: Duration = ReceiverConfig::SILENCE_AFTER;
 
 /// The limits of a receiver's endpoint within a budget of memory, in bytes, with this number of
 /// threads that decode. In Fontana's format it expects one session.

@@ -140,25 +140,20 @@ impl Reports {
         // A roll call every half second lists each receiver that is newly known twice.
         let acknowledged = u32::try_from(list_capacity).unwrap_or(u32::MAX);
         let config = CollectorConfig {
-            instance,
-            tsi,
-            manifest,
-            collector,
             expected: reports.expected.clone(),
             budget_per_second: reports.budget_per_second.min(acknowledged),
             list_capacity,
             max_receivers: MAX_RECEIVERS,
             trusts_unauthenticated: reports.trust_unauthenticated,
-            seed: system::random_u64()?,
+            ..CollectorConfig::new(instance, tsi, manifest, collector, system::random_u64()?)
         };
         let config = CollectionConfig {
-            collector: config,
             repair,
-            symbol_size: control_size,
             must_finish: reports.rate.is_some_and(|following| following.must_finish),
             rate,
             until_complete: reports.until_complete,
             deadline: reports.deadline,
+            ..CollectionConfig::new(config, control_size)
         };
         let id = SealId::from(instance);
         Ok(Self { path: ReturnPath { socket, id, group_key, signer, is_authenticated }, config })

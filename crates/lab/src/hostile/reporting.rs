@@ -259,16 +259,9 @@ impl World {
         let expected = ExpectedReceiver { label: label()?, key: Some(key.public_key()) };
         let list_capacity = RollCall::capacity(1_388, None);
         let config = CollectorConfig {
-            instance: INSTANCE,
-            tsi: Tsi(5),
-            manifest: MANIFEST,
-            collector: (address(7), 40_007).into(),
             expected: Expected::Named(vec![expected]),
-            budget_per_second: 200,
             list_capacity: list_capacity.ok_or(BenchError("no roll call fits"))?,
-            max_receivers: 1 << 16,
-            trusts_unauthenticated: false,
-            seed,
+            ..CollectorConfig::new(INSTANCE, Tsi(5), MANIFEST, (address(7), 40_007).into(), seed)
         };
         let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, BLOCK_SYMBOLS);
         let repair = RepairConfig {
@@ -281,14 +274,8 @@ impl World {
             has_signers: true,
         };
         let config = CollectionConfig {
-            collector: config,
             repair: RepairBy::Rounds(Box::new(repair)),
-            symbol_size: 1_388,
-            rate: None,
-            must_finish: false,
-            // The test says when it is over.
-            until_complete: false,
-            deadline: None,
+            ..CollectionConfig::new(config, 1_388)
         };
         let reporter = Reporter::new(ReporterConfig::new(HONEST, label()?, seed));
         let stranger = Stranger {

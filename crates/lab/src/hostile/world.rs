@@ -9,11 +9,10 @@ use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
 use fontana_proto::pull::PulledRun;
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelId, Datagram, DatagramBatch,
-    DecodePolicy, Destination, Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode,
-    Pacer, Port, Receiver, ReceiverConfig, ReceiverEvent, SendMode, SendObject, Sender,
-    SenderConfig, SessionKey, SiteConfig, SplitMix64, Subscription, SubscriptionLimits,
-    TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, ChannelId, Datagram, DatagramBatch, Destination,
+    Driver, Ecn, Effect, Endpoint, Expectation, Instant, MetadataMode, Port, Receiver,
+    ReceiverConfig, ReceiverEvent, SendObject, Sender, SenderConfig, SessionKey, SiteConfig,
+    SplitMix64, Subscription, SubscriptionLimits,
 };
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, HeadRecords, InstanceId, Manifest,
@@ -147,23 +146,10 @@ impl HonestSession {
         let session = SessionSeal { id: self.seal_id(), mode: SealMode::Authenticated };
         let seal = (guard == Guard::GroupKey).then_some(session);
         let sender = Sender::new(SenderConfig {
-            tsi,
-            objects: objects.collect(),
-            first: Vec::new(),
             control: control.into(),
-            mode: SendMode::OnDemand,
-            schedule: TransmissionSchedule::EVEN,
-            rate_bytes_per_second: RATE,
-            channels: None,
-            packet_overhead: 28,
-            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 2_000,
-            opening_permille: 0,
-            sequence_in_cci: true,
-            omit_padding: false,
-            fti_in_packets: false,
             seal,
-            seed: self.seed,
+            ..SenderConfig::new(tsi, objects.collect(), RATE, self.seed)
         });
         let runner = MemorySendRunner::new(Arc::clone(&self.content));
         Ok(SenderHost {
@@ -407,16 +393,9 @@ impl ReceiverHost {
         opener: Option<PacketOpener>,
     ) -> Self {
         let config = ReceiverConfig {
-            expectation,
-            acceptance: Acceptance::Automatic,
             metadata,
-            known_manifest: None,
-            policy: DecodePolicy::Incremental,
             limits: receiver_limits(metadata, memory, WORKERS),
-            started_at_unix_seconds: NOW_UNIX_SECONDS,
-            silence_after: Duration::from_secs(10),
-            superseded_after: Duration::from_secs(1),
-            stays_until_verified: false,
+            ..ReceiverConfig::new(expectation, NOW_UNIX_SECONDS)
         };
         let subscription = Subscription::Declared(SubscriptionLimits::default());
         Self::of(Receiver::new(config, subscription), opener)

@@ -67,6 +67,8 @@ pub(super) struct SentBack {
     pub(super) reports: bool,
     /// Sender 0 sends the source symbols, and then what they request.
     pub(super) repairs: bool,
+    /// Its rate follows what arrives at them.
+    pub(super) follows: bool,
 }
 
 /// Multicast routing of a receiver, and its faults.
@@ -183,13 +185,15 @@ impl Drawn {
 
 impl SentBack {
     fn name(self) -> &'static str {
-        match (self.shares, self.reports, self.repairs) {
-            (false, false, _) => "",
-            (true, false, _) => " that share",
-            (false, true, false) => " that report",
-            (true, true, false) => " that share and report",
-            (false, true, true) => " that request",
-            (true, true, true) => " that share and request",
+        match (self.shares, self.reports, self.repairs, self.follows) {
+            (false, false, ..) => "",
+            (true, false, ..) => " that share",
+            (false, true, false, _) => " that report",
+            (true, true, false, _) => " that share and report",
+            (false, true, true, false) => " that request",
+            (true, true, true, false) => " that share and request",
+            (false, true, true, true) => " that request and are followed",
+            (true, true, true, true) => " that share, request and are followed",
         }
     }
 }
@@ -311,8 +315,9 @@ impl SessionDice {
 
     /// With layers, senders repair nothing on demand.
     fn sent_back(&mut self, is_fixed: bool) -> SentBack {
-        let (shares, reports, repairs) = (self.one_in(3), self.one_in(3), self.one_in(2));
-        SentBack { shares, reports, repairs: reports && repairs && is_fixed }
+        let (shares, reports, follows) = (self.one_in(3), self.one_in(3), self.one_in(2));
+        let repairs = self.one_in(2) && reports && is_fixed;
+        SentBack { shares, reports, repairs, follows: repairs && follows }
     }
 
     fn routing(&mut self, top_suffices: bool) -> Routing {

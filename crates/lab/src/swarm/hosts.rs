@@ -387,7 +387,10 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         if self.drawn.sent_back.reports
             && number == 0
             && let Some(node) = self.scenario.senders.first()
-            && let Some(collection) = session.collection(run, node.address())
+            // One that never comes: the session has no end.
+            && let expected = self.scenario.receivers.len() as u32 + 1
+            && let Some(collection) =
+                session.collection((run, node.address()), expected, self.drawn.sent_back.follows)
         {
             sender = sender.with_collection(collection, Instant::ZERO);
         }
@@ -405,7 +408,8 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         if self.drawn.sent_back.reports {
             let id = ReceiverId((u128::from(seed) << 32 | u128::from(run)).to_be_bytes());
             let config = ReporterConfig::new(id, ReceiverLabel::default(), seed ^ u64::from(run));
-            receiver = receiver.with_reports(config);
+            let reports_rate = self.drawn.sent_back.follows;
+            receiver = receiver.with_reports(ReporterConfig { reports_rate, ..config });
         }
         if self.drawn.sent_back.shares {
             let seed = seed ^ u64::from(run);

@@ -211,6 +211,30 @@ pub struct ReceiverConfig {
     pub stays_until_verified: bool,
 }
 
+impl ReceiverConfig {
+    /// A receiver of a session with a manifest, which accepts it at once.
+    pub fn new(expectation: Expectation, started_at_unix_seconds: u64) -> Self {
+        Self {
+            expectation,
+            acceptance: Acceptance::Automatic,
+            metadata: MetadataMode::Manifest,
+            known_manifest: None,
+            policy: DecodePolicy::Incremental,
+            limits: ReceiverLimits::default(),
+            started_at_unix_seconds,
+            silence_after: Self::SILENCE_AFTER,
+            superseded_after: Self::SUPERSEDED_AFTER,
+            stays_until_verified: false,
+        }
+    }
+
+    /// Default of [`silence_after`](Self::silence_after).
+    pub const SILENCE_AFTER: Duration = Duration::from_secs(10);
+    /// Default of [`superseded_after`](Self::superseded_after): a sender repeats objects more
+    /// often, unless it has much that is new to send.
+    pub const SUPERSEDED_AFTER: Duration = Duration::from_secs(1);
+}
+
 /// Counters, never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {

@@ -56,6 +56,30 @@ pub struct CollectorConfig {
     pub seed: u64,
 }
 
+impl CollectorConfig {
+    /// A collector that expects no receiver in particular, and takes 200 reports per second.
+    pub fn new(
+        instance: InstanceId,
+        tsi: Tsi,
+        manifest: Hash,
+        collector: SocketAddr,
+        seed: u64,
+    ) -> Self {
+        Self {
+            instance,
+            tsi,
+            manifest,
+            collector,
+            expected: Expected::Anyone,
+            budget_per_second: 200,
+            list_capacity: 100,
+            max_receivers: 1 << 16,
+            trusts_unauthenticated: false,
+            seed,
+        }
+    }
+}
+
 /// Why a report was ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredReport {

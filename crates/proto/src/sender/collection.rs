@@ -59,6 +59,21 @@ pub struct CollectionConfig {
     pub deadline: Option<Duration>,
 }
 
+impl CollectionConfig {
+    /// A collection that repairs nothing, at a constant rate, in a session without an end.
+    pub fn new(collector: CollectorConfig, symbol_size: u16) -> Self {
+        Self {
+            collector,
+            repair: RepairBy::Nothing,
+            symbol_size,
+            rate: None,
+            must_finish: false,
+            until_complete: false,
+            deadline: None,
+        }
+    }
+}
+
 /// What a sender repairs.
 #[derive(Clone, Debug)]
 pub enum RepairBy {

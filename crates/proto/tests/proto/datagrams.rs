@@ -10,7 +10,7 @@ use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    ControlObject, Fcast, Instant, ObjectOrder, Pacer, SendMode, SendObject, Sender, SenderConfig,
+    ControlObject, Fcast, Instant, ObjectOrder, SendObject, Sender, SenderConfig,
     SymbolOrganization, TransmissionSchedule, presets,
 };
 use fontana_wire::{
@@ -85,23 +85,11 @@ fn plain(table: bool) -> Hash {
         ControlObject::new(Toi::FDT, oti, &bytes, Some(fdt), 2).unwrap()
     });
     let sender = Sender::new(SenderConfig {
-        tsi: TSI,
-        objects,
-        first: Vec::new(),
         control: control.into_iter().collect(),
-        mode: SendMode::OnDemand,
-        schedule: TransmissionSchedule::EVEN,
-        rate_bytes_per_second: 1_000_000,
-        channels: None,
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 500,
-        opening_permille: 0,
         sequence_in_cci: false,
-        omit_padding: false,
         fti_in_packets: !table,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(TSI, objects, 1_000_000, 1)
     });
     digest(SenderDriver::new(sender, &content))
 }

@@ -4,8 +4,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti};
 use fontana_proto::{
-    ControlObject, Endpoint, Instant, Output, Pacer, SendDone, SendJob, SendMode, SendObject,
-    Sender, SenderConfig, TransmissionSchedule,
+    ControlObject, Endpoint, Instant, Output, SendDone, SendJob, SendObject, Sender, SenderConfig,
+    TransmissionSchedule,
 };
 use fontana_wire::{Packet, Toi, Tsi};
 use std::collections::BTreeMap;
@@ -30,23 +30,12 @@ fn control(toi: u128) -> Vec<ControlObject> {
 
 fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
     Sender::new(SenderConfig {
-        tsi: Tsi(1),
-        objects: vec![object(1, scheme)],
-        first: Vec::new(),
         control: control(100),
-        mode: SendMode::OnDemand,
         schedule,
-        channels: None,
-        rate_bytes_per_second: 1_000_000,
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 16,
-        opening_permille: 0,
         sequence_in_cci: false,
-        omit_padding: false,
         fti_in_packets: true,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(Tsi(1), vec![object(1, scheme)], 1_000_000, 1)
     })
 }
 

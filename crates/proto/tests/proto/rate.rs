@@ -2,8 +2,8 @@
 //! what lying receivers cause.
 
 use fontana_proto::report::{
-    Answer, CollectorConfig, Expected, PacketCounts, RateConfig, RateControl, ReportCollector,
-    ReportFacts, Reporter, ReporterConfig,
+    Answer, CollectorConfig, PacketCounts, RateConfig, RateControl, ReportCollector, ReportFacts,
+    Reporter, ReporterConfig,
 };
 use fontana_proto::{Instant, Lacking, SplitMix64};
 use fontana_wire::{
@@ -112,18 +112,13 @@ struct Session {
 impl Session {
     fn new(conditions: Conditions) -> Self {
         let seed = conditions.seed;
-        let collector = CollectorConfig {
-            instance: InstanceId([5; 16]),
-            tsi: Tsi(5),
-            manifest: Hash([3; 32]),
-            collector: "10.0.0.7:40007".parse().unwrap(),
-            expected: Expected::Anyone,
-            budget_per_second: 200,
-            list_capacity: 100,
-            max_receivers: 1 << 16,
-            trusts_unauthenticated: false,
+        let collector = CollectorConfig::new(
+            InstanceId([5; 16]),
+            Tsi(5),
+            Hash([3; 32]),
+            "10.0.0.7:40007".parse().unwrap(),
             seed,
-        };
+        );
         let bytes = |packets: u32| u64::from(packets) * u64::from(PACKET_BYTES);
         let known = conditions.known.then_some(conditions.paths.len() as u32);
         let rate = RateConfig {

@@ -13,7 +13,7 @@ use fontana_proto::report::{
 use fontana_proto::{
     BlockId, Collection, CollectionConfig, Demand, Endpoint, Instant, Lacking, Output, RepairBy,
     SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig, SenderEvent, SenderProgress,
-    SplitMix64, TransmissionSchedule,
+    SplitMix64,
 };
 use fontana_wire::{
     BlockNeed, Feedback, RateReport, ReceiverId, ReceiverLabel, ReceiverReport, RepairRequest,
@@ -769,23 +769,15 @@ fn repairing(layout: ObjectLayout, source_pass: bool) -> Sender {
 
 fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
     Sender::new(SenderConfig {
-        tsi: Tsi(5),
-        objects: vec![SendObject { toi: Toi(1), layout, source_pass }],
-        first: Vec::new(),
-        control: Vec::new(),
         mode: SendMode::RepairOnDemand,
-        schedule: TransmissionSchedule::EVEN,
-        channels: None,
-        rate_bytes_per_second: 1_000_000,
-        packet_overhead: 28,
         peak_window: Duration::ZERO,
-        round_symbols: 1024,
         opening_permille: 100,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(
+            Tsi(5),
+            vec![SendObject { toi: Toi(1), layout, source_pass }],
+            1_000_000,
+            1,
+        )
     })
 }
 

@@ -11,8 +11,8 @@ use fontana_proto::report::{
     RollCallRefusal,
 };
 use fontana_proto::{
-    Endpoint, Instant, Lacking, Output, RepairBy, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, SplitMix64, TransmissionSchedule,
+    Endpoint, Instant, Lacking, Output, RepairBy, SendDone, SendJob, SendObject, Sender,
+    SenderConfig, SplitMix64,
 };
 use fontana_wire::{
     Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, ReceiverId,
@@ -594,23 +594,13 @@ fn a_roll_call_is_the_next_packet_of_channel_0_once() {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
     let layout = Oti { transfer_length: 50_000, symbol_size: 1000, scheme }.layout().unwrap();
     let sender = Sender::new(SenderConfig {
-        tsi: Tsi(5),
-        objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
-        first: Vec::new(),
-        control: Vec::new(),
-        mode: SendMode::OnDemand,
-        schedule: TransmissionSchedule::EVEN,
-        channels: None,
-        rate_bytes_per_second: 1_000_000,
-        packet_overhead: 28,
         peak_window: Duration::ZERO,
-        round_symbols: 1024,
-        opening_permille: 0,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(
+            Tsi(5),
+            vec![SendObject { toi: Toi(1), layout, source_pass: true }],
+            1_000_000,
+            1,
+        )
     });
     let expected = Expected::Count(1);
     let mut sender =

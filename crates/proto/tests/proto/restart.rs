@@ -3,8 +3,7 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    BatchId, Endpoint, Instant, Output, Pacer, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, TransmissionSchedule,
+    BatchId, Endpoint, Instant, Output, SendDone, SendJob, SendObject, Sender, SenderConfig,
 };
 use fontana_wire::{Toi, Tsi};
 use std::collections::{BTreeSet, VecDeque};
@@ -22,27 +21,14 @@ fn sender(opening_permille: u32) -> Sender {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: BLOCKS, sub_blocks: 1, alignment: 4 });
     let oti = Oti { transfer_length: 1 << 30, symbol_size: SYMBOL_BYTES, scheme };
     Sender::new(SenderConfig {
-        tsi: Tsi(1),
-        objects: vec![SendObject {
-            toi: Toi(1),
-            layout: oti.layout().unwrap(),
-            source_pass: false,
-        }],
-        first: Vec::new(),
-        control: Vec::new(),
-        mode: SendMode::OnDemand,
-        schedule: TransmissionSchedule::EVEN,
-        channels: None,
-        rate_bytes_per_second: RATE,
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 41_000,
         opening_permille,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(
+            Tsi(1),
+            vec![SendObject { toi: Toi(1), layout: oti.layout().unwrap(), source_pass: false }],
+            RATE,
+            1,
+        )
     })
 }
 

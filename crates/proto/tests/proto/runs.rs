@@ -3,8 +3,8 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    Endpoint, Instant, Output, Pacer, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, TransmissionSchedule,
+    Endpoint, Instant, Output, SendDone, SendJob, SendObject, Sender, SenderConfig,
+    TransmissionSchedule,
 };
 use fontana_wire::{Toi, Tsi};
 
@@ -17,23 +17,14 @@ fn blocks_sent(schedule: TransmissionSchedule, round_symbols: u32, count: usize)
     let transfer_length = (usize::from(BLOCKS) * BLOCK_SYMBOLS * 8) as u64;
     let layout = Oti { transfer_length, symbol_size: 8, scheme }.layout().unwrap();
     let mut sender = Sender::new(SenderConfig {
-        tsi: Tsi(1),
-        objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
-        first: Vec::new(),
-        control: Vec::new(),
-        mode: SendMode::OnDemand,
         schedule,
-        channels: None,
-        rate_bytes_per_second: 1_000_000_000,
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
         round_symbols,
-        opening_permille: 0,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(
+            Tsi(1),
+            vec![SendObject { toi: Toi(1), layout, source_pass: true }],
+            1_000_000_000,
+            1,
+        )
     });
     let (mut now, mut header, mut sent) = (Instant::ZERO, Vec::new(), Vec::new());
     while sent.len() < count {

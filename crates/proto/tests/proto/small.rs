@@ -6,7 +6,7 @@ use crate::support::world::{
 };
 use fontana_proto::{
     ControlObject, Endpoint, Instant, Output, SendMode, Sender, SenderConfig, SplitMix64,
-    TransmissionSchedule, control_oti,
+    control_oti,
 };
 use fontana_wire::{Toi, Tsi};
 use std::time::Duration;
@@ -54,23 +54,10 @@ fn sent_without_content(symbols: usize, mode: SendMode, rate: u64) -> u64 {
     let object =
         ControlObject::new(Toi::MANIFEST, control_oti(bytes.len(), 1000), &bytes, None, 1).unwrap();
     let mut sender = Sender::new(SenderConfig {
-        tsi: Tsi(5),
-        objects: Vec::new(),
-        first: Vec::new(),
         control: vec![object],
         mode,
-        schedule: TransmissionSchedule::EVEN,
-        channels: None,
-        rate_bytes_per_second: rate,
-        packet_overhead: 28,
         peak_window: Duration::ZERO,
-        round_symbols: 1024,
-        opening_permille: 0,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: 1,
+        ..SenderConfig::new(Tsi(5), Vec::new(), rate, 1)
     });
     let (mut sent, mut header) = (0, Vec::new());
     for ms in 0..10_000 {

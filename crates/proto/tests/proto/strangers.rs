@@ -28,16 +28,9 @@ const MOST: usize = 1 << 16;
 
 fn config(expected: Expected) -> CollectorConfig {
     CollectorConfig {
-        instance: INSTANCE,
-        tsi: Tsi(5),
-        manifest: MANIFEST,
-        collector: "10.0.0.7:40007".parse().unwrap(),
         expected,
-        budget_per_second: 200,
         list_capacity: RollCall::capacity(1388, None).unwrap(),
-        max_receivers: MOST,
-        trusts_unauthenticated: false,
-        seed: 1,
+        ..CollectorConfig::new(INSTANCE, Tsi(5), MANIFEST, "10.0.0.7:40007".parse().unwrap(), 1)
     }
 }
 

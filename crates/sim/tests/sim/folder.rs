@@ -4,10 +4,9 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache, Sbn};
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, BlockId, DecodePolicy, Driver, Expectation,
-    Instant, MetadataMode, Pacer, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits,
-    SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits,
-    TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, Driver, Expectation, Instant, Pacer, Receiver,
+    ReceiverConfig, ReceiverEvent, SendObject, Sender, SenderConfig, SenderEvent, Subscription,
+    SubscriptionLimits,
 };
 use fontana_sim::{
     Either, HostConfig, IdContent, IdRunner, LinkConfig, LossModel, NodeId, Observer, RateCap,
@@ -163,23 +162,10 @@ impl History {
         let held = version.checked_sub(1).map(|before| self.held(before)).unwrap_or_default();
         let blocks = bundles.iter().map(Bundle::block);
         Sender::new(SenderConfig {
-            tsi: TSI,
-            objects: bundles.iter().map(object).collect(),
             first: blocks.filter(|block| version > 0 && !held.contains(block)).collect(),
             control: control.into(),
-            mode: SendMode::OnDemand,
-            schedule: TransmissionSchedule::EVEN,
-            channels: None,
-            rate_bytes_per_second: RATE,
-            packet_overhead: 28,
-            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 4_096,
-            opening_permille: 0,
-            sequence_in_cci: true,
-            omit_padding: false,
-            fti_in_packets: false,
-            seal: None,
-            seed: version,
+            ..SenderConfig::new(TSI, bundles.iter().map(object).collect(), RATE, version)
         })
     }
 }
@@ -235,21 +221,16 @@ impl Folder {
         let before = self.run.host(node).and_then(|host| host.right());
         let known_manifest = before.and_then(|before| before.endpoint.newer_manifest());
         let config = ReceiverConfig {
-            expectation: Expectation {
-                tsi: Some(TSI),
-                publisher: Some(key().public_key()),
-                newer_than: has.map(|version| version + 1),
-                ..Expectation::default()
-            },
-            acceptance: Acceptance::Automatic,
-            metadata: MetadataMode::Manifest,
             known_manifest,
-            policy: DecodePolicy::Incremental,
-            limits: ReceiverLimits::default(),
-            started_at_unix_seconds: 1_800_000_000,
-            silence_after: Duration::from_secs(10),
-            superseded_after: Duration::from_secs(1),
-            stays_until_verified: false,
+            ..ReceiverConfig::new(
+                Expectation {
+                    tsi: Some(TSI),
+                    publisher: Some(key().public_key()),
+                    newer_than: has.map(|version| version + 1),
+                    ..Expectation::default()
+                },
+                1_800_000_000,
+            )
         };
         let limits = SubscriptionLimits::default();
         let mut receiver = Receiver::new(config, Subscription::Declared(limits));

@@ -4,10 +4,9 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelClock, DecodePolicy, Driver,
-    Expectation, Instant, MetadataMode, Pacer, Receiver, ReceiverConfig, ReceiverEvent,
-    ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription,
-    SubscriptionLimits, TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, ChannelClock, Driver, Expectation, Instant,
+    Pacer, Receiver, ReceiverConfig, ReceiverEvent, SendObject, Sender, SenderConfig, SenderEvent,
+    Subscription, SubscriptionLimits,
 };
 use fontana_sim::{
     Either, HostConfig, IdContent, IdRunner, NodeId, Observer, RateCap, Simulation,
@@ -119,23 +118,11 @@ impl Scene {
             source_pass: number == 0,
         });
         Sender::new(SenderConfig {
-            tsi: TSI,
-            objects: objects.collect(),
             first: self.first.clone(),
             control: control.into(),
-            mode: SendMode::OnDemand,
-            schedule: TransmissionSchedule::EVEN,
             channels: (self.congestion != CongestionControl::FixedRate).then(clock),
-            rate_bytes_per_second: self.rate,
-            packet_overhead: 28,
-            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 4_096,
-            opening_permille: 0,
-            sequence_in_cci: true,
-            omit_padding: false,
-            fti_in_packets: false,
-            seal: None,
-            seed: self.seed.wrapping_add(number),
+            ..SenderConfig::new(TSI, objects.collect(), self.rate, self.seed.wrapping_add(number))
         })
     }
 
@@ -146,18 +133,13 @@ impl Scene {
     /// A receiver with these limits.
     pub fn receiver_of(&self, limits: SubscriptionLimits) -> Receiver {
         let config = ReceiverConfig {
-            expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
-            acceptance: Acceptance::Automatic,
-            metadata: MetadataMode::Manifest,
             known_manifest: self
                 .manifest_is_known
                 .then(|| (manifest_hash(&self.manifest.emit()), Arc::clone(&self.manifest))),
-            policy: DecodePolicy::Incremental,
-            limits: ReceiverLimits::default(),
-            started_at_unix_seconds: 1_800_000_000,
-            silence_after: Duration::from_secs(10),
-            superseded_after: Duration::from_secs(1),
-            stays_until_verified: false,
+            ..ReceiverConfig::new(
+                Expectation { tsi: Some(TSI), ..Expectation::default() },
+                1_800_000_000,
+            )
         };
         let mut receiver = Receiver::new(config, Subscription::Declared(limits));
         receiver.share_plans(Arc::clone(&self.plans));

@@ -8,9 +8,8 @@ use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner};
 use fontana_proto::{
-    Acceptance, DatagramBatch, DecodePolicy, Driver, Effect, Endpoint, Expectation, JobRunner,
-    MetadataMode, Output, ReceiveJob, ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription,
-    SubscriptionLimits,
+    DatagramBatch, Driver, Effect, Endpoint, Expectation, JobRunner, Output, ReceiveJob,
+    ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription, SubscriptionLimits,
 };
 use fontana_wire::{
     Entry, FileEntry, ManifestObject, Metadata, RelativePath, ShelfIndex, Toi, WebAddress,
@@ -50,16 +49,12 @@ impl Reception {
         let manifest = Manifest::new(1, "", vec![object], vec![Entry::File(entry)]).unwrap();
         let hash = manifest_hash(&manifest.emit());
         let config = ReceiverConfig {
-            expectation: Expectation { manifest: Some(hash), ..Expectation::default() },
-            acceptance: Acceptance::Automatic,
-            metadata: MetadataMode::Manifest,
-            known_manifest: None,
-            policy: DecodePolicy::Incremental,
             limits: limits.clone(),
-            started_at_unix_seconds: 1_800_000_000,
-            silence_after: Duration::from_secs(10),
-            superseded_after: Duration::from_secs(1),
             stays_until_verified: true,
+            ..ReceiverConfig::new(
+                Expectation { manifest: Some(hash), ..Expectation::default() },
+                1_800_000_000,
+            )
         };
         let mut receiver =
             Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()));

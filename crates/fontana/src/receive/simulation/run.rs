@@ -543,16 +543,13 @@ const POLICIES: [DecodePolicy; 3] =
 
 fn receiver(heard: &Heard, options: &ReceiveOptions, policy: DecodePolicy) -> Receiver {
     let config = ReceiverConfig {
-        expectation: options.expectation.clone(),
         acceptance: options.acceptance,
         metadata: options.metadata,
         known_manifest: heard.known_manifest.clone(),
         policy,
         limits: ReceiverLimits { max_early_bytes: EARLY_BYTES, ..ReceiverLimits::default() },
-        started_at_unix_seconds: 1_800_000_000,
-        silence_after: Duration::from_secs(10),
-        superseded_after: Duration::from_secs(1),
         stays_until_verified: true,
+        ..ReceiverConfig::new(options.expectation.clone(), 1_800_000_000)
     };
     let limits = SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() };
     Receiver::new(config, Subscription::Declared(limits))

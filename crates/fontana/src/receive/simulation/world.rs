@@ -7,7 +7,7 @@ use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::memory::{MemoryContent, MemorySendRunner};
 use fontana_proto::{
     Announcement, AnnouncementIntervals, BlockId, DatagramBatch, Driver, Effect, Endpoint, Instant,
-    Pacer, SendMode, SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule,
+    SendObject, Sender, SenderConfig, SplitMix64,
 };
 use fontana_testing::noise;
 use fontana_wire::{
@@ -175,23 +175,9 @@ impl World {
             source_pass: true,
         });
         let sender = Sender::new(SenderConfig {
-            tsi: Tsi(7),
-            objects: objects.collect(),
-            first: Vec::new(),
             control: control.into(),
-            mode: SendMode::OnDemand,
-            schedule: TransmissionSchedule::EVEN,
-            rate_bytes_per_second: self.rate,
-            channels: None,
-            packet_overhead: 28,
-            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 500,
-            opening_permille: 0,
-            sequence_in_cci: true,
-            omit_padding: false,
-            fti_in_packets: false,
-            seal: None,
-            seed,
+            ..SenderConfig::new(Tsi(7), objects.collect(), self.rate, seed)
         });
         Driver::new(sender, MemorySendRunner::new(Arc::clone(&self.content)))
     }

@@ -13,7 +13,7 @@ use fontana_proto::{
 use fontana_wire::{Hash, InstanceId, ReceiverLabel, SecretKey, Toi, Tsi};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The object of the session.
@@ -74,10 +74,6 @@ impl FollowingSender {
     ) -> Self {
         let (now, packet_bytes) = (Instant::ZERO, rate.packet_bytes);
         let collector = CollectorConfig {
-            instance: INSTANCE,
-            tsi: Tsi(5),
-            manifest: Hash([3; 32]),
-            collector: SocketAddr::new(address, 40_007),
             expected: match &must_finish {
                 Some(label) => {
                     Expected::Named(vec![ExpectedReceiver { label: label.clone(), key: None }])
@@ -89,7 +85,7 @@ impl FollowingSender {
             max_receivers: MAX_RECEIVERS,
             // Nothing is encrypted or signed.
             trusts_unauthenticated: true,
-            seed,
+            ..CollectorConfig::new(INSTANCE, Tsi(5), Hash([3; 32]), (address, 40_007).into(), seed)
         };
         let block = |sbn| (BlockId { toi: Toi(TOI.into()), sbn: Sbn(sbn) }, content.source_symbols);
         let repair = RepairConfig {
@@ -102,13 +98,10 @@ impl FollowingSender {
             has_signers: false,
         };
         let config = CollectionConfig {
-            collector,
             repair: RepairBy::Rounds(Box::new(repair)),
-            symbol_size: PAYLOAD_BYTES,
             rate: Some(rate),
             must_finish: must_finish.is_some(),
-            until_complete: false,
-            deadline: None,
+            ..CollectionConfig::new(collector, PAYLOAD_BYTES)
         };
         let collection = Collection::new(config, now);
         Self {

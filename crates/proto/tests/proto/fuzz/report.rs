@@ -194,16 +194,18 @@ fn any_reports() {
             _ => Expected::Named(named(&mut script, &key)),
         };
         let config = CollectorConfig {
-            instance: InstanceId([5; 16]),
-            tsi: Tsi(5),
-            manifest: Hash([3; 32]),
-            collector: ([10, 0, 0, 7], 9).into(),
             expected,
             budget_per_second: 1 + u32::from(script.below(8)),
             list_capacity: script.below(6).into(),
             max_receivers: 1 + usize::from(script.below(8)),
             trusts_unauthenticated: script.once_in(2),
-            seed: script.u64(),
+            ..CollectorConfig::new(
+                InstanceId([5; 16]),
+                Tsi(5),
+                Hash([3; 32]),
+                ([10, 0, 0, 7], 9).into(),
+                script.u64(),
+            )
         };
         let mut collector = ReportCollector::new(config.clone(), Instant::ZERO);
         let (mut now, mut serial) = (Instant::ZERO, 0);
@@ -324,16 +326,16 @@ impl Signers {
         };
         let max_receivers = 2 + usize::from(script.below(12));
         let collector = CollectorConfig {
-            instance: InstanceId([5; 16]),
-            tsi: Tsi(5),
-            manifest: Hash([3; 32]),
-            collector: ([10, 0, 0, 7], 9).into(),
             expected: Expected::Named(Self::LABELS.iter().zip(&keys).map(expected).collect()),
-            budget_per_second: 200,
             list_capacity: script.below(6).into(),
             max_receivers,
-            trusts_unauthenticated: false,
-            seed: script.u64(),
+            ..CollectorConfig::new(
+                InstanceId([5; 16]),
+                Tsi(5),
+                Hash([3; 32]),
+                ([10, 0, 0, 7], 9).into(),
+                script.u64(),
+            )
         };
         let block = |sbn| (BlockId { toi: Toi(1), sbn: fontana_fec::Sbn(sbn) }, 1_000);
         let repair = RepairConfig {

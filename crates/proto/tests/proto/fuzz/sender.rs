@@ -61,8 +61,6 @@ fn config(script: &mut Script<'_>) -> SenderConfig {
     let control = control_objects(script);
     let clock = |control| ChannelClock::new(&control, rate, PACKET_BYTES, Instant::ZERO, seed).ok();
     SenderConfig {
-        tsi: Tsi(7),
-        objects,
         first,
         control,
         mode: match script.below(3) {
@@ -79,16 +77,13 @@ fn config(script: &mut Script<'_>) -> SenderConfig {
             _ => TransmissionSchedule::Interleaved { grain: script.u8().into() },
         },
         channels: congestion(script, rate).and_then(clock),
-        rate_bytes_per_second: rate,
-        packet_overhead: 28,
         peak_window: if script.once_in(2) { Duration::ZERO } else { Pacer::PEAK_WINDOW },
         round_symbols: script.u8().into(),
         opening_permille: if script.once_in(2) { 0 } else { script.u16().into() },
         sequence_in_cci: script.once_in(2),
         omit_padding: script.once_in(2),
         fti_in_packets: script.once_in(2),
-        seal: None,
-        seed,
+        ..SenderConfig::new(Tsi(7), objects, rate, seed)
     }
 }
 

@@ -14,26 +14,10 @@ pub(crate) const COLLECTOR: &str = "10.0.0.7:40007";
 /// A collection of the reports of any receivers of session 5.
 pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> CollectionConfig {
     let collector = CollectorConfig {
-        instance: INSTANCE,
-        tsi: Tsi(5),
-        manifest: Hash([3; 32]),
-        collector: COLLECTOR.parse().unwrap(),
         expected,
-        budget_per_second: 200,
-        list_capacity: 100,
-        max_receivers: 1 << 16,
-        trusts_unauthenticated: false,
-        seed,
+        ..CollectorConfig::new(INSTANCE, Tsi(5), Hash([3; 32]), COLLECTOR.parse().unwrap(), seed)
     };
-    CollectionConfig {
-        collector,
-        repair,
-        symbol_size: 1_000,
-        rate: None,
-        must_finish: false,
-        until_complete: false,
-        deadline: None,
-    }
+    CollectionConfig { repair, ..CollectionConfig::new(collector, 1_000) }
 }
 
 /// The facts of a receiver that loses this part of the packets.

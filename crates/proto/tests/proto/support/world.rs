@@ -326,16 +326,8 @@ impl DerefMut for ReceiverDriver {
 
 pub fn receiver_config() -> ReceiverConfig {
     ReceiverConfig {
-        expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
-        acceptance: Acceptance::Automatic,
-        metadata: MetadataMode::Manifest,
-        known_manifest: None,
-        policy: DecodePolicy::Incremental,
-        limits: ReceiverLimits::default(),
-        started_at_unix_seconds: NOW_UNIX,
-        silence_after: Duration::from_secs(10),
-        superseded_after: Duration::from_secs(1),
         stays_until_verified: true,
+        ..ReceiverConfig::new(Expectation { tsi: Some(TSI), ..Expectation::default() }, NOW_UNIX)
     }
 }
 

@@ -227,31 +227,27 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
     let control = announcement.control_objects(setup.control_symbol, signer, intervals).unwrap();
     let sender = Sender::new(SenderConfig {
-        tsi: setup.tsi,
-        objects: content
-            .objects
-            .iter()
-            .map(|(&toi, (layout, _))| SendObject {
-                toi,
-                layout: *layout,
-                source_pass: setup.source_pass,
-            })
-            .collect(),
         first: setup.first.clone(),
         control: if setup.head { control.into() } else { Vec::new() },
         mode: setup.mode,
         schedule: setup.schedule,
-        rate_bytes_per_second: setup.rate,
         channels: setup.clock(),
-        packet_overhead: 28,
-        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: setup.round_symbols,
         opening_permille: setup.opening_permille,
-        sequence_in_cci: true,
-        omit_padding: false,
-        fti_in_packets: false,
-        seal: None,
-        seed: setup.seed,
+        ..SenderConfig::new(
+            setup.tsi,
+            content
+                .objects
+                .iter()
+                .map(|(&toi, (layout, _))| SendObject {
+                    toi,
+                    layout: *layout,
+                    source_pass: setup.source_pass,
+                })
+                .collect(),
+            setup.rate,
+            setup.seed,
+        )
     });
     match digests {
         Some(signer) => sender.with_digests(signer).unwrap(),
