@@ -18,6 +18,9 @@
 //! [`CONTENT_OF_A_NETWORK`] times at once, and once more in each [`CONTENT_EVERY`]. Where others
 //! sign, they close no round and keep no session from ending.
 //!
+//! A path may be longer than a round: a request that is late counts in the round that has begun
+//! meanwhile, for those blocks of which nothing was given out since it was called.
+//!
 //! A round in which nothing is requested is silent. After enough silent rounds nothing is lacking,
 //! with the certainty that losses permit.
 
@@ -58,6 +61,8 @@ const CONTENT_OF_A_NETWORK: f64 = 4.0;
 const CONTENT_EVERY: Duration = Duration::from_secs(600);
 /// Networks that a round serves, at most. They may be invented: each answer may come from another.
 const NETWORKS_PER_ROUND: usize = 256;
+/// Rounds ago that a late request may answer, at most.
+const LATEST: u32 = 64;
 /// Time after which the largest loss of a period is forgotten, twice. A crowd of 65 536 reports
 /// once in six minutes; what its few receivers with losses lack, they request.
 const LOSS_PERIOD: Duration = Duration::from_secs(60);
@@ -87,7 +92,7 @@ pub struct RepairConfig {
 pub enum IgnoredRequest {
     /// Its counter is not above the last one of the process.
     Replayed,
-    /// It answers another round.
+    /// It answers a round that was not called, or one of long ago.
     OtherRound,
     /// The content is older than what is repaired.
     TooOld,
@@ -147,6 +152,8 @@ pub struct RepairRounds {
     round: Option<Round>,
     /// Symbols to be given out, of each block.
     owed: BTreeMap<BlockId, u32>,
+    /// The round in which symbols of a block were given out last.
+    given_in: BTreeMap<BlockId, u32>,
     /// Symbols to be given out by their numbers.
     owed_named: Vec<(BlockId, Esi)>,
     /// Symbols that unauthenticated receivers may cause now, and since when.
@@ -175,6 +182,7 @@ impl RepairRounds {
             round: None,
             owed: BTreeMap::new(),
             owed_named: Vec::new(),
+            given_in: BTreeMap::new(),
             share: (0.0, now),
             is_sent: false,
             source_sent_at: None,
@@ -236,7 +244,8 @@ impl RepairRounds {
         }
         let id = (by, request.receiver);
         self.admit(id, counter)?;
-        let Some(round) = self.round.as_mut().filter(|round| round.number == request.round) else {
+        let is_called = |round: &&mut Round| round.number.wrapping_sub(request.round) <= LATEST;
+        let Some(round) = self.round.as_mut().filter(is_called) else {
             return Err(IgnoredRequest::OtherRound);
         };
         let network = match by {
@@ -366,10 +375,20 @@ impl RepairRounds {
     /// cause it.
     fn cause(&mut self, request: &RepairRequest, loss: f64, allowance: &mut f64) {
         let Some(round) = &mut self.round else { return };
+        let age = round.number.wrapping_sub(request.round);
+        let number = round.number;
+        let given_in = &mut self.given_in;
+        // What it lacks may be on its way, if it was given out since the receiver has looked.
+        let may_be_sent = |given_in: &BTreeMap<BlockId, u32>, block: &BlockId| {
+            age > 0 && given_in.get(block).is_some_and(|&last| number.wrapping_sub(last) <= age)
+        };
         let per_symbol = 1.0 / (1.0 - loss);
         for need in &request.blocks {
             let block = BlockId { toi: Toi(need.toi.into()), sbn: Sbn(need.sbn) };
             let Some(&k) = self.config.blocks.get(&block) else { continue };
+            if may_be_sent(given_in, &block) {
+                continue;
+            }
             let known = round.needs.get(&block).copied().unwrap_or(0);
             // No block lacks more than its source symbols and the surplus of its code. What the
             // request causes is what no other receiver has asked for.
@@ -387,17 +406,22 @@ impl RepairRounds {
             if to_send > *given {
                 *self.owed.entry(block).or_insert(0) += to_send - *given;
                 *given = to_send;
+                given_in.insert(block, number);
             }
         }
         for map in &request.maps {
             let block = BlockId { toi: Toi(map.toi.into()), sbn: Sbn(map.sbn) };
             let Some(&k) = self.config.blocks.get(&block) else { continue };
+            if may_be_sent(given_in, &block) {
+                continue;
+            }
             for esi in map.symbols().take_while(|&esi| esi < k).map(Esi) {
                 if *allowance < 1.0 || !round.named.insert((block, esi)) {
                     continue;
                 }
                 *allowance -= 1.0;
                 self.owed_named.push((block, esi));
+                given_in.insert(block, number);
             }
         }
     }

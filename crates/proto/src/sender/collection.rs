@@ -582,7 +582,8 @@ impl Collection {
         let trip = self.collector.long_round_trip();
         call.rate = self.rate.as_mut().map(|(control, _)| control.call(now, trip));
         self.is_signing = true;
-        self.demands.push_back(Demand::Call { call: Box::new(call), receivers, round_trip });
+        // A stream has its repair round for the longest path, as far as it follows that.
+        self.demands.push_back(Demand::Call { call: Box::new(call), receivers, round_trip: trip });
     }
 
     /// Finds out whether all receivers are complete.

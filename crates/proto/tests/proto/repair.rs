@@ -325,6 +325,17 @@ fn little_more_is_sent_than_the_receiver_needs_that_lost_most() {
     }
 }
 
+/// By satellite, or behind a queue that is full: a round is over before its requests arrive.
+#[test]
+fn receivers_that_are_farther_than_a_round_are_repaired() {
+    for (delay, is_authenticated) in [(300, true), (300, false), (900, true)] {
+        let delay = Duration::from_millis(delay);
+        let run = run(&Conditions { delay, is_authenticated, ..Conditions::default() });
+        assert!(run.sent_per_file <= 1.03, "{delay:?}, {is_authenticated}: {run:?}");
+        assert!(run.complete <= 1.0 + 10.0 * delay.as_secs_f64(), "{delay:?}: {run:?}");
+    }
+}
+
 #[test]
 fn the_session_ends_soon_after_the_last_receiver_has_enough() {
     for seed in 1..=5 {
