@@ -269,12 +269,13 @@ impl Block {
         if self.has_enough() {
             return 0;
         }
+        let surplus = self.facts.sure_surplus.filter(|_| !self.facts.is_mds);
+        let sure = self.source_symbols.saturating_add(surplus.unwrap_or(0));
+        let lacking = sure.saturating_sub(self.fresh).max(self.symbols_wanted());
         match self.state {
-            State::Untouched | State::Collecting(_) | State::Solving { .. } => {
-                let surplus = self.facts.sure_surplus.filter(|_| !self.facts.is_mds);
-                let sure = self.source_symbols.saturating_add(surplus.unwrap_or(0));
-                sure.saturating_sub(self.fresh).max(self.symbols_wanted())
-            }
+            State::Untouched | State::Solving { .. } => lacking,
+            // It is not being solved: it waits for more, by its policy or after a costly attempt.
+            State::Collecting(_) => lacking.max(1),
             _ => self.symbols_wanted(),
         }
     }

@@ -19,7 +19,9 @@ fn patience_waits_for_the_margin_but_for_no_more_than_an_eighth_of_a_tornado_blo
         let mut block = Block::new(id, scheme, K, Arc::new(PlanCache::new(1)));
         let attempted = (K / 2..2 * K).position(|esi| {
             block.take(Esi(esi), SourceId::default(), &[], 0);
-            block.try_solve(DecodePolicy::Patient { margin }).is_some()
+            let is_attempted = block.try_solve(DecodePolicy::Patient { margin }).is_some();
+            assert!(is_attempted || block.symbols_lacking() > 0, "it requests what it waits for");
+            is_attempted
         });
         assert_eq!(attempted, Some(attempted_at - 1), "{margin}");
     }
