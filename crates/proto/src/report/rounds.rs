@@ -50,6 +50,9 @@ const QUICK_ROUNDS: u32 = 3;
 const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
 /// Part of what a receiver has caused in a round that it may cause in addition later.
 const MORE_PER_ROUND: f64 = 0.25;
+/// Part of the rate at which what a receiver may cause comes back: one that loses much of what is
+/// sent for it needs more than the content.
+const CREDIT_SHARE: f64 = 0.01;
 /// Part of the rate for all receivers together that nothing authenticates.
 const UNAUTHENTICATED_SHARE: f64 = 0.25;
 /// Part of what is left of it that one network may cause in a round.
@@ -104,8 +107,9 @@ pub enum IgnoredRequest {
 #[derive(Debug)]
 struct Requester {
     counter: u64,
-    /// Symbols that it may still cause to be sent.
+    /// Symbols that it may still cause to be sent, and since when that is so.
     credit: f64,
+    at: Instant,
 }
 
 /// A network of receivers that nothing authenticates.
@@ -243,7 +247,7 @@ impl RepairRounds {
             return Err(IgnoredRequest::TooOld);
         }
         let id = (by, request.receiver);
-        self.admit(id, counter)?;
+        self.admit(now, id, counter)?;
         let is_called = |round: &&mut Round| round.number.wrapping_sub(request.round) <= LATEST;
         let Some(round) = self.round.as_mut().filter(is_called) else {
             return Err(IgnoredRequest::OtherRound);
@@ -286,7 +290,12 @@ impl RepairRounds {
     }
 
     /// Remembers the counter of a receiver's request.
-    fn admit(&mut self, id: (Authority, ReceiverId), counter: u64) -> Result<(), IgnoredRequest> {
+    fn admit(
+        &mut self,
+        now: Instant,
+        id: (Authority, ReceiverId),
+        counter: u64,
+    ) -> Result<(), IgnoredRequest> {
         let known = self.requesters.get(&id);
         if known.is_some_and(|known| known.counter >= counter) {
             return Err(IgnoredRequest::Replayed);
@@ -310,8 +319,12 @@ impl RepairRounds {
             forgotten.map(|id| self.requesters.remove(&id));
         }
         let credit = self.source_symbols;
-        let new = Requester { counter, credit };
-        self.requesters.entry(id).or_insert(new).counter = counter;
+        let per_second = (credit / CONTENT_EVERY.as_secs_f64())
+            .max(CREDIT_SHARE * self.config.symbols_per_second);
+        let known = self.requesters.entry(id).or_insert(Requester { counter, credit, at: now });
+        let passed = now.saturating_since(known.at).as_secs_f64();
+        let returned = (known.credit + per_second * passed).min(credit);
+        *known = Requester { counter, credit: returned, at: now };
         Ok(())
     }
 
