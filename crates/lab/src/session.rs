@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// TSI of the lab's sessions.
 pub(crate) const TSI: Tsi = Tsi(7);
+/// Bytes of a roll call with a few repaired blocks, and names.
+const ROLL_CALL_BYTES: u16 = 600;
 /// The port that senders collect reports on.
 const COLLECTOR_PORT: u16 = 40_007;
 /// Bytes of a symbol unless a paper says otherwise: as in the program's default packet.
@@ -45,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) policy: DecodePolicy,
     /// The amount that a sender sends.
     pub(crate) mode: SendMode,
+    /// Whether roll calls fit a packet, however short symbols are.
+    pub(crate) calls: bool,
     /// Symbols of a sender's planning window.
     pub(crate) round_symbols: u32,
     pub(crate) seed: u64,
@@ -104,6 +108,7 @@ impl Session {
             schedule: TransmissionSchedule::EVEN,
             policy: DecodePolicy::Incremental,
             mode: SendMode::OnDemand,
+            calls: false,
             round_symbols: ROUND_SYMBOLS,
             seed,
             plans: Arc::new(PlanCache::new(4)),
@@ -170,6 +175,7 @@ impl Session {
     /// Bytes of a symbol of control objects: as of the content, and at least the length of a head.
     fn control_bytes(&self) -> u16 {
         let needed = self.announcement(0, &self.manifest.emit()).head(0).emit(None).len() as u16;
+        let needed = if self.calls { needed.max(ROLL_CALL_BYTES) } else { needed };
         // RaptorQ's alignment.
         needed.next_multiple_of(4).max(self.symbol_bytes() / 4 * 4)
     }

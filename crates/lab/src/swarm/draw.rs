@@ -119,6 +119,7 @@ impl Drawn {
         let routing = scenario.receivers.iter().map(|_| dice.routing(top_suffices)).collect();
         let is_fixed = session.congestion == CongestionControl::FixedRate;
         let sent_back = dice.sent_back(is_fixed);
+        session.calls = sent_back.reports;
         session.mode = match sent_back.repairs {
             true => SendMode::RepairOnDemand,
             false => SendMode::OnDemand,
