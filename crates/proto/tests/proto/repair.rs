@@ -375,6 +375,15 @@ fn receivers_that_lie_delay_the_others_by_less_than_a_third() {
 /// Symbols that are sent for receivers that request everything in each of many rounds of 100 ms.
 /// `receiver`: who requests in a round.
 fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64, Instant) {
+    given_in_rounds(200, Duration::from_millis(100), receiver, is_authenticated)
+}
+
+fn given_in_rounds(
+    count: u32,
+    interval: Duration,
+    receiver: impl Fn(u32) -> u32,
+    is_authenticated: bool,
+) -> (u64, Instant) {
     let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, 1_000);
     let config = RepairConfig {
         blocks: (0..10).map(block).collect(),
@@ -387,8 +396,8 @@ fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64
     };
     let mut rounds = RepairRounds::new(config, Instant::ZERO);
     let (mut now, mut given) = (Instant::ZERO, 0);
-    for counter in 0..200 {
-        now = now + Duration::from_millis(100);
+    for counter in 0..count {
+        now = now + interval;
         rounds.handle_sent(now);
         rounds.handle_timeout(now);
         let Some(call) = rounds.call(now, 4, Duration::from_millis(1)) else { continue };
@@ -420,6 +429,14 @@ fn one_receiver_causes_the_content_once_and_a_third_of_it_later() {
     let later = 10_000 * until.as_nanos() / 600_000_000_000 * 4 / 3;
     let most = 13_340 + later;
     assert!((13_000..=most).contains(&given), "{given} symbols for a content of 10 000");
+}
+
+/// One that loses what is sent for it needs more than the content.
+#[test]
+fn what_a_receiver_may_cause_comes_back() {
+    let (given, _) = given_in_rounds(1_000, Duration::from_secs(2), |_| 1, true);
+    // A content of 10 000 in ten minutes, which may be caused 4/3 times.
+    assert!((55_000..=60_000).contains(&given), "{given}");
 }
 
 /// Each request is in the name of another receiver.
