@@ -9,9 +9,10 @@ use std::time::Duration;
 /// Longest time from a request to the next one for which requests and symbols of others put it off.
 /// Any host can send these. Only a block that is verified is asked for no more.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(2);
-/// The same, while symbols of the block arrive as fast as members send: a host that sends few of
-/// them puts no request off for longer.
+/// The same, while symbols of the block arrive as fast as members send, and have for so long: a
+/// host that sends few of them puts no request off for longer.
 const LONGEST_BESIDE_ANSWERS: Duration = Duration::from_secs(10);
+const LEAST_MEASURED: Duration = Duration::from_secs(1);
 /// Requests in a row, each of which brought less than half of what it asked for, after which no
 /// member is believed to have the block: it has gone, or it never had it.
 const LEASE: u32 = 2;
@@ -142,7 +143,7 @@ impl Asking {
     /// answered, if they come as fast as members send, which is so many in a second.
     pub(super) fn on_symbol(&mut self, now: Instant, until: Instant, pace: f64) {
         self.heard.add(now);
-        if self.heard.has_pace(now, pace) {
+        if self.heard.time(now) >= LEAST_MEASURED && self.heard.has_pace(now, pace) {
             self.due = self.due.max(until.min(self.since + LONGEST_BESIDE_ANSWERS));
         }
     }
