@@ -68,7 +68,8 @@ pub(crate) fn run(
             return Err(Error::from(SetupError::NoSigner).into());
         }
         let reports = plan.format.reports.as_ref();
-        let program = confine::confine(arguments, &plan.addressing, reports, console)?;
+        let (files, to) = (&content.files, &plan.addressing);
+        let program = confine::confine(arguments, files, to, reports, console)?;
         return folder::run(arguments, sender, &outline, program.as_ref(), console, stop);
     }
     // Hashing a large file takes a while. There is nothing to clean up yet: a signal ends the
@@ -88,7 +89,8 @@ pub(crate) fn run(
     networks::tell_left_out(&plan, &outline.interface, console);
     let outline = Outline { interface: networks::names(&outline.interface, &further), ..outline };
     let reports = plan.format.reports.as_ref().filter(|_| !arguments.dry_run);
-    let program = confine::confine(arguments, &plan.addressing, reports, console)?;
+    let (files, to) = (&content.files, &plan.addressing);
+    let program = confine::confine(arguments, files, to, reports, console)?;
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
     if !arguments.dry_run {

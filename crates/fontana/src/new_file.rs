@@ -1,8 +1,8 @@
 //! Files that get their names when they are complete.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
@@ -25,9 +25,12 @@ impl NewFile {
     pub fn create_in(directory: &Path) -> io::Result<Self> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let mut builder = tempfile::Builder::new();
-        builder.prefix(PREFIX).permissions(Permissions::from_mode(0o644));
+        builder.prefix(PREFIX);
+        // Not for reading: a confined process may not read what is in the directory.
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o644);
         loop {
-            let file = builder.tempfile_in(directory)?;
+            let file = builder.make_in(directory, |path| options.open(path))?;
             // A file system without locks has files that are not removed.
             let _ = file.as_file().try_lock();
             // Another process may have removed it, before it was locked.

@@ -62,8 +62,10 @@ const MOST_NAMED: usize = 64;
 const MOST_RESTING: usize = 1_024;
 /// Blocks that are looked at.
 const MOST_LOOKED_AT: usize = 64;
-/// Longest time that the sending of answers makes up for.
-const DEBT: Duration = Duration::from_millis(1);
+/// Longest time that the sending of answers makes up for: a host that runs other programs as well
+/// lets this one wait for so long. With 1 ms, members of busy hosts send at a sixth of their rate,
+/// and others ask meanwhile. At 20 Mbit/s it is 50 kB at once, which a socket has room for.
+const DEBT: Duration = Duration::from_millis(20);
 
 /// How a member shares.
 #[derive(Clone, Copy, Debug)]
@@ -211,6 +213,8 @@ struct Watched {
     used: u32,
     /// When the session has last brought a symbol of it.
     session_at: Instant,
+    /// When another member has last asked for it, or sent a symbol of it.
+    others_at: Option<Instant>,
 }
 
 impl Sharer {
@@ -275,6 +279,9 @@ impl Sharer {
         let Some(holding) = holdings.block(block) else { return };
         self.stats.requests_heard += 1;
         self.crowd.on_message(now, member);
+        if let Some(watched) = self.watched.get_mut(&block) {
+            watched.others_at = Some(now);
+        }
         let time = |us: u32| Duration::from_micros(us.into());
         self.crowd.on_others(time(request.round_trip_us), time(request.read_us));
         if let Some(own) = self.asking.get_mut(&block) {
@@ -379,6 +386,11 @@ impl Sharer {
                 watched.used = watched.used.saturating_add(1);
             }
         }
+        let is_undoubted = matches!(trust, Trust::Proven | Trust::Unknown);
+        if let Some(watched) = self.watched.get_mut(&block).filter(|_| is_undoubted) {
+            watched.others_at = Some(now);
+        }
+        let pace = self.config.bytes_per_second as f64 / f64::from(symbol_size.max(1));
         let is_trusted = trust == Trust::Proven || trust == Trust::Unknown && is_fresh;
         if let Some(own) = self.asking.get_mut(&block).filter(|_| is_fresh) {
             own.on_fresh();
@@ -402,12 +414,14 @@ impl Sharer {
             let wait =
                 self.crowd.patience(!own.is_held()) + self.crowd.request_wait(&mut self.random);
             own.put_off_for(now + wait, longest);
+            if is_undoubted {
+                own.on_symbol(now, now + wait, pace);
+            }
         }
         let is_believed = trust != Trust::DoubtedBesideOthers;
         if let Some(own) = self.answering.get_mut(&block).filter(|_| is_believed) {
             let pauses_at = now + self.crowd.pause() + self.crowd.answer_wait(&mut self.random);
             let has_precedence = member < self.config.member;
-            let pace = self.config.bytes_per_second as f64 / f64::from(symbol_size.max(1));
             own.on_heard(now, &Overheard { esi, has_block, has_precedence, pace, pauses_at });
         }
     }
@@ -473,7 +487,8 @@ impl Sharer {
                 Some(before) if !has_come => before.session_at,
                 _ => self.session_at,
             };
-            watched.insert(block, Watched { lacking, used: 0, session_at });
+            let others_at = before.and_then(|before| before.others_at);
+            watched.insert(block, Watched { lacking, used: 0, session_at, others_at });
         }
         self.watched = watched;
         self.asking.retain(|block, _| self.watched.contains_key(block));
@@ -497,7 +512,11 @@ impl Sharer {
                 let order = holding.order(watched.lacking);
                 let wait = order + self.crowd.request_wait(&mut self.random);
                 let rests = rest.map_or(0, |rest| rest.times);
-                self.asking.insert(block, Asking::new(now, now + wait, rests));
+                let mut asking = Asking::new(now, now + wait, rests);
+                if let Some(at) = watched.others_at {
+                    asking.put_off(at + self.crowd.patience(true) + wait);
+                }
+                self.asking.insert(block, asking);
             }
         }
     }

@@ -216,9 +216,20 @@ impl SourceFile {
     /// Opens the file again, and checks that it is the same.
     fn reopen(&self, growth: Growth) -> Result<OwnedFd, SourceError> {
         let opened = open_regular(&self.path, OFlags::empty());
-        let (file, stat) = opened.map_err(|error| self.gone(error))?;
+        let (file, stat) = opened.map_err(|error| match error {
+            // A confined process may read the file, and not another one that has its path.
+            SourceError::System { errno: Errno::ACCESS, .. } if self.is_replaced() => {
+                self.changed(Change::Replaced)
+            }
+            error => self.gone(error),
+        })?;
         self.compare(&stat, growth)?;
         Ok(file)
+    }
+
+    fn is_replaced(&self) -> bool {
+        rustix::fs::stat(&self.path)
+            .is_ok_and(|stat| self.identity.change(&Identity::new(&stat)) == Some(Change::Replaced))
     }
 
     /// The state of the file, without opening it: see [`compare`](Self::compare).

@@ -2,6 +2,7 @@
 
 use crate::args::SendArguments;
 use crate::hook::Ended;
+use crate::sandbox::files::{self, Right, Rule, Tcp};
 use crate::sandbox::helper::Helper;
 use crate::sandbox::network::{Sending, Sockets};
 use crate::sandbox::process::{self, Needs};
@@ -10,22 +11,25 @@ use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// Confines this thread, and those that it starts, if receivers will send to this process. To be
-/// called before it starts any.
+/// called before it starts any. `content`: the files and directories that it sends.
 ///
 /// # Errors
 /// The process that runs `--exec-complete` cannot be started.
 pub(super) fn confine(
     arguments: &SendArguments,
+    content: &[PathBuf],
     addressing: &Addressing,
     reports: Option<&ReportCollection>,
     console: &Console,
 ) -> Result<Option<CompletionProgram>, Failure> {
     let Some(reports) = reports else { return Ok(None) };
     let program = CompletionProgram::start(&arguments.reports.exec_complete)?;
+    let rules = has_known_files(arguments, content).then(|| rules(arguments, content));
     let needs = Needs {
-        files: None,
+        files: rules.as_deref().map(|rules| (rules, Tcp::Refused)),
         sockets: Some(Sockets {
             sending: Sending::Anywhere,
             tcp: false,
@@ -40,6 +44,23 @@ pub(super) fn confine(
     })?;
     confined.tell(console);
     Ok(program)
+}
+
+/// Whether all that will be read is known: a path that is followed may be another file, or lead
+/// elsewhere, with each version, and a directory stays where it is.
+fn has_known_files(arguments: &SendArguments, content: &[PathBuf]) -> bool {
+    let is_directory =
+        |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    !arguments.watch || content.iter().all(is_directory)
+}
+
+fn rules(arguments: &SendArguments, content: &[PathBuf]) -> Vec<Rule> {
+    let mut rules = files::of_every_process();
+    rules.extend(content.iter().map(|path| Rule::new(path, Right::Read)));
+    let replaced = [&arguments.ticket_file, &arguments.reports.status_file];
+    let directories = replaced.into_iter().flatten().filter_map(|path| path.parent());
+    rules.extend(directories.map(Path::to_owned).map(|path| Rule::new(path, Right::Log)));
+    rules
 }
 
 /// The program of `--exec-complete`, which another process runs.

@@ -45,7 +45,7 @@ pub(super) fn run(
     let copies = outline.addressing.to.len() as u64;
     let name = name.unwrap_or_else(|| standard_input::NAME.into());
     let reports = plan.format.reports.as_ref();
-    let program = confine::confine(arguments, &plan.addressing, reports, console)?;
+    let program = confine::confine(arguments, &[], &plan.addressing, reports, console)?;
     let prepared = StreamSender::builder(name.clone())
         .addressing(plan.addressing)
         .rate(fontana::Rate::bits_per_second(arguments.rate))

@@ -47,6 +47,8 @@ fchmodat 268 -100 =/nonexistent 0
 chown 92 =/nonexistent 0 0
 setxattr 188 =/nonexistent =user.x =x 1 0
 kill 62 1 0
+read_file 2 =/etc/passwd 0
+write_file 2 =/etc/passwd 1
 keyctl 250 0 -3 0
 userfaultfd 323 0xffff
 ";

@@ -1,5 +1,6 @@
 //! A block that a member answers for.
 
+use super::crowd::Heard;
 use super::holdings::BlockHolding;
 use super::quota::Asker;
 use crate::random::SplitMix64;
@@ -19,9 +20,7 @@ const BATCH_BYTES: u32 = 512 << 10;
 const MOST_MAPS: usize = 2;
 /// Longest time for which an answer is put off for those of others. Anyone can send these.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(5);
-
-/// Others that send less than this part of its own rate, measured for so long, are not waited for.
-const SLOW: f64 = 8.0;
+/// Others that are [slow](Heard::has_pace) for so long are not waited for.
 const LEAST_MEASURED: Duration = Duration::from_millis(200);
 
 /// Addresses that a block is answered to at a time. More of them share the parts of these.
@@ -84,8 +83,8 @@ pub(super) struct Answering {
     has_begun: bool,
     /// Until when it listens after its first symbol: others may have begun, too.
     listens_until: Instant,
-    /// Since when others have answered, and with how many symbols.
-    others: Option<(Instant, u32)>,
+    /// What others have answered.
+    others: Heard,
     /// Fresh symbols of others that may not be symbols: they count when others keep pace.
     claimed: u32,
     /// The symbols that were read, in the order in which they are sent.
@@ -126,7 +125,7 @@ impl Answering {
             waits_until: Some(starts_at),
             has_begun: false,
             listens_until: asked.at,
-            others: None,
+            others: Heard::default(),
             claimed: 0,
             batches: VecDeque::new(),
             reading: None,
@@ -231,14 +230,11 @@ impl Answering {
         if !is_better {
             return;
         }
-        let (since, count) = self.others.get_or_insert((now, 0));
-        *count = count.saturating_add(1);
-        let time = now.saturating_since(*since);
-        let least = heard.pace * time.as_secs_f64() / SLOW;
-        let has_pace = *count > 1 && f64::from(*count) > least;
+        self.others.add(now);
+        let has_pace = self.others.has_pace(now, heard.pace);
         // A slow one, or a host that only says that it answers, is not waited for, and leaves as
         // much to be sent.
-        let is_slow = !has_pace && time > LEAST_MEASURED;
+        let is_slow = !has_pace && self.others.time(now) > LEAST_MEASURED;
         self.claimed = self.claimed.saturating_add((heard.has_block && !was_named).into());
         if has_pace {
             self.due = self.due.saturating_sub(std::mem::take(&mut self.claimed));

@@ -1,5 +1,6 @@
 //! A block that a member asks for, and blocks that rest because asking for them was in vain.
 
+use super::crowd::Heard;
 use super::holdings::BlockHolding;
 use crate::time::Instant;
 use fontana_wire::MissingSymbols;
@@ -8,6 +9,10 @@ use std::time::Duration;
 /// Longest time from a request to the next one for which requests and symbols of others put it off.
 /// Any host can send these. Only a block that is verified is asked for no more.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(2);
+/// The same, while symbols of the block arrive as fast as members send, and have for so long: a
+/// host that sends few of them puts no request off for longer.
+const LONGEST_BESIDE_ANSWERS: Duration = Duration::from_secs(10);
+const LEAST_MEASURED: Duration = Duration::from_secs(1);
 /// Requests in a row, each of which brought less than half of what it asked for, after which no
 /// member is believed to have the block: it has gone, or it never had it.
 const LEASE: u32 = 2;
@@ -52,6 +57,8 @@ pub(super) struct Asking {
     asked: Option<(Instant, u32)>,
     /// The answer of a member with the block has not begun.
     awaits: bool,
+    /// Symbols of others since then.
+    heard: Heard,
 }
 
 /// A block that is not asked for, because a whole round brought nothing.
@@ -79,6 +86,7 @@ impl Asking {
             since: now,
             asked: None,
             awaits: false,
+            heard: Heard::default(),
         }
     }
 
@@ -129,6 +137,15 @@ impl Asking {
     /// The same, until so long after its last request at most.
     pub(super) fn put_off_for(&mut self, until: Instant, longest: Duration) {
         self.due = self.due.max(until.min(self.since + longest.min(LONGEST_PUT_OFF)));
+    }
+
+    /// A symbol of the block has arrived, of a host that is not doubted: another's request is
+    /// answered, if they come as fast as members send, which is so many in a second.
+    pub(super) fn on_symbol(&mut self, now: Instant, until: Instant, pace: f64) {
+        self.heard.add(now);
+        if self.heard.time(now) >= LEAST_MEASURED && self.heard.has_pace(now, pace) {
+            self.due = self.due.max(until.min(self.since + LONGEST_BESIDE_ANSWERS));
+        }
     }
 
     /// A symbol has arrived that was of use.
@@ -186,6 +203,7 @@ impl Asking {
             }
         }
         self.since = now;
+        self.heard = Heard::default();
         (self.asked, self.awaits) = (Some((now, lacking)), true);
     }
 }

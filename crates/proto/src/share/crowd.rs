@@ -32,6 +32,34 @@ const C2: f64 = 2.0;
 const D1: f64 = 1.0;
 const D2: f64 = 1.0;
 
+/// Others that send less than this part of what a member sends do not count as answering.
+const SLOW: f64 = 8.0;
+
+/// Symbols of a block that others have sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    first: Option<Instant>,
+    count: u32,
+}
+
+impl Heard {
+    /// Another one has arrived.
+    pub(super) fn add(&mut self, now: Instant) {
+        self.first.get_or_insert(now);
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// The time since the first one.
+    pub(super) fn time(&self, now: Instant) -> Duration {
+        self.first.map_or(Duration::ZERO, |first| now.saturating_since(first))
+    }
+
+    /// Whether they come as fast as members send, which is so many in a second.
+    pub(super) fn has_pace(&self, now: Instant, pace: f64) -> bool {
+        self.count > 1 && f64::from(self.count) > pace * self.time(now).as_secs_f64() / SLOW
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Crowd {
     heard: BTreeMap<u32, Instant>,

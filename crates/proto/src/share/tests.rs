@@ -23,7 +23,8 @@ struct Blocks {
     repeats: bool,
     /// Symbols that are wrong, and not found yet.
     wrong: BTreeSet<(u32, u32)>,
-    /// Hosts whose symbols were right.
+    /// Hosts that symbols of a block came from, and those whose symbols were right.
+    sources: BTreeSet<(u32, IpAddr)>,
     proven: BTreeSet<IpAddr>,
     /// Hosts whose symbols were wrong: their symbols wait.
     doubted: BTreeSet<u32>,
@@ -90,6 +91,8 @@ impl Holdings for Blocks {
         self.proven.contains(&address)
     }
 }
+
+const UNSPECIFIED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 /// The address of a host.
 fn address(host: u32) -> IpAddr {
@@ -175,6 +178,10 @@ struct Network {
     /// Time to read or solve a block.
     reads: Duration,
     loss: f64,
+    /// Longest times for which a host runs, and for which it does not: many on few processors.
+    shifts: Option<[Duration; 2]>,
+    /// Until when each member runs, and does not.
+    stalls: Vec<[Instant; 2]>,
     random: SplitMix64,
     queue: BinaryHeap<Scheduled>,
     number: u64,
@@ -199,6 +206,8 @@ impl Network {
             jitter: Duration::from_micros(100),
             reads: Duration::from_millis(30),
             loss: 0.0,
+            shifts: None,
+            stalls: Vec::new(),
             random: SplitMix64::new(seed, 99),
             queue: BinaryHeap::new(),
             number: 0,
@@ -232,12 +241,28 @@ impl Network {
             if self.killed.contains(&member) {
                 continue;
             }
+            if let Some(until) = self.stalled_until(now, member) {
+                self.push(until, member, event);
+                continue;
+            }
             self.handle(now, member, event);
             if !self.killed.contains(&member) {
                 self.poll(now, member);
             }
         }
         (self.carried, self.members.into_iter().map(|(_, blocks)| blocks).collect())
+    }
+
+    /// When a member runs again, if it does not.
+    fn stalled_until(&mut self, now: Instant, member: usize) -> Option<Instant> {
+        let [runs, waits] = self.shifts?;
+        self.stalls.resize(self.members.len(), [Instant::ZERO; 2]);
+        let stall = &mut self.stalls[member];
+        if now >= stall[0] && now >= stall[1] {
+            stall[1] = now + waits.mul_f64(self.random.unit());
+            stall[0] = stall[1] + runs.mul_f64(self.random.unit());
+        }
+        Some(stall[1]).filter(|&until| now < until)
     }
 
     /// Whether all members that are left have everything.
@@ -264,7 +289,7 @@ impl Network {
                 let waits = blocks.doubted.contains(&from);
                 let is_fresh = lacked && !waits && blocks.ids[sbn as usize].insert(esi.0);
                 if is_fresh && !is_forged {
-                    blocks.proven.insert(address(from));
+                    blocks.sources.insert((sbn, address(from)));
                 }
                 if is_fresh && is_forged {
                     blocks.wrong.insert((sbn, esi.0));
@@ -301,6 +326,8 @@ impl Network {
             Event::Verified { sbn } if blocks.lacks(sbn) > 0 => {}
             Event::Verified { sbn } => {
                 blocks.whole.insert(sbn);
+                let right = blocks.sources.range((sbn, UNSPECIFIED)..(sbn + 1, UNSPECIFIED));
+                blocks.proven.extend(right.map(|&(_, address)| address));
                 self.carried.finished = Duration::from_nanos(now.as_nanos());
             }
         }
@@ -376,7 +403,7 @@ fn twenty_members_without_a_complete_one_complete_each_other() {
         assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
         for (sbn, need) in needs.iter().enumerate() {
             let ratio = carried.of(sbn) as f64 / *need as f64;
-            assert!((1.5..=2.3).contains(&ratio), "seed {seed}, block {sbn}: {ratio}, {carried:?}");
+            assert!((1.5..=2.0).contains(&ratio), "seed {seed}, block {sbn}: {ratio}, {carried:?}");
         }
         let bytes = carried.symbols.iter().sum::<u64>() * SYMBOL_BYTES;
         assert!(carried.request_bytes * 50 <= bytes, "seed {seed}: {carried:?}");
@@ -397,20 +424,37 @@ fn one_complete_member_sends_each_block_about_once() {
     }
 }
 
-/// Hosts that take long to read, and to handle a message: twenty processes on two cores.
+/// Twenty members on hosts that run one after the other: what they send each other, over the
+/// largest need, if the first ones have everything.
+fn busy_ratio(seed: u64, [runs, waits, reads]: [u64; 3], complete_ones: usize) -> f64 {
+    let (k, blocks) = (1_000, 3);
+    let mut random = SplitMix64::new(seed, 0);
+    let mut members: Vec<_> = (0..20).map(|_| received(&mut random, k, blocks, 0.1)).collect();
+    let needs: u64 = largest_needs(&members).iter().sum();
+    members[..complete_ones].fill(complete(k, blocks));
+    let mut network = Network::new(seed, members);
+    for (sharer, _) in &mut network.members {
+        // As many symbols in a second as a large block needs of its.
+        *sharer = Sharer::new(ShareConfig { bytes_per_second: 250_000, ..sharer.config });
+    }
+    network.reads = Duration::from_millis(reads);
+    network.shifts = Some([runs, waits].map(Duration::from_millis));
+    let (carried, members) = network.run(Duration::from_secs(200));
+    assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
+    carried.symbols.iter().sum::<u64>() as f64 / needs as f64
+}
+
+/// Twenty processes on two processors: they read and solve late, and do not run for a while.
 #[test]
 fn busy_members_send_little_more_than_others() {
-    for (seed, [jitter, reads]) in (1..).zip([[5, 100], [20, 200], [50, 200]]) {
-        let mut random = SplitMix64::new(seed, 0);
-        let members: Vec<_> = (0..20).map(|_| received(&mut random, 4_000, 2, 0.1)).collect();
-        let needs: u64 = largest_needs(&members).iter().sum();
-        let mut network = Network::new(seed, members);
-        network.jitter = Duration::from_millis(jitter);
-        network.reads = Duration::from_millis(reads);
-        let (carried, members) = network.run(Duration::from_secs(60));
-        assert!(members.iter().all(Blocks::is_complete), "seed {seed}: {carried:?}");
-        let ratio = carried.symbols.iter().sum::<u64>() as f64 / needs as f64;
-        assert!(ratio <= 2.3, "jitter {jitter} ms, reads {reads} ms: {ratio}, {carried:?}");
+    for (busy, most) in [([10, 20, 100], [2.1, 1.1]), ([10, 50, 200], [2.4, 1.1])] {
+        for complete_ones in [0, 1] {
+            let ratios: Vec<_> =
+                (1..=5).map(|seed| busy_ratio(seed, busy, complete_ones)).collect();
+            let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+            println!("{busy:?}, {complete_ones} complete: {ratios:.2?}, {mean:.2}");
+            assert!(mean <= most[complete_ones], "{busy:?}, {complete_ones}: {ratios:.2?}");
+        }
     }
 }
 
@@ -727,22 +771,28 @@ fn forged_symbols_do_not_keep_a_member_from_asking() {
 /// A block that the site cannot complete waits, and others take its place.
 #[test]
 fn blocks_that_no_member_can_complete_do_not_starve_others() {
-    let mut random = SplitMix64::new(1, 0);
-    let members: Vec<_> = (0..3).map(|_| received(&mut random, 1_000, 10, 0.2)).collect();
-    let of_none = |members: &[Blocks], sbn: usize| {
-        (0..1_000).filter(|esi| members.iter().all(|it| !it.ids[sbn].contains(esi))).count()
-    };
-    let left = |members: &[Blocks]| -> usize {
-        let lacks = |blocks: &Blocks, sbn: usize| {
-            (0..1_000).filter(|esi| !blocks.ids[sbn].contains(esi)).count()
+    let k = 300;
+    (1..=5).for_each(|seed| {
+        let mut random = SplitMix64::new(seed, 0);
+        let members: Vec<_> = (0..3).map(|_| received(&mut random, k, 10, 0.2)).collect();
+        let of_none = |members: &[Blocks], sbn: usize| {
+            (0..k).filter(|esi| members.iter().all(|it| !it.ids[sbn].contains(esi))).count()
         };
-        members.iter().flat_map(|it| (0..10).map(move |sbn| lacks(it, sbn))).sum()
-    };
-    let least: usize = (0..10).map(|sbn| 3 * of_none(&members, sbn)).sum();
-    assert!((150..350).contains(&least));
-    let (carried, members) = Network::new(1, members).run(Duration::from_secs(120));
-    let left = left(&members);
-    assert!(10 * left <= 11 * least, "{left} are left, {least} in vain: {carried:?}");
+        let left = |members: &[Blocks]| -> usize {
+            let lacks = |blocks: &Blocks, sbn: usize| {
+                let is_lacking = !blocks.whole.contains(&(sbn as u32));
+                (0..k).filter(|_| is_lacking).filter(|esi| !blocks.ids[sbn].contains(esi)).count()
+            };
+            members.iter().flat_map(|it| (0..10).map(move |sbn| lacks(it, sbn))).sum()
+        };
+        let least: usize = (0..10).map(|sbn| 3 * of_none(&members, sbn)).sum();
+        assert!(least > 20, "{least}");
+        let mut network = Network::new(seed, members);
+        network.shifts = Some([10, 50].map(Duration::from_millis));
+        let (carried, members) = network.run(Duration::from_secs(120));
+        let left = left(&members);
+        assert!(10 * left <= 11 * least, "{seed}: {left} left, {least} in vain: {carried:?}");
+    });
 }
 
 #[test]
