@@ -1,6 +1,6 @@
 //! Messages and hints for receptions that did not succeed.
 
-use super::{mirrors, sealed, too_long};
+use super::{mirrors, older, sealed, too_long};
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
 use fontana::wire::{InvalidEntry, Printable};
@@ -31,6 +31,8 @@ pub(super) struct Circumstances {
     pub(super) in_place: bool,
     /// Bytes of the symbols of the accepted content.
     pub(super) symbol_size: Option<u16>,
+    /// It receives one version after the other.
+    pub(super) follows: bool,
 }
 
 /// A hint, after what is known of mirrors that failed.
@@ -192,6 +194,7 @@ impl Circumstances {
             has_mirrors_alone: !mirrors::has_group(arguments),
             in_place: arguments.to.as_deref().is_some_and(Path::is_file),
             symbol_size: None,
+            follows: arguments.watch,
         }
     }
 
@@ -307,11 +310,10 @@ impl Circumstances {
             );
             return (message, hint);
         }
-        if was(Rejection::OldVersion) {
-            let message = format!(
-                "the session on {} is older than what this directory has had of the publisher",
-                self.place
-            );
+        let mut reasons = summary.rejections.iter().map(|rejected| rejected.reason);
+        if let Some(message) =
+            reasons.find_map(|r| older::nothing_newer(&self.place, self.follows, r))
+        {
             let hint = format!(
                 "{heard} arrived and none was believed: somebody may be sending an old version \
                  again; if it is what you want, take it: --any-version"
