@@ -215,6 +215,10 @@ const INTERVALS_IN_CONTENT: u64 = 8;
 /// are sent every two and four intervals, then take 2 % of the packets.
 const MIN_SMALL_INTERVAL: u64 = 32;
 
+/// The stream of random numbers for the start of a pass. Objects, which are numbered from 1, have
+/// those of their numbers.
+const START_STREAM: u64 = 0;
+
 /// Packets from one control packet to the next.
 fn control_interval(outlet: &Outlet, source_symbols: u64) -> u64 {
     let by_rate = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
@@ -243,6 +247,14 @@ impl Sender {
             seed: config.seed,
             by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
             omit_padding: config.omit_padding,
+            start: match (config.mode, config.schedule) {
+                (
+                    SendMode::OnDemand,
+                    TransmissionSchedule::Interleaved { .. } | TransmissionSchedule::Runs { .. },
+                ) => SplitMix64::new(config.seed, START_STREAM).next_u64() as u32,
+                // A pass that is sent once, and a chosen order, begin at the beginning.
+                _ => 0,
+            },
             fti_in_packets: config.fti_in_packets,
             seal: config.seal,
             objects: 0,
