@@ -70,6 +70,8 @@ impl Expectation {
         self.check_version(head.manifest_version)
     }
 
+    /// Checks a version, of a head or of its manifest.
+    ///
     /// # Errors
     /// [`Rejection::OldVersion`].
     pub(super) fn check_version(&self, version: u64) -> Result<(), Rejection> {
