@@ -11,7 +11,7 @@ use fontana::{
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count, Percent, Time};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +33,8 @@ pub(super) struct Circumstances {
     pub(super) symbol_size: Option<u16>,
     /// It receives one version after the other.
     pub(super) follows: bool,
+    /// The addresses of the ticket's sender.
+    pub(super) sources: Vec<IpAddr>,
 }
 
 /// A hint, after what is known of mirrors that failed.
@@ -145,6 +147,9 @@ pub(super) fn tolerated(
         OptionalCall::Reserve => {
             ("space cannot be reserved", "that the disk is full is noticed during the reception")
         }
+        OptionalCall::Free => {
+            ("space of repair symbols cannot be freed", "they take it until their file is complete")
+        }
         OptionalCall::Sync => (
             "nothing can be synced",
             "a crash of this host or a power failure may lose what was received, also its names",
@@ -195,6 +200,7 @@ impl Circumstances {
             in_place: arguments.to.as_deref().is_some_and(Path::is_file),
             symbol_size: None,
             follows: arguments.watch,
+            sources: arguments.ticket().map_or_else(Vec::new, |ticket| ticket.sources.clone()),
         }
     }
 
@@ -401,6 +407,20 @@ impl Circumstances {
             n => format!(" and {} of no session", Count(n, "packet")),
         };
         if stats.session_packets == 0 {
+            let is_instead = |rejected: &&RejectedSession| {
+                rejected.reason == Rejection::OtherSession
+                    && self.sources.contains(&rejected.session.source)
+            };
+            if let Some(RejectedSession { session, .. }) =
+                summary.rejections.iter().rfind(is_instead)
+            {
+                let message = format!("the session was not heard on {place} for {after}");
+                let hint = format!(
+                    "its sender, {}, now sends session {}: take the ticket that it prints",
+                    session.source, session.tsi
+                );
+                return (message, hint);
+            }
             let hint = format!(
                 "{} of other sessions{malformed} arrived; compare the ticket with what the \
                  sender printed, or see what is there: fontana recv --group {group}",
