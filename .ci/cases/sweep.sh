@@ -100,11 +100,12 @@ sweep completes send setpriority EPERM
 
 # A receiver that is killed holds no lock, whatever the lock file says.
 rm -rf o t
-random 20000000 large
+random 40000000 large
 start_sender large --rate 40M
 without_locks=(strace -f -qq -o st -e trace=flock -e inject=flock:error=ENOSYS)
 "${without_locks[@]}" "$FONTANA" recv "$(cat t)" -i lo -o o >r.log 2>&1 &
-until_true 50 test -s o/.fontana*/lock
+disown
+until_true 50 bash -c 'test -s o/.fontana*/lock'
 received=0
 timeout 5 "${without_locks[@]}" "$FONTANA" recv "$(cat t)" -i lo -o o >r.log 2>&1 || received=$?
 tried=$((tried + 1))

@@ -98,6 +98,7 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 1 << 10,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: false,

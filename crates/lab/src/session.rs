@@ -213,6 +213,7 @@ impl Session {
             peak_window: Pacer::PEAK_WINDOW,
             round_symbols: self.round_symbols,
             opening_permille: 0,
+            pass_start: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

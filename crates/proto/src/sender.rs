@@ -106,6 +106,10 @@ pub struct SenderConfig {
     /// needs the whole block to be encoded. Without runs, the short windows of the start need all
     /// blocks for a few symbols of each.
     pub opening_permille: u32,
+    /// Where blocks without repair symbols begin in objects without the source pass, in parts of
+    /// 2^32 of the block: at random, as receivers have their beginning from another run. Without
+    /// effect if everything is sent once, or in a chosen order.
+    pub pass_start: u32,
     /// Write sequence numbers to the CCI of a session of one channel, so that receivers detect
     /// loss. Plain FLUTE receivers expect 0. With several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
@@ -215,10 +219,6 @@ const INTERVALS_IN_CONTENT: u64 = 8;
 /// are sent every two and four intervals, then take 2 % of the packets.
 const MIN_SMALL_INTERVAL: u64 = 32;
 
-/// The stream of random numbers for the start of a pass. Objects, which are numbered from 1, have
-/// those of their numbers.
-const START_STREAM: u64 = 0;
-
 /// Packets from one control packet to the next.
 fn control_interval(outlet: &Outlet, source_symbols: u64) -> u64 {
     let by_rate = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
@@ -251,8 +251,7 @@ impl Sender {
                 (
                     SendMode::OnDemand,
                     TransmissionSchedule::Interleaved { .. } | TransmissionSchedule::Runs { .. },
-                ) => SplitMix64::new(config.seed, START_STREAM).next_u64() as u32,
-                // A pass that is sent once, and a chosen order, begin at the beginning.
+                ) => config.pass_start,
                 _ => 0,
             },
             fti_in_packets: config.fti_in_packets,

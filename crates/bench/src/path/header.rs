@@ -108,6 +108,7 @@ fn send(
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols: ROUND,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,

@@ -158,6 +158,7 @@ impl HonestSession {
             peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 2_000,
             opening_permille: 0,
+            pass_start: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

@@ -53,8 +53,8 @@ impl SymbolStream {
         Self { source_symbols, source_pass: true, first_repair, cycle, order }
     }
 
-    /// The same stream for a sender that leaves the source pass to another sender. `start`: where it
-    /// begins if there are no repair symbols, in parts of 2^32 of the block.
+    /// The same stream for a sender that leaves the source pass to another sender. `start`: where
+    /// it begins if there are no repair symbols, in parts of 2^32 of the block.
     pub(crate) fn without_source_pass(self, start: u32) -> Self {
         let first_repair = match self.cycle > self.source_symbols {
             true => self.first_repair,

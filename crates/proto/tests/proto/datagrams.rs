@@ -97,6 +97,7 @@ fn plain(table: bool) -> Hash {
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 500,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: !table,

@@ -42,6 +42,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 16,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: true,

@@ -811,6 +811,7 @@ fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
         peak_window: Duration::ZERO,
         round_symbols: 1024,
         opening_permille: 100,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,

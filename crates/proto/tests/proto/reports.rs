@@ -597,6 +597,7 @@ fn a_roll_call_is_the_next_packet_of_channel_0_once() {
         peak_window: Duration::ZERO,
         round_symbols: 1024,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,

@@ -43,6 +43,7 @@ fn config(opening_permille: u32) -> SenderConfig {
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 41_000,
         opening_permille,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,
@@ -135,12 +136,13 @@ fn every_block_has_a_run_and_then_all_take_turns() {
 /// Receivers have the beginning of all blocks from the run before.
 #[test]
 fn a_pass_without_repair_symbols_goes_on_at_random_unless_its_order_is_chosen() {
-    let first = |seed, schedule, mode| {
+    let first = |pass_start, schedule, mode| {
         let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1_000 });
         let oti = Oti { transfer_length: 14_000_000, symbol_size: SYMBOL_BYTES, scheme };
         let objects =
             vec![SendObject { toi: Toi(1), layout: oti.layout().unwrap(), source_pass: false }];
-        let mut sender = Sender::new(SenderConfig { objects, schedule, mode, seed, ..config(0) });
+        let mut sender =
+            Sender::new(SenderConfig { objects, schedule, mode, pass_start, ..config(0) });
         let sent = transmitted(&mut sender, 10_000);
         assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), 10_000, "each once");
         sent[0].1.0
@@ -148,10 +150,12 @@ fn a_pass_without_repair_symbols_goes_on_at_random_unless_its_order_is_chosen() 
     let (even, runs) =
         (TransmissionSchedule::EVEN, TransmissionSchedule::Runs { length: 48, visits: None });
     for schedule in [even, runs] {
-        let starts = (0..8).map(|seed| first(seed, schedule, SendMode::OnDemand) / 125);
-        assert!(starts.collect::<BTreeSet<_>>().len() >= 4);
+        for (start, expected) in [(0, 0), (1 << 31, 500), (3 << 30, 750)] {
+            assert_eq!(first(start, schedule, SendMode::OnDemand), expected);
+        }
     }
     let push = SendMode::Push { repair_permille: 0 };
     let sequential = TransmissionSchedule::Sequential { repair_permille: 0 };
-    assert_eq!((first(1, even, push), first(1, sequential, SendMode::OnDemand)), (0, 0));
+    let on_demand = SendMode::OnDemand;
+    assert_eq!((first(1 << 31, even, push), first(1 << 31, sequential, on_demand)), (0, 0));
 }

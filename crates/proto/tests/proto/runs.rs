@@ -29,6 +29,7 @@ fn blocks_sent(schedule: TransmissionSchedule, round_symbols: u32, count: usize)
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,

@@ -66,6 +66,7 @@ fn sent_without_content(symbols: usize, mode: SendMode, rate: u64) -> u64 {
         peak_window: Duration::ZERO,
         round_symbols: 1024,
         opening_permille: 0,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,

@@ -175,6 +175,7 @@ impl History {
             peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 4_096,
             opening_permille: 0,
+            pass_start: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

@@ -187,6 +187,7 @@ impl World {
             peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 500,
             opening_permille: 0,
+            pass_start: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

@@ -84,6 +84,7 @@ fn config(script: &mut Script<'_>) -> SenderConfig {
         peak_window: if script.once_in(2) { Duration::ZERO } else { Pacer::PEAK_WINDOW },
         round_symbols: script.u8().into(),
         opening_permille: if script.once_in(2) { 0 } else { script.u16().into() },
+        pass_start: 0,
         sequence_in_cci: script.once_in(2),
         omit_padding: script.once_in(2),
         fti_in_packets: script.once_in(2),

@@ -247,6 +247,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         peak_window: Pacer::PEAK_WINDOW,
         round_symbols: setup.round_symbols,
         opening_permille: setup.opening_permille,
+        pass_start: 0,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,
