@@ -1,7 +1,7 @@
 //! Locks on file systems that know none (Lustre, some NFS): the lock file names its holder.
 //!
-//! A holder of an earlier boot of this host, or whose process is gone, holds nothing. One of another
-//! host does, as far as this one can tell. Two that take the lock at once read it again.
+//! A holder of an earlier boot of this host, or whose process is gone, holds nothing. One of
+//! another host does, as far as this one can tell. Two that take the lock at once read it again.
 
 use crate::boot::BootId;
 use crate::disk::Disk;
