@@ -372,6 +372,8 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
     use fontana::ReceiverBuilder;
+    use std::collections::BTreeSet;
+    use std::path::Path;
 
     #[test]
     fn the_definitions_are_consistent() {
@@ -401,6 +403,89 @@ mod tests {
         let buffer = fontana::net::receiver::DEFAULT_RECEIVE_BUFFER;
         assert_eq!(receive.receive_buffer, buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
+    }
+
+    /// Adds the long options that the help of a command and of its subcommands shows.
+    fn add_shown(command: &clap::Command, options: &mut BTreeSet<String>) {
+        let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        options.extend(shown.filter_map(|argument| Some(format!("--{}", argument.get_long()?))));
+        let subcommands = command.get_subcommands().filter(|command| !command.is_hide_set());
+        subcommands.for_each(|command| add_shown(command, options));
+    }
+
+    /// The words of a text that are long options.
+    fn named(text: &str) -> impl Iterator<Item = &str> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let words = text.split(move |c| !is_part(c));
+        words.filter(|word| {
+            let name = word.strip_prefix("--").unwrap_or_default();
+            name.starts_with(|c: char| c.is_ascii_lowercase()) && name.len() > 1
+        })
+    }
+
+    /// The messages and the help of a file of sources.
+    fn messages(source: &str) -> String {
+        let program = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let is_said =
+            |line: &&str| !line.trim_start().starts_with("//") || line.contains("    ///");
+        program.lines().filter(is_said).collect::<Vec<_>>().join("\n")
+    }
+
+    fn files_below(directory: &Path, files: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => files_below(&path, files),
+                false => files.push(path),
+            }
+        }
+    }
+
+    #[test]
+    fn every_option_that_is_named_in_a_message_or_document_is_declared_and_shown() {
+        // Those of every command, and what the events of the laboratory are about.
+        let others = ["--help", "--version", "--real", "--sockets"];
+        let mut options: BTreeSet<_> = others.map(str::to_owned).into();
+        add_shown(&Arguments::command(), &mut options);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut files = vec![root.join("README.md")];
+        files_below(&root.join("crates/cli/src"), &mut files);
+        files_below(&root.join("crates/console/src"), &mut files);
+        // Of the laboratory and of other programs.
+        let others = [
+            "benchmarks",
+            "comparison",
+            "emulator",
+            "errata",
+            "experiments",
+            "history",
+            "hostile",
+            "lab",
+            "papers",
+        ];
+        for entry in std::fs::read_dir(root.join("docs")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            files.extend((path.is_file() && !others.contains(&name)).then_some(path));
+        }
+        let mut unknown = Vec::new();
+        for path in files {
+            let Ok(mut text) = std::fs::read_to_string(&path) else { continue };
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("rs") => text = messages(&text),
+                Some("md") => {}
+                _ => continue,
+            }
+            let of_others =
+                |line: &&str| ["cargo ", "srun ", "fontana-lab"].iter().any(|p| line.contains(p));
+            // The process of a hook starts itself with them.
+            let is_helper = path.ends_with("sandbox/helper.rs");
+            let lines = text.lines().filter(|line| !of_others(line) && !is_helper);
+            for option in lines.flat_map(named).filter(|option| !options.contains(*option)) {
+                unknown.push(format!("{option} in {}", path.display()));
+            }
+        }
+        assert!(unknown.is_empty(), "{unknown:#?}");
     }
 
     #[test]

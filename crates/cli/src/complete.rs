@@ -1,8 +1,9 @@
 //! Completion scripts and manual pages, from the same definitions as the command line itself.
 
 use crate::args::Arguments;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
 use fontana::Outcome;
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
@@ -24,15 +25,44 @@ pub(crate) fn man(directory: Option<&Path>, console: &Console) -> Result<Outcome
     match directory {
         Some(directory) => {
             let written = std::fs::create_dir_all(directory)
-                .and_then(|()| clap_mangen::generate_to(Arguments::command(), directory));
+                .and_then(|()| write_pages(Arguments::command(), directory));
             written.map_err(|error| failed(directory, error))?;
         }
         None => {
-            let mut page = Vec::new();
-            // Writing to memory does not fail.
-            let _ = clap_mangen::Man::new(Arguments::command()).render(&mut page);
-            console.result(String::from_utf8_lossy(&page).trim_end());
+            console.result(page(Arguments::command()).1.trim_end());
         }
     }
     Ok(Outcome::Complete)
 }
+
+/// Writes the page of a command, and those of its subcommands.
+fn write_pages(mut command: Command, directory: &Path) -> io::Result<()> {
+    command = command.disable_help_subcommand(true);
+    command.build();
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    for command in shown.collect::<Vec<_>>().into_iter().chain([command]) {
+        let (name, text) = page(command);
+        std::fs::write(directory.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// The name of a command's page, and the page. Its synopsis is the first line of the help: the one
+/// that is generated names every option, without its value.
+fn page(mut command: Command) -> (String, String) {
+    let usage = command.render_usage().to_string();
+    let page = Man::new(command);
+    let mut bytes = Vec::new();
+    // Writing to memory does not fail.
+    let _ = page.render(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
+    let usage = usage.trim_start_matches("Usage: ").replace('-', "\\-");
+    let synopsis = (text.split_once(SYNOPSIS)).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once("\n.SH ")?;
+        Some(format!("{before}{SYNOPSIS}{usage}\n.SH {after}"))
+    });
+    (page.get_filename(), synopsis.unwrap_or_else(|| text.into_owned()))
+}
+
+/// The head of the section.
+const SYNOPSIS: &str = ".SH SYNOPSIS\n";

@@ -4,6 +4,7 @@ use crate::args::DoctorArguments;
 use crate::events::{DoctorEvent, finding};
 use fontana::Outcome;
 use fontana::net::doctor::{self, DoctorConfig, Finding, Verdict};
+use fontana::wire::Ticket;
 use fontana_console::console::Console;
 use fontana_console::exit;
 
@@ -12,9 +13,11 @@ mod session;
 pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Outcome {
     console.note("looking at interfaces, buffers, multicast and the firewall; takes some seconds");
     let interface = arguments.interface.clone();
-    let mut findings = doctor::examine(&DoctorConfig { interface, ..DoctorConfig::default() });
+    let destination = arguments.ticket.as_ref().map(Ticket::destination);
+    let config = DoctorConfig { interface, destination, ..DoctorConfig::default() };
+    let mut findings = doctor::examine(&config);
     if let Some(ticket) = &arguments.ticket {
-        findings.extend(session::examine(ticket, arguments.interface.as_ref()));
+        findings = session::examine(ticket, arguments.interface.as_ref()).before(findings);
     }
     let mut counts = [0_u64; 4];
     for found in findings {

@@ -14,6 +14,9 @@ use std::str::FromStr;
 /// Largest key file that is read: a key is one line of 85 bytes.
 const MAX_KEY_FILE: u64 = 4096;
 
+/// Permissions of files with secrets, and beside them.
+pub(crate) const MODE: u32 = 0o600;
+
 /// The command that makes a publisher's key.
 pub(crate) const KEYGEN: &str = "fontana keygen FILE";
 /// The command that makes a group key.

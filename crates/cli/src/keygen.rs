@@ -44,7 +44,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
             "choose a directory that this user may write to",
         ),
     };
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(key_file::MODE);
+    let mut file = options.open(path).map_err(failed)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }

@@ -24,6 +24,7 @@ mod resume;
 mod sandbox;
 mod send;
 mod serve;
+mod version_file;
 
 use args::{Arguments, Command};
 use clap::Parser;

@@ -4,6 +4,7 @@ use crate::args::PublishArguments;
 use crate::events::PublishEvent;
 use crate::head;
 use crate::manifest_file;
+use crate::version_file::VersionFile;
 use fontana::wire::{Manifest, ShelfNumber, WebTicket};
 use fontana::{MirrorHead, MirroredContent, NewFile, Outcome};
 use fontana_console::console::Console;
@@ -35,6 +36,9 @@ pub(crate) fn run(arguments: &PublishArguments, console: &Console) -> Result<Out
     if let (Some(directory), Some(number)) = (&arguments.shelf, arguments.mirror) {
         write_shelf(&content, directory, number, arguments.stretch, console)?;
         head::write(directory, &head)?;
+    }
+    if let Some(key) = &arguments.signing.sign {
+        VersionFile::keep_chosen(key, content.manifest().version(), console);
     }
     console.result_event(&PublishEvent::Published {
         ticket: ticket.to_string(),

@@ -51,6 +51,7 @@ mod explain;
 mod follow;
 mod lacking;
 mod mirrors;
+mod older;
 mod published;
 mod recognised;
 mod sealed;

@@ -6,6 +6,7 @@ use crate::events::{SendEvent, Sent, passes};
 use crate::key_file;
 use crate::manifest_file;
 use crate::progress::{Gate, PACKET_HEADER, SendBar};
+use crate::version_file::VersionFile;
 use fontana::net::{InterfaceSelector, IpVersion};
 use fontana::seal::GroupSeal;
 use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
@@ -47,7 +48,7 @@ pub(crate) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let plan = Plan::of(arguments)?;
+    let mut plan = Plan::of(arguments)?;
     networks::check(arguments, &plan)?;
     let name = arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec());
     // The copy is deleted when it is dropped.
@@ -62,6 +63,12 @@ pub(crate) fn run(
     let outline = Outline::of(arguments, &plan.addressing)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let content = Named { files, name };
+    // A mirror's own key signs no versions.
+    let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
+    let versions = key.filter(|_| arguments.watch).map(VersionFile::beside);
+    if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {
+        plan.format.version = highest;
+    }
     let sender = content.sender(&plan, arguments).cancellation_token(stop);
     if arguments.watch {
         if plan.format.signer.is_none() && arguments.flute.is_none() {
@@ -70,7 +77,8 @@ pub(crate) fn run(
         let reports = plan.format.reports.as_ref();
         let (files, to) = (&content.files, &plan.addressing);
         let program = confine::confine(arguments, files, to, reports, console)?;
-        return folder::run(arguments, sender, &outline, program.as_ref(), console, stop);
+        let outlet = folder::Outlet { outline: &outline, program: program.as_ref(), versions };
+        return folder::run(arguments, sender, outlet, console, stop);
     }
     // Hashing a large file takes a while. There is nothing to clean up yet: a signal ends the
     // program.
@@ -98,6 +106,9 @@ pub(crate) fn run(
     }
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
         ticket_file::write(path, &tickets)?;
+    }
+    if let Some(key) = key.filter(|_| !arguments.dry_run) {
+        VersionFile::keep_chosen(key, session.manifest.version(), console);
     }
     outline.announce(&session, &tickets, arguments, console);
     let left_out = show_left_out(&session, console);

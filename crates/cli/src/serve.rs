@@ -9,6 +9,7 @@ use crate::sandbox;
 use crate::sandbox::files::{Right, Rule, Tcp};
 use crate::sandbox::network::{Sending, Sockets};
 use crate::sandbox::process::{self, Confined, Needs};
+use crate::version_file::VersionFile;
 use fontana::net::thread::return_freed_memory;
 use fontana::wire::{Manifest, WebAddress, WebTicket};
 use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
@@ -34,6 +35,9 @@ pub(crate) fn run(
         None => MirroredContent::describe(files, *block_size, *content_version)?,
         Some(path) => MirroredContent::of_manifest(files, &read_manifest(path)?)?,
     };
+    if let Some(key) = &arguments.signing.sign {
+        VersionFile::keep_chosen(key, content.manifest().version(), console);
+    }
     let memory = usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX);
     confine(files)?.tell(console);
     stop_on_signals(stop)?;

@@ -22,7 +22,10 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::Membership, DOCTOR),
     (ErrorKind::Interface, ""),
     (ErrorKind::Mtu, ""),
-    (ErrorKind::FileName, "rename the file"),
+    (
+        ErrorKind::FileName,
+        "rename the file; if its path is too long or too deep, send a directory further down",
+    ),
     (ErrorKind::StreamName, "ask the sender to send it in another way"),
     (ErrorKind::SameName, "rename one of them, or send them in two sessions"),
     (

@@ -64,7 +64,7 @@ pub fn rejection(reason: Rejection) -> &'static str {
         Rejection::OtherManifest => "other_manifest",
         Rejection::WrongKey => "wrong_key",
         Rejection::Expired { .. } => "expired",
-        Rejection::OldVersion => "old_version",
+        Rejection::OldVersion { .. } => "old_version",
         Rejection::BadManifest => "bad_manifest",
         Rejection::TooLarge => "too_large",
         Rejection::TooFast => "too_fast",

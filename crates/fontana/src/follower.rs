@@ -361,7 +361,7 @@ impl RepeatFilter {
 
     /// Whether an event is emitted. Records it.
     fn passes(&mut self, event: &ReceiveEvent) -> bool {
-        if matches!(event, ReceiveEvent::Rejected { reason: Rejection::OldVersion, .. }) {
+        if matches!(event, ReceiveEvent::Rejected { reason: Rejection::OldVersion { .. }, .. }) {
             self.old_since.get_or_insert_with(Instant::now);
         }
         match event {

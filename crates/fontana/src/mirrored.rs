@@ -11,12 +11,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::content::{Content, ContentObject, ContentOptions};
+use crate::content::{BlockVerifier, Content, ContentObject, ContentOptions};
 use crate::error::{Error, SetupError};
 use crate::geometry::Code;
 use crate::system::default_workers;
 use fontana_store::Filter;
-use fontana_wire::{ContentEncoding, Hash, Manifest, ShelfIndex, ShelfNumber, manifest_hash};
+use fontana_wire::{ContentEncoding, Hash, Manifest, ShelfIndex, ShelfNumber, Toi, manifest_hash};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct MirroredContent {
     bytes: Vec<u8>,
     /// The objects on the disk.
     pub(crate) objects: Vec<ContentObject>,
+    /// Of objects whose files were not read, and only have the sizes and times of the manifest.
+    pub(crate) verifiers: BTreeMap<Toi, Arc<BlockVerifier>>,
     left_out: Vec<Arc<Error>>,
 }
 
@@ -70,7 +73,8 @@ impl MirroredContent {
     }
 
     /// The content of a manifest in `files`, for example that of a running session. A file with
-    /// the manifest's length and time is taken to be the same; others are read and compared.
+    /// the manifest's length and time is taken to be the same, and a server compares its blocks
+    /// before it uses them; others are read and compared.
     ///
     /// # Errors
     /// [`Error`] if a file cannot be read, or is not what the manifest says.
@@ -81,8 +85,8 @@ impl MirroredContent {
     }
 
     fn new(content: Content) -> Self {
-        let (bytes, objects) = (content.manifest.emit(), content.objects);
-        Self { bytes, manifest: content.manifest, objects, left_out: content.left_out }
+        let Content { manifest, objects, verifiers, left_out, .. } = content;
+        Self { bytes: manifest.emit(), manifest, objects, verifiers, left_out }
     }
 
     /// The errors of files and directories that are not in the content, because they cannot be

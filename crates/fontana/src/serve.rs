@@ -33,6 +33,7 @@ mod routes;
 mod symbols;
 
 use crate::cancellation::CancellationToken;
+use crate::content::BlockVerifier;
 use crate::error::Error;
 use crate::memory::DEFAULT_MEMORY;
 use crate::mirror_head::MirrorHead;
@@ -123,7 +124,7 @@ impl WebServerBuilder {
         let counters = Arc::new(Counters::default());
         let shares = ServerMemory::of(memory, workers);
         let symbols = FreshSymbols::new(
-            &content.objects,
+            &content,
             FreshStart::draw(random_u64()?),
             SymbolMemory {
                 runs: shares.symbol_bytes,
@@ -139,12 +140,13 @@ impl WebServerBuilder {
             hash,
             manifest: (content.file_name(), content.file_bytes().into()),
             head: head.map(|head| head.file_bytes().to_vec().into()),
-            files: ServedFiles::new(content.manifest(), hash, &content.objects),
+            files: ServedFiles::new(&content),
             symbols: symbols.map(Arc::new),
             counters,
         };
+        let verifiers: Vec<_> = content.verifiers.into_values().collect();
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ServeEvent)| {
-            run(listener, site, workers, token, emit)
+            run(listener, site, &verifiers, workers, token, emit)
         };
         let running = Running::spawn("serve", token, ServeEvent::is_progress, work)?;
         Ok(WebServer { running, address, has_fresh_symbols })
@@ -212,8 +214,8 @@ impl WebServer {
 pub enum ServeEvent {
     /// What it has done so far. Emitted each second.
     Progress(ServeProgress),
-    /// A file cannot be read, or has changed: the answer was given up. Emitted once for each
-    /// message.
+    /// A file cannot be read, has changed, or has other bytes than its manifest says: the answer
+    /// was given up. Emitted once for each message.
     Failed(Arc<Error>),
 }
 
@@ -223,10 +225,12 @@ impl ServeEvent {
     }
 }
 
-/// Serves until it is stopped.
+/// Serves until it is stopped, or nothing is left: all objects have other bytes than the manifest
+/// says.
 fn run(
     listener: TcpListener,
     site: Site,
+    verifiers: &[Arc<BlockVerifier>],
     workers: usize,
     token: &CancellationToken,
     emit: &mut dyn FnMut(ServeEvent),
@@ -246,9 +250,7 @@ fn run(
     };
     runtime.spawn(connections::serve(listener, router(Arc::new(site)), Arc::clone(&counters)));
     let (mut messages, mut outcome) = (BTreeSet::new(), Outcome::Interrupted);
-    let mut reported = Instant::now();
-    while !token.is_cancelled() {
-        std::thread::sleep(LOOK_EVERY);
+    let mut report = |emit: &mut dyn FnMut(ServeEvent)| {
         for error in counters.take_errors() {
             let message = error.to_string();
             outcome = outcome.worst(error.outcome());
@@ -256,12 +258,21 @@ fn run(
                 emit(ServeEvent::Failed(error));
             }
         }
+    };
+    let mut reported = Instant::now();
+    let mut is_left = true;
+    while is_left && !token.is_cancelled() {
+        std::thread::sleep(LOOK_EVERY);
+        is_left = verifiers.is_empty() || verifiers.iter().any(|verifier| !verifier.is_wrong());
+        report(emit);
         if reported.elapsed() >= PROGRESS_EVERY {
             reported = Instant::now();
             emit(ServeEvent::Progress(counters.progress()));
         }
     }
     runtime.shutdown_timeout(END_TIME);
+    // Those of the answers that it was still making.
+    report(emit);
     Ok(ServeReport { outcome, progress: counters.progress() })
 }
 

@@ -7,12 +7,13 @@
 mod firewall;
 mod loopback;
 mod querier;
+mod rules;
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-pub use firewall::firewall;
+pub use firewall::{FIREWALL, firewall};
 pub use loopback::{loopback_broadcast, multicast, offload};
 pub use querier::querier;
 
@@ -68,6 +69,8 @@ pub struct DoctorConfig {
     /// How long to listen for an IGMP querier, which sends every 125 s by default (RFC 3376 section
     /// 8.2). Only root can listen; without root there is no wait.
     pub querier_wait: Duration,
+    /// Where packets go that have to arrive: rules that drop them are looked for.
+    pub destination: Option<SocketAddr>,
 }
 
 /// The buffer of a default session, and 3 s: a wait that users accept, but too short to conclude
@@ -78,6 +81,7 @@ impl Default for DoctorConfig {
             interface: None,
             receive_buffer: DEFAULT_RECEIVE_BUFFER,
             querier_wait: Duration::from_secs(3),
+            destination: None,
         }
     }
 }
@@ -128,7 +132,7 @@ pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
         findings.extend(reverse_path(interface));
     }
     findings.extend(querier(&interfaces, config.querier_wait));
-    findings.push(firewall());
+    findings.push(firewall(config.destination));
     findings.extend(membership_limits());
     findings
 }

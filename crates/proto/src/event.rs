@@ -37,8 +37,13 @@ pub enum Rejection {
         /// The expiry, in unix seconds.
         unix_seconds: u64,
     },
-    /// Its version is not above the given minimum.
-    OldVersion,
+    /// It has this version, which is not above [`Expectation::newer_than`](crate::Expectation).
+    OldVersion {
+        /// The version.
+        version: u64,
+        /// The one that it has to exceed.
+        newer_than: u64,
+    },
     /// Its manifest, or its file delivery table, cannot be parsed, or exceeds the limits.
     BadManifest,
     /// Its lowest rate exceeds this receiver's limit.

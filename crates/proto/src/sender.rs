@@ -107,6 +107,10 @@ pub struct SenderConfig {
     /// needs the whole block to be encoded. Without runs, the short windows of the start need all
     /// blocks for a few symbols of each.
     pub opening_permille: u32,
+    /// Where blocks without repair symbols begin in objects without the source pass, in parts of
+    /// 2^32 of the block: at random, as receivers have their beginning from another run. Without
+    /// effect if everything is sent once, or in a chosen order.
+    pub pass_start: u32,
     /// Write sequence numbers to the CCI of a session of one channel, so that receivers detect
     /// loss. Plain FLUTE receivers expect 0. With several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
@@ -139,6 +143,7 @@ impl SenderConfig {
             peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 1_024,
             opening_permille: 0,
+            pass_start: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,
@@ -269,6 +274,13 @@ impl Sender {
             seed: config.seed,
             by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
             omit_padding: config.omit_padding,
+            start: match (config.mode, config.schedule) {
+                (
+                    SendMode::OnDemand,
+                    TransmissionSchedule::Interleaved { .. } | TransmissionSchedule::Runs { .. },
+                ) => config.pass_start,
+                _ => 0,
+            },
             fti_in_packets: config.fti_in_packets,
             seal: config.seal,
             objects: 0,

@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::holder::{self, Named};
 use crate::sys;
 use crate::target::TargetDirectory;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +23,16 @@ const ENTER_ATTEMPTS: u32 = 16;
 pub(crate) struct Entered {
     pub(crate) directory: OwnedFd,
     /// Held for its lock.
-    _lock: OwnedFd,
+    _lock: HeldLock,
+}
+
+/// A lock file, locked.
+#[derive(Debug)]
+struct HeldLock {
+    /// Held for the lock of the file.
+    _file: OwnedFd,
+    /// If the file system knows no locks.
+    _named: Option<Named>,
 }
 
 impl Entered {
@@ -81,7 +91,7 @@ const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Takes the lock of a staging directory. `None` if its last holder removed the lock file or the
 /// directory.
-fn lock(disk: &dyn Disk, directory: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
+fn lock(disk: &dyn Disk, directory: BorrowedFd<'_>) -> rustix::io::Result<Option<HeldLock>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     let lock = match disk.open(directory, LOCK.as_bytes(), flags, mode) {
@@ -97,10 +107,13 @@ fn lock(disk: &dyn Disk, directory: BorrowedFd<'_>) -> rustix::io::Result<Option
         std::thread::sleep(LOCK_PAUSE);
         taken = take();
     }
-    taken?;
+    let named = match taken {
+        Err(errno) if holder::is_unknown(errno) => Some(holder::take(disk, lock.as_fd())?),
+        taken => taken.map(|()| None)?,
+    };
     let held = disk.stat(lock.as_fd())?;
     match disk.stat_at(directory, LOCK.as_bytes()) {
-        Ok(now) if same_inode(&now, &held) => Ok(Some(lock)),
+        Ok(now) if same_inode(&now, &held) => Ok(Some(HeldLock { _file: lock, _named: named })),
         Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -117,6 +130,7 @@ pub(crate) fn is_locked(disk: &dyn Disk, directory: BorrowedFd<'_>) -> rustix::i
     };
     match sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)) {
         Err(Errno::WOULDBLOCK) => Ok(true),
+        Err(errno) if holder::is_unknown(errno) => holder::is_held(disk, lock.as_fd()),
         result => result.map(|()| false),
     }
 }

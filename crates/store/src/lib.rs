@@ -141,6 +141,7 @@ mod extents;
 mod failure;
 mod geometry;
 mod growing;
+mod holder;
 mod identity;
 mod ids;
 mod journal;

@@ -385,9 +385,11 @@ fn create_directories(path: &Path) -> Result<(), StagingError> {
             Err(errno) => return Err(failed(path, "create the directory")(errno)),
         }
         let parent = path.parent().unwrap_or(Path::new("."));
-        open_directory(parent)
-            .and_then(|parent| HostDisk.sync_directory(parent.as_fd()))
-            .map_err(failed(parent, "sync"))?;
+        match open_directory(parent).and_then(|parent| HostDisk.sync_directory(parent.as_fd())) {
+            // As later, when it is told.
+            Err(errno) if OptionalCall::Sync.may_fail_with(errno) => {}
+            result => result.map_err(failed(parent, "sync"))?,
+        }
     }
     Ok(())
 }

@@ -223,10 +223,10 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "N", requires = "watch", conflicts_with = "flute", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// With --watch: stay joined for this long after a version while only old ones are sent
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "60", value_parser = parse_duration, hide = true)]
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "60", value_parser = parse_duration)]
     pub(crate) stay_joined: Duration,
     /// With --watch: after that, leave the group for this long before each look
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration)]
     pub(crate) look_every: Duration,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version
     ///

@@ -2,12 +2,13 @@
 
 use crate::address::source_interface;
 use fontana::Addressing;
-use fontana::net::doctor::{Finding, Verdict};
+use fontana::net::doctor::{self, Finding, Verdict};
 use fontana::net::{
     Batch, Interface, InterfaceSelector, Interfaces, ReceiveConfig, ReceiveSocket, neighbor,
 };
 use fontana::wire::{Packet, Ticket, Tsi};
 use fontana_console::units::{Count, Rate};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -22,25 +23,63 @@ const MAX_NAMED: usize = 4;
 /// Largest number of other sessions that are counted: anyone can send packets of any session.
 const MAX_COUNTED: usize = 1000;
 
+/// What arrives of a session.
+pub(super) struct Examined {
+    /// About the session.
+    pub(super) findings: Vec<Finding>,
+    /// The interface that nothing of it arrived on.
+    pub(super) silent: Option<String>,
+}
+
+impl Examined {
+    fn of(finding: Finding) -> Self {
+        Self { findings: vec![finding], silent: None }
+    }
+
+    /// Puts what else was found in the order in which it may be the cause, and names the likeliest.
+    pub(super) fn before(mut self, mut others: Vec<Finding>) -> Vec<Finding> {
+        let is_firewall = |found: &Finding| found.subject == doctor::FIREWALL;
+        others.sort_by_key(|found| (Reverse(found.verdict), !is_firewall(found)));
+        if let (Some(interface), Some(found)) = (&self.silent, self.findings.first_mut()) {
+            let concerns = |other: &&Finding| {
+                let is_of_interface = other.subject.rsplit(' ').next() == Some(interface);
+                other.verdict >= Verdict::Warning && (is_firewall(other) || is_of_interface)
+            };
+            let likeliest = others.iter().find(concerns);
+            if let Some(Finding { subject, text, remedy, .. }) = likeliest {
+                let remedy =
+                    remedy.as_ref().map_or_else(String::new, |remedy| format!(": {remedy}"));
+                found.remedy = Some(format!("likeliest: {subject}, {text}{remedy}"));
+            }
+        }
+        self.findings.extend(others);
+        self.findings
+    }
+}
+
 /// Joins the ticket's group, listens, and reports what arrives.
-pub(super) fn examine(ticket: &Ticket, named: Option<&InterfaceSelector>) -> Vec<Finding> {
+pub(super) fn examine(ticket: &Ticket, named: Option<&InterfaceSelector>) -> Examined {
     let subject = format!("session {}/{}", ticket.destination(), ticket.tsi);
-    let bad = |text: String, remedy: Option<String>| {
-        vec![Finding { subject: subject.clone(), verdict: Verdict::Bad, text, remedy }]
+    let bad = |text: String| {
+        let subject = subject.clone();
+        Examined::of(Finding { subject, verdict: Verdict::Bad, text, remedy: None })
     };
     let mut addressing = Addressing::of_ticket(ticket);
     addressing.interfaces =
         named.cloned().or_else(|| source_interface(ticket)).into_iter().collect();
     let interface = match addressing.interface() {
         Ok(interface) => interface,
-        Err(error) => return bad(error.to_string(), None),
+        Err(error) => return bad(error.to_string()),
     };
     if !ticket.group.is_multicast() && !is_ours(ticket.group) {
-        return elsewhere(ticket, &subject);
+        return Examined::of(elsewhere(ticket, &subject));
     }
     match listen(ticket, &interface) {
-        Ok(heard) => vec![heard.finding(subject, &interface)],
-        Err(error) => bad(format!("cannot listen on {}: {error}", interface.name), None),
+        Ok(heard) => Examined {
+            silent: heard.is_nothing().then(|| interface.name.clone()),
+            ..Examined::of(heard.finding(subject, &interface))
+        },
+        Err(error) => bad(format!("cannot listen on {}: {error}", interface.name)),
     }
 }
 
@@ -53,8 +92,8 @@ fn is_ours(address: IpAddr) -> bool {
             .any(|a| a.ip == address || a.broadcast.map(IpAddr::from) == Some(address))
 }
 
-/// The findings for packets to another host: whether they would leave this one.
-fn elsewhere(ticket: &Ticket, subject: &str) -> Vec<Finding> {
+/// The finding for packets to another host: whether they would leave this one.
+fn elsewhere(ticket: &Ticket, subject: &str) -> Finding {
     let host = ticket.group;
     let mut finding = Finding {
         subject: subject.to_owned(),
@@ -78,7 +117,7 @@ fn elsewhere(ticket: &Ticket, subject: &str) -> Vec<Finding> {
         Ok(None) => {}
         Err(error) => finding.text = format!("{}: {error}", finding.text),
     }
-    vec![finding]
+    finding
 }
 
 /// What arrived.
@@ -86,6 +125,10 @@ fn elsewhere(ticket: &Ticket, subject: &str) -> Vec<Finding> {
 struct Heard {
     packets: u64,
     bytes: u64,
+    /// Packets with a symbol of the content.
+    symbols: u64,
+    /// Bytes of the longest packet.
+    longest: usize,
     /// The address and number of each other session.
     others: BTreeSet<(IpAddr, Tsi)>,
     malformed: u64,
@@ -111,6 +154,9 @@ fn listen(ticket: &Ticket, interface: &Interface) -> Result<Heard, String> {
                 Ok(packet) if packet.header.tsi == ticket.tsi && is_source => {
                     heard.packets += 1;
                     heard.bytes += payload.len() as u64;
+                    heard.symbols +=
+                        u64::from(packet.header.toi.is_some_and(|toi| !toi.is_control()));
+                    heard.longest = heard.longest.max(payload.len());
                 }
                 Ok(packet) if heard.others.len() < MAX_COUNTED => {
                     heard.others.insert((from, packet.header.tsi));
@@ -124,6 +170,11 @@ fn listen(ticket: &Ticket, interface: &Interface) -> Result<Heard, String> {
 }
 
 impl Heard {
+    /// Not even packets of other sessions have arrived.
+    fn is_nothing(&self) -> bool {
+        self.packets == 0 && self.others.is_empty()
+    }
+
     fn finding(&self, subject: String, interface: &Interface) -> Finding {
         let name = &interface.name;
         let wait = WAIT.as_secs();
@@ -131,7 +182,19 @@ impl Heard {
             let rate = Rate(self.bytes as f64 * 8.0 / WAIT.as_secs_f64());
             let packets = Count(self.packets, "packet");
             let text = format!("{packets} arrived on {name} in {wait} s, {rate}");
-            return Finding { subject, verdict: Verdict::Good, text, remedy: None };
+            if self.symbols > 0 {
+                return Finding { subject, verdict: Verdict::Good, text, remedy: None };
+            }
+            let longest = self.longest;
+            let text = format!(
+                "{text}: of at most {longest} bytes, and none with a symbol of the content"
+            );
+            let remedy = "likeliest: the sender has sent everything (--push, --repair-on-demand); \
+                          or a link on the path has an MTU below its packets with symbols: start \
+                          it with smaller ones (--symbol-size 1024), or raise the MTU (tracepath \
+                          ADDRESS shows it)";
+            let remedy = Some(remedy.to_owned());
+            return Finding { subject, verdict: Verdict::Warning, text, remedy };
         }
         let mut text = format!("0 packets of it arrived on {name} in {wait} s");
         if !self.others.is_empty() {
@@ -144,8 +207,16 @@ impl Heard {
             let malformed = Count(self.malformed, "packet");
             text = format!("{text}, and {malformed} of no session");
         }
-        let remedy = "see that the sender runs, and on its host: fontana doctor; or listen on \
-                      another interface: -i NAME";
+        let remedy = match self.others.is_empty() {
+            true => {
+                "likeliest: the sender does not run, or the network does not pass its packets on: \
+                 on its host, fontana doctor; or listen on another interface: -i NAME"
+            }
+            false => {
+                "likeliest: the sender has been started again with other content: take the ticket \
+                 that it prints now"
+            }
+        };
         Finding { subject, verdict: Verdict::Bad, text, remedy: Some(remedy.to_owned()) }
     }
 }

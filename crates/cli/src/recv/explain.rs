@@ -1,6 +1,6 @@
 //! Messages and hints for receptions that did not succeed.
 
-use super::{mirrors, sealed, too_long};
+use super::{mirrors, older, sealed, too_long};
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::progress::whole_seconds;
 use fontana::wire::{InvalidEntry, Printable};
@@ -11,7 +11,7 @@ use fontana::{
 use fontana_console::failure::Failure;
 use fontana_console::units::{Bytes, Count, Percent, Time};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,6 +31,10 @@ pub(super) struct Circumstances {
     pub(super) in_place: bool,
     /// Bytes of the symbols of the accepted content.
     pub(super) symbol_size: Option<u16>,
+    /// It receives one version after the other.
+    pub(super) follows: bool,
+    /// The addresses of the ticket's sender.
+    pub(super) sources: Vec<IpAddr>,
 }
 
 /// A hint, after what is known of mirrors that failed.
@@ -143,6 +147,9 @@ pub(super) fn tolerated(
         OptionalCall::Reserve => {
             ("space cannot be reserved", "that the disk is full is noticed during the reception")
         }
+        OptionalCall::Free => {
+            ("space of repair symbols cannot be freed", "they take it until their file is complete")
+        }
         OptionalCall::Sync => (
             "nothing can be synced",
             "a crash of this host or a power failure may lose what was received, also its names",
@@ -192,6 +199,8 @@ impl Circumstances {
             has_mirrors_alone: !mirrors::has_group(arguments),
             in_place: arguments.to.as_deref().is_some_and(Path::is_file),
             symbol_size: None,
+            follows: arguments.watch,
+            sources: arguments.ticket().map_or_else(Vec::new, |ticket| ticket.sources.clone()),
         }
     }
 
@@ -307,11 +316,10 @@ impl Circumstances {
             );
             return (message, hint);
         }
-        if was(Rejection::OldVersion) {
-            let message = format!(
-                "the session on {} is older than what this directory has had of the publisher",
-                self.place
-            );
+        let mut reasons = summary.rejections.iter().map(|rejected| rejected.reason);
+        if let Some(message) =
+            reasons.find_map(|r| older::nothing_newer(&self.place, self.follows, r))
+        {
             let hint = format!(
                 "{heard} arrived and none was believed: somebody may be sending an old version \
                  again; if it is what you want, take it: --any-version"
@@ -399,6 +407,20 @@ impl Circumstances {
             n => format!(" and {} of no session", Count(n, "packet")),
         };
         if stats.session_packets == 0 {
+            let is_instead = |rejected: &&RejectedSession| {
+                rejected.reason == Rejection::OtherSession
+                    && self.sources.contains(&rejected.session.source)
+            };
+            if let Some(RejectedSession { session, .. }) =
+                summary.rejections.iter().rfind(is_instead)
+            {
+                let message = format!("the session was not heard on {place} for {after}");
+                let hint = format!(
+                    "its sender, {}, now sends session {}: take the ticket that it prints",
+                    session.source, session.tsi
+                );
+                return (message, hint);
+            }
             let hint = format!(
                 "{} of other sessions{malformed} arrived; compare the ticket with what the \
                  sender printed, or see what is there: fontana recv --group {group}",

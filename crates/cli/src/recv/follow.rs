@@ -6,7 +6,7 @@ use super::explain::Circumstances;
 use super::recognised::FluteSessions;
 use super::too_long::TooLong;
 use super::unheard::Unheard;
-use super::{Setup, Watch, begin};
+use super::{Setup, Watch, begin, older};
 use crate::args::ReceiveArguments;
 use crate::events::ReceiveEvent as Line;
 use crate::hook::Described;
@@ -45,7 +45,7 @@ pub(super) fn run(
     stop_on_signals(stop)?;
     console.write_aside()?;
     confined.tell(console);
-    let mut place = None;
+    let (mut place, mut old_told) = (None, false);
     let mut watch = Watch {
         console,
         stop,
@@ -89,6 +89,13 @@ pub(super) fn run(
             FollowEvent::Receiving(event) => {
                 if matches!(event, ReceiveEvent::Accepted { .. }) {
                     accepted_at = Instant::now();
+                }
+                if let ReceiveEvent::Rejected { session, reason } = event
+                    && let Some((message, hint)) =
+                        older::ignored(&session.source.to_string(), reason).filter(|_| !old_told)
+                {
+                    console.warning(&message, hint);
+                    old_told = true;
                 }
                 watch.handle(&event);
             }

@@ -85,6 +85,9 @@ impl Watch<'_> {
                 });
                 if *reason == Rejection::OtherSession {
                     self.flute.name_other(*session, console);
+                    if let Some(unheard) = &mut self.unheard {
+                        unheard.note_other(*session);
+                    }
                 }
             }
             ReceiveEvent::FluteFound { session, files } => self.show_flute(*session, *files),
@@ -134,7 +137,10 @@ impl Watch<'_> {
         let (source, tsi) = (session.source.to_string(), session.tsi.0);
         self.console.event(&Line::FluteFound { source, tsi, files });
         if !self.flute.find(session) {
-            return;
+            // The ticket names it.
+            let message = format!("session {tsi} of {} is plain FLUTE", session.source);
+            let hint = "receive it with --flute; its files are not authenticated";
+            return self.console.warning(&message, hint);
         }
         self.offers_shown += 1;
         match &mut self.chooser {

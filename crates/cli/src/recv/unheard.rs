@@ -2,10 +2,11 @@
 
 use super::sealed;
 use crate::address::source_interface;
-use crate::args::ReceiveArguments;
-use fontana::ReceiveProgress;
+use crate::args::{ReceiveArguments, SessionFormat};
 use fontana::net::doctor::{self, Verdict};
 use fontana::net::{Interface, Interfaces};
+use fontana::wire::Tsi;
+use fontana::{ReceiveProgress, ReceiverStats, SessionKey};
 use fontana_console::console::Console;
 use fontana_console::units::{Count, Time};
 use std::net::SocketAddr;
@@ -15,9 +16,21 @@ use std::time::Duration;
 /// sender sends its first packets within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether no packet of a session has arrived for too long.
+/// Whether no packet of a session has arrived for too long, or only what this program has no table
+/// of contents of.
 pub(super) fn is_due(progress: &ReceiveProgress, offers: usize) -> bool {
-    progress.elapsed >= PATIENCE && progress.stats.session_packets == 0 && offers == 0
+    let stats = &progress.stats;
+    progress.elapsed >= PATIENCE
+        && offers == 0
+        && (stats.session_packets == 0 || is_probably_fcast(stats))
+}
+
+/// Whether many packets have arrived, and none that a session of Fontana, or of plain FLUTE, has
+/// again and again.
+pub(super) fn is_probably_fcast(stats: &ReceiverStats) -> bool {
+    /// Several times as many as there are between two control packets.
+    const MANY: u64 = 1_000;
+    stats.session_packets >= MANY && stats.control_packets == 0
 }
 
 /// Where a receiver listens, and by which arguments.
@@ -25,6 +38,8 @@ pub(super) struct Unheard<'a> {
     arguments: &'a ReceiveArguments,
     interfaces: Vec<String>,
     address: SocketAddr,
+    /// What the ticket's sender sends instead.
+    instead: Option<Tsi>,
 }
 
 impl<'a> Unheard<'a> {
@@ -33,7 +48,14 @@ impl<'a> Unheard<'a> {
         interfaces: &[String],
         address: SocketAddr,
     ) -> Self {
-        Self { arguments, interfaces: interfaces.to_vec(), address }
+        Self { arguments, interfaces: interfaces.to_vec(), address, instead: None }
+    }
+
+    /// Notes a session that is not the ticket's.
+    pub(super) fn note_other(&mut self, session: SessionKey) {
+        if self.arguments.ticket().is_some_and(|ticket| ticket.sources.contains(&session.source)) {
+            self.instead = Some(session.tsi);
+        }
     }
 
     pub(super) fn warn(&self, progress: &ReceiveProgress, console: &Console) {
@@ -45,9 +67,20 @@ impl<'a> Unheard<'a> {
             return console.warning(&message, &hint);
         }
         let stats = &progress.stats;
+        if stats.session_packets > 0 {
+            if self.arguments.format() == SessionFormat::Fontana {
+                let packets = Count(stats.session_packets, "packet");
+                let message = format!("{packets} and no table of contents in {}", Time(PATIENCE));
+                console.warning(&message, "receive with --fcast if the sender is FCAST");
+            }
+            return;
+        }
         let message =
             format!("no packet of the session on {address} ({interface}) for {}", Time(PATIENCE));
-        let mut lines = vec![self.why()];
+        let instead = self.instead.map(|tsi| {
+            format!("the ticket's sender now sends session {tsi}: take the ticket that it prints")
+        });
+        let mut lines: Vec<_> = instead.into_iter().chain([self.why()]).collect();
         lines.extend(self.other_interfaces());
         lines.push(match stats.datagrams {
             0 if address.ip().is_multicast() => "the group is joined, 0 packets arrived".to_owned(),
@@ -58,7 +91,7 @@ impl<'a> Unheard<'a> {
                 Count(stats.datagrams, "packet"),
             ),
         });
-        let firewall = doctor::firewall();
+        let firewall = doctor::firewall(Some(*address));
         if firewall.verdict >= Verdict::Warning {
             lines.push(format!("{}: {}", firewall.subject, firewall.text));
             lines.extend(firewall.remedy);

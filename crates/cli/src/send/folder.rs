@@ -5,19 +5,30 @@ use super::reports::ReportWatch;
 use super::{Outline, Watch, ticket_file};
 use crate::args::SendArguments;
 use crate::progress::{Gate, SendBar};
+use crate::version_file::VersionFile;
 use fontana::{CancellationToken, Outcome, PublishEvent, Publisher, SenderBuilder};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::signal::stop_on_signals;
 
+/// What versions have in common.
+pub(super) struct Outlet<'a> {
+    pub(super) outline: &'a Outline,
+    pub(super) program: Option<&'a CompletionProgram>,
+    /// Present if they are signed.
+    pub(super) versions: Option<VersionFile>,
+}
+
 pub(super) fn run(
     arguments: &SendArguments,
     sender: SenderBuilder,
-    outline: &Outline,
-    program: Option<&CompletionProgram>,
+    Outlet { outline, program, mut versions }: Outlet<'_>,
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
+    if let Some(versions) = &versions {
+        versions.compare_with_clock(console);
+    }
     let publisher = Publisher::builder(sender)
         .settle(arguments.settle)
         .poll(arguments.poll)
@@ -42,6 +53,9 @@ pub(super) fn run(
                 console.warning(&message, hint);
             }
             PublishEvent::Version(session) => {
+                if let Some(versions) = &mut versions {
+                    versions.keep(session.manifest.version(), console);
+                }
                 let tickets = outline.tickets(&session.lasting_ticket());
                 if let (Some(path), false) = (&arguments.ticket_file, announced)
                     && let Err(failure) = ticket_file::write(path, &tickets)

@@ -157,8 +157,9 @@ fn a_receiver_takes_the_network_of_the_source_and_tells_why_nothing_comes() {
         let of_session = |event: &&Value| {
             event["subject"].as_str().is_some_and(|subject| subject.starts_with("session "))
         };
-        let finding = doctor.seen.iter().find(of_session).unwrap();
-        (finding["verdict"].clone(), text(finding, "text").to_owned())
+        let finding = doctor.seen.first().filter(of_session).unwrap();
+        let remedy = finding["remedy"].as_str().unwrap_or_default();
+        (finding["verdict"].clone(), format!("{}\n{remedy}", text(finding, "text")))
     };
     let (verdict, told) = doctor(&session.ticket);
     assert_eq!(verdict, "good", "{told}");
@@ -167,6 +168,34 @@ fn a_receiver_takes_the_network_of_the_source_and_tells_why_nothing_comes() {
     let (verdict, told) = doctor(other);
     assert_eq!(verdict, "bad", "{told}");
     assert!(told.contains("0 packets of it") && told.contains("1 other session"), "{told}");
+    assert!(told.contains("likeliest: the sender has been started again"), "{told}");
+    // Short packets pass, and those with symbols do not.
+    run(
+        &scene,
+        1,
+        "nft -f - <<END
+table inet filter {
+  chain input {
+    type filter hook input priority 0;
+    udp length > 1300 counter drop
+  }
+}
+END",
+    );
+    let (verdict, told) = doctor(&session.ticket);
+    assert_eq!(verdict, "warning", "{told}");
+    assert!(told.contains("none with a symbol") && told.contains("--symbol-size"), "{told}");
+    run(&scene, 1, "nft insert rule inet filter input ip daddr 239.255.0.0/16 counter drop");
+    let (verdict, told) = doctor(&session.ticket);
+    assert_eq!(verdict, "bad", "{told}");
+    assert!(
+        told.contains("likeliest: firewall, a rule drops packets to 239.255.77.1:7701"),
+        "{told}"
+    );
+    assert!(told.contains("ip daddr 239.255.0.0/16"), "{told}");
+    run(&scene, 1, "nft delete table inet filter");
+    let (_, told) = doctor("fontana://10.77.0.1@239.255.77.3:7701/4");
+    assert!(told.contains("likeliest: the sender does not run"), "{told}");
 
     let mut deaf = start(&scene, 1, "recv --json -y --timeout 7 -o", &scene.path("elsewhere"));
     let warning = deaf.wait_for("warning", PATIENCE);

@@ -312,7 +312,28 @@ fn another_session_on_the_group_is_75_and_is_counted() {
     let words = format!("recv fontana://{place}/6 -i lo --timeout 1 -o");
     let received = run(&arguments(&words, &[directory.path()])).expect(75);
     assert_says(&received, "the session was not heard", "of other sessions");
+    // An old ticket of the same sender.
+    let words = format!("recv fontana://127.0.0.1@{place}/6 -i lo --timeout 1 -o");
+    let received = run(&arguments(&words, &[directory.path()])).expect(75);
+    assert_says(&received, "the session was not heard", "127.0.0.1, now sends session 5: take");
     sender.finish();
+}
+
+#[test]
+fn a_ticket_of_plain_flute_or_fcast_is_named_after_some_seconds() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 1000);
+    let kinds = [("--flute", "is plain FLUTE"), ("--fcast", "if the sender is FCAST")];
+    let receptions = kinds.map(|(option, said)| {
+        let sender = Sender::start(&format!("--to {} {option}", place()), &[&path]);
+        let words = format!("recv {} --timeout 7 -o", sender.ticket);
+        (said, Running::start(&arguments(&words, &[directory.path()])), sender)
+    });
+    for (said, receiving, sender) in receptions {
+        let told = receiving.wait().expect(75).stderr;
+        assert!(told.contains("warning: ") && told.contains(said), "{told}");
+        sender.finish();
+    }
 }
 
 #[test]

@@ -436,3 +436,42 @@ fn arguments_that_no_server_can_follow_are_2_or_5() {
     let missing = directory.path().join("missing");
     run(&arguments("serve --manifest", &[&missing, &file])).expect(6);
 }
+
+#[test]
+fn a_file_with_other_bytes_than_its_manifest_is_not_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let [right, wrong] = ["right", "wrong"].map(|name| directory.path().join(name));
+    for path in [&right, &wrong] {
+        std::fs::write(path, noise(1_000_000, 1)).unwrap();
+    }
+    let manifest = |name: &str, files: &[&Path]| {
+        let manifest = directory.path().join(name);
+        let words = format!("--block-symbols 300 --push 0 --manifest {}", manifest.display());
+        Sender::start(&format!("{words} --to {}", place()), files).into_running().wait().expect(0);
+        format!("--manifest {}", manifest.display())
+    };
+    let (of_both, of_wrong) = (manifest("both", &[&right, &wrong]), manifest("one", &[&wrong]));
+    // A byte of the last block, at the same time.
+    let modified = std::fs::metadata(&wrong).unwrap().modified().unwrap();
+    let mut content = noise(1_000_000, 1);
+    content[999_000] ^= 1;
+    std::fs::write(&wrong, content).unwrap();
+    std::fs::File::options().write(true).open(&wrong).unwrap().set_modified(modified).unwrap();
+
+    let served = Served::start(&of_both, &[&right, &wrong]);
+    assert_eq!(curl("", &format!("{}right", served.web)).1.len(), 1_000_000);
+    assert_eq!(curl("--range 0-99", &format!("{}wrong", served.web)).1.len(), 100, "a right block");
+    assert!(curl("", &format!("{}wrong", served.web)).1.len() < 1_000_000);
+    assert!(curl("--range 0-99", &format!("{}wrong", served.web)).1.is_empty(), "given up");
+    let symbols = format!("{}f/{}/2?start=0&blocks=0:10", served.web, served.manifest());
+    assert!(curl("", &symbols).1.is_empty());
+    served.running.signal(Signal::TERM);
+    let ended = served.running.wait().expect(8);
+    let warning = ended.event("warning")["message"].as_str().unwrap().to_owned();
+    assert!(warning.contains("wrong"), "{warning}");
+
+    // Nothing is left.
+    let served = Served::start(&of_wrong, &[&wrong]);
+    curl("", &format!("{}wrong", served.web));
+    served.running.wait().expect(8);
+}

@@ -142,3 +142,38 @@ fn a_folder_whose_version_is_sent_waits_idly_and_ends_when_the_time_is_up() {
     assert!(used < Duration::from_millis(100), "{used:?}");
     sending.wait().expect(0);
 }
+
+/// The clock of the first publisher was an hour ahead.
+#[test]
+fn versions_go_on_above_the_highest_of_the_key_and_older_ones_are_ignored_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, folder) = plant(directory.path());
+    let (kept, into) = (format!("{key}.version"), directory.path().join("into"));
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap();
+    let ahead = (now + Duration::from_secs(3_600)).as_millis();
+    fs::write(&kept, format!("{ahead}\n")).unwrap();
+    let words = format!("--watch --settle 300ms --rate 20M --to {} --sign {key}", place());
+    let sender = Sender::start(&words, &[&folder]);
+    let watch = format!("recv {} --watch --look-every 200ms --count 1 -o", sender.ticket);
+    let told = run(&arguments(&watch, &[&into])).expect(0).stderr;
+    assert!(told.contains(&format!("version {}: ", ahead + 1)), "{told}");
+    let told = sender.into_running().stop().stderr;
+    assert!(told.contains("59 min") && told.contains("ahead of this host's clock"), "{told}");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), format!("{:020}\n", ahead + 1));
+
+    // What the user chooses is not raised, and said.
+    let words = format!("--to {} --sign {key} --content-version 7", place());
+    let told = Sender::start(&words, &[&folder]).into_running().stop().stderr;
+    assert!(told.contains(&format!("--content-version {}", ahead + 2)), "{told}");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), format!("{:020}\n", ahead + 1));
+
+    // Without the file, the next versions are older.
+    fs::remove_file(&kept).unwrap();
+    let sender = Sender::start(&words.replace("--content-version 7", "--watch"), &[&folder]);
+    let watch = format!("recv {} --watch --timeout 3 -o", sender.ticket);
+    let told = run(&arguments(&watch, &[&into])).stderr;
+    let ignored = format!("is ignored: this directory has had version {} of", ahead + 1);
+    assert!(told.contains(&ignored) && told.contains("59 min"), "{told}");
+    assert!(told.contains("KEYFILE.version"), "{told}");
+    sender.finish();
+}

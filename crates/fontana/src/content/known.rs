@@ -43,8 +43,7 @@ impl Content {
         let read = check_hashes(manifest, &objects, &found, options.workers)?;
         let left_out = left_out.into_iter().map(Arc::new).collect();
         let content = Self { left_out, skipped, ..Self::new(manifest.clone(), objects) };
-        let is_unread = |toi: Toi| !read.contains(&(toi.0 as u32));
-        Ok(if options.verifies { content.verified(is_unread) } else { content })
+        Ok(content.verified(|toi| !read.contains(&(toi.0 as u32))))
     }
 }
 

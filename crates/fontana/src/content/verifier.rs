@@ -4,7 +4,7 @@ use crate::shared::Lock;
 use fontana_fec::Sbn;
 use fontana_store::{Deviations, ObjectSource, SourceError};
 use fontana_wire::{BlockHasher, Hash};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 /// Decides by the hashes of an object's blocks whether files that were written to still contain
@@ -18,14 +18,16 @@ pub(crate) struct BlockVerifier {
     is_unread: bool,
     /// The states in which a block's files were compared last.
     verified: Lock<BTreeMap<Sbn, Deviations>>,
+    /// Blocks that were [checked](Self::check_once).
+    checked: Lock<BTreeSet<Sbn>>,
     /// A block has other bytes than its hash says, and its files are in the states that they had.
     wrong: OnceLock<SourceError>,
 }
 
 impl BlockVerifier {
     pub(super) fn new(source: Arc<ObjectSource>, hashes: Arc<[Hash]>) -> Self {
-        let (verified, wrong) = Default::default();
-        Self { source, hashes, is_unread: false, verified, wrong }
+        let (verified, checked, wrong) = Default::default();
+        Self { source, hashes, is_unread: false, verified, checked, wrong }
     }
 
     /// The verifier of files that have only the sizes and times that a manifest says.
@@ -87,6 +89,23 @@ impl BlockVerifier {
             let _ = self.wrong.set(error);
         }
         self.wrong.get().map_or(Ok(()), |wrong| Err(wrong.clone()))
+    }
+
+    /// [Checks](Self::check) a block before it is used for the first time.
+    ///
+    /// # Errors
+    /// As there: from the first block with other bytes on.
+    pub(crate) fn check_once(&self, sbn: Sbn) -> Result<(), SourceError> {
+        if self.is_unread && !self.checked.lock().contains(&sbn) {
+            self.check(sbn)?;
+            self.checked.lock().insert(sbn);
+        }
+        self.wrong.get().map_or(Ok(()), |wrong| Err(wrong.clone()))
+    }
+
+    /// Whether a [check](Self::check) has failed.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.wrong.get().is_some()
     }
 
     fn has_its_hash(&self, sbn: Sbn) -> Result<bool, SourceError> {

@@ -214,7 +214,7 @@ fn outcome_of_silence(rejections: &[RejectedSession]) -> Outcome {
         outcome.worst(match rejected.reason {
             Rejection::WrongKey
             | Rejection::Expired { .. }
-            | Rejection::OldVersion
+            | Rejection::OldVersion { .. }
             | Rejection::NewerFormat(_)
             | Rejection::UnknownRecord(_) => Outcome::Authentication,
             Rejection::BadManifest => Outcome::VerificationFailed,

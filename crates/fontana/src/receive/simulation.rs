@@ -387,3 +387,46 @@ fn a_name_that_the_disk_refuses_costs_no_other() {
         assert_eq!(host.complete(&world, &mut SplitMix64::new(SEED, 0)), Ok(()));
     }
 }
+
+/// Plans of the gate in which one call fails once.
+const PLANS: u64 = 200;
+
+/// Whether a call is for one of several objects, or for one of the files that share one. Others are
+/// for the whole reception: its journal, its directory.
+fn is_of_a_file(call: Call, shares_object: bool) -> bool {
+    match call {
+        Call::Rename | Call::SetMode | Call::SetTimes | Call::Reserve | Call::Unlink => true,
+        Call::Write | Call::WriteSpool | Call::SetLength | Call::Punch => !shares_object,
+        _ => false,
+    }
+}
+
+#[test]
+fn a_call_that_fails_once_costs_one_file_at_most() {
+    for seed in 0..PLANS {
+        let mut random = SplitMix64::new(seed, 9);
+        let files = 2 + random.below(11) as usize;
+        let shares = random.below(2) == 0;
+        let shapes = match shares {
+            true => vec![Shape { files, ..raptorq(9_000, 512, 1) }],
+            false => vec![raptorq(2_000, 512, 1); files],
+        };
+        let mut world = World::new(&shapes, seed);
+        world.loss = [0, 20][random.below(2) as usize];
+        let faults: Vec<_> =
+            FAULTS.into_iter().filter(|(call, _)| is_of_a_file(*call, shares)).collect();
+        let (call, how) = faults[random.below(faults.len() as u32) as usize];
+        // The first bytes that are written are those of the manifest, for the next run.
+        let first = u64::from(call == Call::Write);
+        let after = first + u64::from(random.below(2 * files as u32));
+        let fault = Fault { call, how, after, lasts: false };
+        let mut host = SimulatedHost::new();
+        let end = host.run(&world, seed, None, Some(fault));
+        let there = world.count(&host.directory());
+        let what = format!("{fault:?}, seed {seed}: {end:?}, {there} of {files} files");
+        assert!(there == files || there + 1 == files && end != Ok(End::Complete), "{what}");
+        if there < files {
+            assert_eq!(host.complete(&world, &mut random), Ok(()), "{what}");
+        }
+    }
+}

@@ -1,10 +1,12 @@
 //! The files of the content, as a web server gives them out: by their names in the manifest, and
 //! never by a path of the host.
 
-use crate::content::ContentObject;
+use crate::content::{BlockVerifier, ContentObject};
 use crate::error::Error;
-use fontana_store::ObjectSource;
-use fontana_wire::{FileEntry, Hash, Manifest, Segment};
+use crate::mirrored::MirroredContent;
+use fontana_fec::Sbn;
+use fontana_store::{ObjectSource, SourceError};
+use fontana_wire::{FileEntry, Hash, Segment};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +14,46 @@ use std::sync::Arc;
 /// The files of a manifest.
 pub(super) struct ServedFiles {
     files: BTreeMap<Vec<u8>, Arc<FileEntry>>,
-    sources: BTreeMap<u32, Arc<ObjectSource>>,
+    objects: BTreeMap<u32, ServedObject>,
     hash: Hash,
 }
 
+/// The bytes of an object.
+struct ServedObject {
+    source: Arc<ObjectSource>,
+    /// If its files were not read before.
+    verifier: Option<Arc<BlockVerifier>>,
+}
+
+impl ServedObject {
+    /// Reads a part that lies in the object, after its blocks were compared with their hashes.
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let end = offset + out.len() as u64;
+        if let Some(verifier) = &self.verifier {
+            let layout = self.source.layout();
+            for sbn in (0..layout.block_count()).map(Sbn) {
+                let overlaps = |block: Range<u64>| block.start < end && offset < block.end;
+                if layout.block_range(sbn).is_some_and(overlaps) {
+                    verifier.check_once(sbn)?;
+                }
+            }
+        }
+        self.source.read_unchanged_at(offset, out)
+    }
+}
+
 impl ServedFiles {
-    pub(super) fn new(manifest: &Manifest, hash: Hash, objects: &[ContentObject]) -> Self {
+    pub(super) fn new(content: &MirroredContent) -> Self {
         let entry = |file: &FileEntry| (file.path.as_bytes().to_vec(), Arc::new(file.clone()));
-        let source = |object: &ContentObject| {
-            Some((u32::try_from(object.toi.0).ok()?, Arc::clone(&object.source)))
+        let object = |object: &ContentObject| {
+            let verifier = content.verifiers.get(&object.toi).cloned();
+            let served = ServedObject { source: Arc::clone(&object.source), verifier };
+            Some((u32::try_from(object.toi.0).ok()?, served))
         };
         Self {
-            files: manifest.files().map(entry).collect(),
-            sources: objects.iter().filter_map(source).collect(),
-            hash,
+            files: content.manifest().files().map(entry).collect(),
+            objects: content.objects.iter().filter_map(object).collect(),
+            hash: content.hash(),
         }
     }
 
@@ -50,10 +78,10 @@ impl ServedFiles {
             let (start, end) =
                 (placed.range.start.max(range.start), placed.range.end.min(range.end));
             let Segment::Extent { toi, object_offset, .. } = placed.segment else { continue };
-            let Some(source) = self.sources.get(&toi).filter(|_| start < end) else { continue };
+            let Some(object) = self.objects.get(&toi).filter(|_| start < end) else { continue };
             let part = (start - range.start) as usize..(end - range.start) as usize;
             if let Some(part) = out.get_mut(part) {
-                source.read_unchanged_at(object_offset + (start - placed.range.start), part)?;
+                object.read(object_offset + (start - placed.range.start), part)?;
             }
         }
         Ok(out)

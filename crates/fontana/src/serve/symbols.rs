@@ -9,8 +9,9 @@
 //! with its client. What a worker has begun goes on, and is for those that come.
 
 use super::counters::Counters;
-use crate::content::ContentObject;
+use crate::content::{BlockVerifier, ContentObject};
 use crate::error::Error;
+use crate::mirrored::MirroredContent;
 use crate::shared::Lock;
 use bytes::Bytes;
 use fontana_fec::{Esi, FecScheme, PlanCache, Sbn};
@@ -56,6 +57,8 @@ pub(super) struct FreshSymbols {
 
 struct FreshObject {
     source: Arc<ObjectSource>,
+    /// If its files were not read before.
+    verifier: Option<Arc<BlockVerifier>>,
     /// Symbols of a run: a power of two, so that the numbers of all symbols are whole runs.
     run: u32,
 }
@@ -77,17 +80,18 @@ impl FreshSymbols {
     /// The symbols of these objects. `None` if not all of them are of RaptorQ without sub-blocks:
     /// other codes have few repair symbols or none, and a client could not tell which.
     pub(super) fn new(
-        objects: &[ContentObject],
+        content: &MirroredContent,
         start: FreshStart,
         memory: SymbolMemory,
         workers: usize,
         counters: Arc<Counters>,
     ) -> Option<Self> {
         let fresh = |object: &ContentObject| {
-            let fresh = FreshObject::new(Arc::clone(&object.source))?;
+            let verifier = content.verifiers.get(&object.toi).cloned();
+            let fresh = FreshObject::new(Arc::clone(&object.source), verifier)?;
             Some((u32::try_from(object.toi.0).ok()?, fresh))
         };
-        let objects: BTreeMap<_, _> = objects.iter().map(fresh).collect::<Option<_>>()?;
+        let objects: BTreeMap<_, _> = content.objects.iter().map(fresh).collect::<Option<_>>()?;
         Some(Self {
             start,
             objects,
@@ -193,6 +197,9 @@ impl FreshSymbols {
         let size = object.frame_size() - FreshFrame::ID_SIZE;
         let mut symbols = vec![0; esis.len() * size];
         let sbn = Sbn(sbn);
+        if let Some(verifier) = &object.verifier {
+            verifier.check_once(sbn)?;
+        }
         if let Some(deviations) =
             block.encoder.encode(sbn, &esis, self.memory.worker, &mut symbols)?
         {
@@ -219,14 +226,14 @@ impl FreshSymbols {
 }
 
 impl FreshObject {
-    fn new(source: Arc<ObjectSource>) -> Option<Self> {
+    fn new(source: Arc<ObjectSource>, verifier: Option<Arc<BlockVerifier>>) -> Option<Self> {
         let layout = source.layout();
         let oti = layout.oti();
         let FecScheme::RaptorQ(code) = oti.scheme else { return None };
         let k = layout.source_symbols(Sbn(0)).filter(|_| code.sub_blocks == 1)?;
         let fits = (RUN_BYTES / usize::from(oti.symbol_size).max(1)).max(1);
         let run = k.next_power_of_two().min(RUN_SYMBOLS).min(1 << fits.ilog2());
-        Some(Self { source, run })
+        Some(Self { source, verifier, run })
     }
 
     fn frame_size(&self) -> usize {
@@ -405,7 +412,7 @@ mod tests {
         let content = crate::MirroredContent::describe(&[path], 256 << 10, 1).unwrap();
         let memory = SymbolMemory { runs: 64 << 20, solved: 64 << 20, worker: 64 << 20 };
         let (start, counters) = (FreshStart::draw(7), Arc::default());
-        let symbols = FreshSymbols::new(&content.objects, start, memory, 1, counters).unwrap();
+        let symbols = FreshSymbols::new(&content, start, memory, 1, counters).unwrap();
         assert_eq!(symbols.block_count(1), Some(blocks as u32));
         (directory, Arc::new(symbols))
     }

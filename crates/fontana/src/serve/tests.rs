@@ -35,13 +35,13 @@ impl Served {
         let memory = SymbolMemory { runs: 64 << 20, solved: 64 << 20, worker: 64 << 20 };
         let (start, counters) = (FreshStart::draw(7), Arc::<Counters>::default());
         let of_site = Arc::clone(&counters);
-        let symbols = FreshSymbols::new(&content.objects, start, memory, 1, counters).unwrap();
+        let symbols = FreshSymbols::new(&content, start, memory, 1, counters).unwrap();
         let (hash, symbols) = (content.hash(), Arc::new(symbols));
         let site = Arc::new(Site {
             hash,
             manifest: (content.file_name(), content.file_bytes().into()),
             head: None,
-            files: ServedFiles::new(content.manifest(), hash, &content.objects),
+            files: ServedFiles::new(&content),
             symbols: Some(Arc::clone(&symbols)),
             counters: of_site,
         });

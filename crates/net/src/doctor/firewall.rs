@@ -1,13 +1,15 @@
 //! A hint whether a packet filter of this host blocks packets.
 //!
-//! The probe reads the rules of nftables and iptables as text and looks for an input policy of
-//! "drop", which all common front ends use to close a host. It can miss other rules. Reading rules
-//! needs root.
+//! The probe reads the rules of nftables and iptables as text and looks for rules that drop packets
+//! to a destination, and for an input policy of "drop", which all common front ends use to close a
+//! host. It can miss other rules. Reading rules needs root.
 
 use std::io::Read;
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::rules::{self, Drops};
 use super::{Finding, Verdict};
 use crate::thread;
 
@@ -17,11 +19,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// More rules than this are not read.
 const MAX_OUTPUT: u64 = 4 << 20;
 
-/// Looks for an input policy of "drop".
-pub fn firewall() -> Finding {
-    let subject = "firewall";
+/// The subject of the finding of [`firewall`].
+pub const FIREWALL: &str = "firewall";
+
+/// Looks for rules that drop packets to this address, and for an input policy of "drop".
+pub fn firewall(to: Option<SocketAddr>) -> Finding {
+    let subject = FIREWALL;
     let nft = output("nft", &["list", "ruleset"]);
     let iptables = output("iptables", &["-S", "INPUT"]);
+    let dropped = to.and_then(|to| {
+        let of_nft = nft.as_deref().and_then(|rules| rules::of_nft(rules, to));
+        of_nft.or_else(|| rules::of_iptables(iptables.as_deref()?, to)).map(|drops| (to, drops))
+    });
+    if let Some((to, Drops { rule, all })) = dropped {
+        let (verdict, drops) = match all {
+            true => (Verdict::Bad, "drops"),
+            false => (Verdict::Warning, "may drop"),
+        };
+        return Finding::new(subject, verdict, format!("a rule {drops} packets to {to}: {rule}"))
+            .remedy(
+                "remove the rule (nft -a list ruleset, iptables -S), or accept them before it",
+            );
+    }
     let closed = [
         nft.as_deref().is_some_and(nft_drops_input),
         iptables.as_deref().is_some_and(iptables_drops_input),

@@ -67,10 +67,20 @@ impl Expectation {
         {
             return Err(Rejection::Expired { unix_seconds: expires.get() });
         }
-        if self.newer_than.is_some_and(|version| head.manifest_version <= version) {
-            return Err(Rejection::OldVersion);
+        self.check_version(head.manifest_version)
+    }
+
+    /// Checks a version, of a head or of its manifest.
+    ///
+    /// # Errors
+    /// [`Rejection::OldVersion`].
+    pub(super) fn check_version(&self, version: u64) -> Result<(), Rejection> {
+        match self.newer_than {
+            Some(newer_than) if version <= newer_than => {
+                Err(Rejection::OldVersion { version, newer_than })
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether the expiry of a head counts: if the publisher has signed it, and the manifest is not

@@ -39,9 +39,7 @@ impl Receiver {
         if is_other || self.reception.has_accepted() {
             return Err(Rejection::OtherManifest);
         }
-        if expected.newer_than.is_some_and(|version| manifest.version() <= version) {
-            return Err(Rejection::OldVersion);
-        }
+        expected.check_version(manifest.version())?;
         if manifest.largest_length() > limits.max_transfer_bytes
             || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))
         {

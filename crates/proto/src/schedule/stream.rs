@@ -8,7 +8,9 @@ use fontana_fec::{Esi, FecScheme};
 /// - Rateless codes: the source symbols once (unless another sender sends them), then fresh repair
 ///   symbols. The first one is random, so that several senders of one object rarely send the same.
 /// - Codes with a fixed number of symbols: source symbols and repair symbols in a cycle. A sender
-///   without the source pass begins the same cycle at a random repair symbol.
+///   without the source pass begins the same cycle at a random repair symbol; without repair
+///   symbols, at the same random share of each block: receivers that have the beginning of every
+///   block from a run before it have less to hear again.
 /// - Tornado: a cycle that mixes source and repair symbols and begins at random for every sender,
 ///   because its graphs are made for receivers that have about the same share of every layer.
 #[derive(Clone, Debug)]
@@ -51,9 +53,14 @@ impl SymbolStream {
         Self { source_symbols, source_pass: true, first_repair, cycle, order }
     }
 
-    /// The same stream for a sender that leaves the source pass to another sender.
-    pub(crate) fn without_source_pass(self) -> Self {
-        Self { source_pass: false, ..self }
+    /// The same stream for a sender that leaves the source pass to another sender. `start`: where
+    /// it begins if there are no repair symbols, in parts of 2^32 of the block.
+    pub(crate) fn without_source_pass(self, start: u32) -> Self {
+        let first_repair = match self.cycle > self.source_symbols {
+            true => self.first_repair,
+            false => ((u64::from(self.cycle) * u64::from(start)) >> 32) as u32,
+        };
+        Self { source_pass: false, first_repair, ..self }
     }
 
     /// The same stream with plain numbers, for an order that interprets numbers itself. FCAST's
@@ -119,7 +126,7 @@ mod tests {
     const RAPTORQ_SYMBOLS: u32 = 1 << 24;
 
     fn with(source_pass: bool, stream: SymbolStream) -> SymbolStream {
-        if source_pass { stream } else { stream.without_source_pass() }
+        if source_pass { stream } else { stream.without_source_pass(0) }
     }
 
     #[test]
@@ -203,6 +210,12 @@ mod tests {
         let stream = SymbolStream::new(scheme, 3, &mut SplitMix64::new(1, 1));
         let esis: Vec<_> = (0..7).map(|i| stream.esi(i).0).collect();
         assert_eq!(esis, [0, 1, 2, 0, 1, 2, 0]);
+        // A further run begins within the block.
+        for (start, expected) in [(0, 0), (1 << 31, 1), (u32::MAX, 2)] {
+            let stream = stream.clone().without_source_pass(start);
+            let esis: Vec<_> = (0..4).map(|i| stream.esi(i).0).collect();
+            assert_eq!(esis, [0, 1, 2, 3].map(|i| (expected + i) % 3));
+        }
     }
 
     #[test]

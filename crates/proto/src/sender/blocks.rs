@@ -19,6 +19,9 @@ pub(super) struct BlockFactory {
     pub(super) by_number: bool,
     /// The last source symbol of an object has no padding, if its code allows that.
     pub(super) omit_padding: bool,
+    /// Where blocks without repair symbols begin, if another sender has sent their beginning: in
+    /// parts of 2^32.
+    pub(super) start: u32,
     /// Packets carry the OTI of their object.
     pub(super) fti_in_packets: bool,
     pub(super) seal: Option<SessionSeal>,
@@ -46,7 +49,10 @@ impl BlockFactory {
                 let mut random = SplitMix64::new(self.seed, stream);
                 let k = object.layout.source_symbols(sbn).unwrap_or(0);
                 let stream = SymbolStream::new(oti.scheme, k, &mut random);
-                let stream = if object.source_pass { stream } else { stream.without_source_pass() };
+                let stream = match object.source_pass {
+                    true => stream,
+                    false => stream.without_source_pass(self.start),
+                };
                 let (code, profile) = (oti.scheme.profile(), oti.scheme.block_profile(k));
                 blocks.push(Block {
                     id,

@@ -99,9 +99,13 @@ fn a_version_that_is_not_newer_is_refused_once_and_costs_no_signature_again() {
     run(&mut senders, &mut receivers, Duration::from_secs(60));
     let [any, newer, same, older] = &receivers;
     assert!(any.has(&content) && newer.has(&content));
-    for refused in [same, older] {
+    for (refused, newer_than) in [(same, 1), (older, u64::MAX)] {
         assert_eq!(refused.complete_at, None);
-        assert_eq!(rejections(refused), [Rejection::OldVersion], "told once");
+        assert_eq!(
+            rejections(refused),
+            [Rejection::OldVersion { version: 1, newer_than }],
+            "told once"
+        );
         assert_eq!(refused.endpoint.source_symbols(), 0);
         assert_eq!(refused.endpoint.stats().session_packets, 0, "it is not what is wanted");
     }

@@ -5,6 +5,7 @@
 //! | set permissions | in any way | files have those that they were created with: at most the sender's, and read and write for their owner |
 //! | set times | in any way | files have the times of their reception |
 //! | reserve space | unless the disk is full | a full disk is noticed later |
+//! | free space of repair symbols that are not needed any more | in any way | they take it until the object is complete |
 //! | sync a file, a directory or the file system | if the system does not know the call | a crash may lose what was received |
 //! | remove the staging directory | in any way | it stays, and the next receiver of the content removes it |
 //!
@@ -31,6 +32,8 @@ pub enum OptionalCall {
     SetTimes,
     /// Space for a file.
     Reserve,
+    /// Space that is not needed any more.
+    Free,
     /// Waiting until bytes or names are on the disk.
     Sync,
     /// Removal of what a reception does not need any more.
@@ -39,9 +42,9 @@ pub enum OptionalCall {
 
 impl OptionalCall {
     /// Whether the reception goes on after this error.
-    fn may_fail_with(self, errno: Errno) -> bool {
+    pub(crate) fn may_fail_with(self, errno: Errno) -> bool {
         match self {
-            Self::SetMode | Self::SetTimes | Self::RemoveStaging => true,
+            Self::SetMode | Self::SetTimes | Self::Free | Self::RemoveStaging => true,
             Self::Reserve => !matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::FBIG),
             Self::Sync => matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP),
         }
@@ -136,7 +139,7 @@ impl Disk for TolerantDisk {
     }
 
     fn punch(&self, file: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()> {
-        self.disk.punch(file, offset, length)
+        self.tolerate(OptionalCall::Free, self.disk.punch(file, offset, length))
     }
 
     fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<()> {
@@ -222,7 +225,8 @@ mod tests {
     fn each_call_may_fail_as_the_table_says_and_is_told_once() {
         let disk = TolerantDisk::new(Arc::new(super::super::HostDisk));
         let tolerated = |call, errno| disk.tolerate(call, Err(errno)).is_ok();
-        for call in [OptionalCall::SetMode, OptionalCall::SetTimes, OptionalCall::RemoveStaging] {
+        use OptionalCall::{Free, RemoveStaging, SetMode, SetTimes};
+        for call in [SetMode, SetTimes, Free, RemoveStaging] {
             for errno in [Errno::PERM, Errno::OPNOTSUPP, Errno::ROFS, Errno::IO] {
                 assert!(tolerated(call, errno), "{call:?} {errno}");
             }
@@ -236,7 +240,7 @@ mod tests {
             assert!(!tolerated(OptionalCall::Sync, errno), "{errno}");
         }
         let told = disk.take_tolerated();
-        assert_eq!(told.len(), 5);
+        assert_eq!(told.len(), 6);
         assert_eq!(told.first(), Some(&(OptionalCall::SetMode, Errno::PERM)));
         assert!(tolerated(OptionalCall::SetMode, Errno::PERM) && disk.take_tolerated().is_empty());
     }

@@ -178,7 +178,7 @@ impl DecidingThread<'_, '_> {
         if hopeless && self.only_one_manifest {
             self.outcome.over = Some(Over::Hopeless);
         }
-        if reason == Rejection::OldVersion && self.follows {
+        if matches!(reason, Rejection::OldVersion { .. }) && self.follows {
             self.old_version_since.get_or_insert(elapsed);
         }
         self.outcome.rejections.push(RejectedSession { session, reason });

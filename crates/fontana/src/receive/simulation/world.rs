@@ -182,6 +182,11 @@ impl World {
         Driver::new(sender, MemorySendRunner::new(Arc::clone(&self.content)))
     }
 
+    /// The number of files that a directory has.
+    pub(super) fn count(&self, directory: &Path) -> usize {
+        self.files.keys().filter(|path| directory.join(path).exists()).count()
+    }
+
     /// Whether a directory has the files. `Err` if one of them has other bytes.
     pub(super) fn check(&self, directory: &Path) -> Result<bool, String> {
         let mut is_complete = true;

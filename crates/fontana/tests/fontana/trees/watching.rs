@@ -53,9 +53,10 @@ fn follow_until(
             FollowEvent::Taken(summary) => format!("taken {}", summary.manifest.unwrap().version),
             FollowEvent::GivenUp(summary) => format!("given up {:?}", summary.ended),
             FollowEvent::Waiting => "waiting".into(),
-            FollowEvent::Receiving(ReceiveEvent::Rejected { reason, .. }) => {
-                format!("rejected {reason:?}")
-            }
+            FollowEvent::Receiving(ReceiveEvent::Rejected {
+                reason: Rejection::OldVersion { version, newer_than },
+                ..
+            }) => format!("rejected {version}, not above {newer_than}"),
             FollowEvent::Receiving(ReceiveEvent::Resumed { symbols, source_symbols }) => {
                 format!("missing {}", source_symbols - symbols)
             }
@@ -101,7 +102,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     let (summary, told) = follower.join().unwrap();
     sending.end();
     assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 2), "{told:?}");
-    let expected = ["taken 1", "rejected OldVersion", "waiting", "missing 497", "taken 2"];
+    let expected = ["taken 1", "rejected 1, not above 1", "waiting", "missing 497", "taken 2"];
     assert_eq!(told, expected, "each once; one block of 496, and a file of one");
     assert!(fs::read(into.join("tree/image")).unwrap() == fs::read(new.join("image")).unwrap());
     assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
@@ -112,12 +113,13 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     let sending = publish(&old, &addressing, 1);
     let (summary, told) = follow_until(options.clone(), 1, |last| last == "waiting");
     assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 0), "nothing newer is there");
-    assert_eq!(told, ["rejected OldVersion", "waiting"]);
+    assert_eq!(told, ["rejected 1, not above 2", "waiting"]);
     // Long enough to receive a head on a busy host.
     let timed = options.clone().timeout(Some(Duration::from_secs(4)));
     let refused = receive(timed.clone());
     assert_eq!(refused.outcome, Outcome::Authentication);
-    assert!(refused.rejections.iter().all(|one| one.reason == Rejection::OldVersion));
+    let old = Rejection::OldVersion { version: 1, newer_than: 1 };
+    assert!(refused.rejections.iter().all(|one| one.reason == old));
     assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
     let any = options.overwrite(true).format(of_publisher(Versions::Any));
     assert_eq!(receive(any).outcome, Outcome::Complete, "whoever insists");
@@ -149,7 +151,11 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     let until_waiting = || follow_until(options.clone(), 1, |last| last == "waiting");
     let (summary, told) = until_waiting();
     assert_eq!((summary.outcome, summary.taken), (Outcome::Refused, 0), "{told:?}");
-    assert_eq!(told, ["given up Done", "rejected OldVersion", "waiting"], "not again and again");
+    assert_eq!(
+        told,
+        ["given up Done", "rejected 5, not above 5", "waiting"],
+        "not again and again"
+    );
     assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine");
     // A version that cannot be recorded is not received.
     fs::remove_file(into.join("tree/mine")).unwrap();

@@ -259,9 +259,7 @@ fn offer(
     let head = head
         .filter(|head| head.manifest_version == manifest.version())
         .ok_or(Rejection::BadManifest)?;
-    if config.expectation.newer_than.is_some_and(|version| manifest.version() <= version) {
-        return Err(Rejection::OldVersion);
-    }
+    config.expectation.check_version(manifest.version())?;
     let limits = &config.limits;
     if manifest.largest_length() > limits.max_transfer_bytes
         || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))

@@ -197,7 +197,7 @@ impl Reception {
         // If it offers other content later, only the packets from then on count.
         session.counters = SessionCounters::default();
         session.sequence.restart();
-        session.is_old_version = reason == Rejection::OldVersion;
+        session.is_old_version = matches!(reason, Rejection::OldVersion { .. });
         self.forget(session, channels);
         let _ = self.report_rejection(session.key, reason);
     }
