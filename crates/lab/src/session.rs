@@ -249,7 +249,7 @@ impl Session {
         let instance = u128::from(self.seed.wrapping_add(number));
         let collector = CollectorConfig {
             expected: Expected::Count(expected),
-            list_capacity: RollCall::capacity(symbol_size.into(), None)?,
+            list_capacity: RollCall::capacity(symbol_size, None)?,
             max_receivers: 1 << 10,
             trusts_unauthenticated: true,
             ..CollectorConfig::new(

@@ -4,7 +4,7 @@ use crate::shared::Lock;
 use fontana_fec::Sbn;
 use fontana_store::{Deviations, ObjectSource, SourceError};
 use fontana_wire::{BlockHasher, Hash};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// Decides by the hashes of an object's blocks whether files that were written to still contain
@@ -19,15 +19,24 @@ pub(crate) struct BlockVerifier {
     /// The states in which a block's files were compared last.
     verified: Lock<BTreeMap<Sbn, Deviations>>,
     /// Blocks that were [checked](Self::check_once).
-    checked: Lock<BTreeSet<Sbn>>,
+    #[cfg(feature = "serve")]
+    checked: Lock<std::collections::BTreeSet<Sbn>>,
     /// A block has other bytes than its hash says, and its files are in the states that they had.
     wrong: OnceLock<SourceError>,
 }
 
 impl BlockVerifier {
     pub(super) fn new(source: Arc<ObjectSource>, hashes: Arc<[Hash]>) -> Self {
-        let (verified, checked, wrong) = Default::default();
-        Self { source, hashes, is_unread: false, verified, checked, wrong }
+        let (verified, wrong) = Default::default();
+        Self {
+            source,
+            hashes,
+            is_unread: false,
+            verified,
+            #[cfg(feature = "serve")]
+            checked: Default::default(),
+            wrong,
+        }
     }
 
     /// The verifier of files that have only the sizes and times that a manifest says.
@@ -95,6 +104,7 @@ impl BlockVerifier {
     ///
     /// # Errors
     /// As there: from the first block with other bytes on.
+    #[cfg(feature = "serve")]
     pub(crate) fn check_once(&self, sbn: Sbn) -> Result<(), SourceError> {
         if self.is_unread && !self.checked.lock().contains(&sbn) {
             self.check(sbn)?;
@@ -104,6 +114,7 @@ impl BlockVerifier {
     }
 
     /// Whether a [check](Self::check) has failed.
+    #[cfg(feature = "serve")]
     pub(crate) fn is_wrong(&self) -> bool {
         self.wrong.get().is_some()
     }

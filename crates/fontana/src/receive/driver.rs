@@ -119,11 +119,7 @@ pub(super) fn run(
         (receiver, site) = (receiver.with_site(config), Some(own));
         accept_known(&options, &mut receiver);
     }
-    let mut ungranted = BTreeMap::new();
-    for refused in sockets.iter().flat_map(ReceiveSocket::ungranted) {
-        ungranted.entry(refused.setting).or_insert(*refused);
-    }
-    ungranted.into_values().for_each(|refused| emit(ReceiveEvent::Ungranted(refused)));
+    tell_ungranted(&sockets, emit);
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -202,6 +198,15 @@ pub(super) fn run(
     }?;
     lacking.add_to(&mut result.report);
     Ok(result)
+}
+
+/// Tells what the kernel has not granted, once for each setting.
+fn tell_ungranted(sockets: &[ReceiveSocket], emit: &mut dyn FnMut(ReceiveEvent)) {
+    let mut ungranted = BTreeMap::new();
+    for refused in sockets.iter().flat_map(ReceiveSocket::ungranted) {
+        ungranted.entry(refused.setting).or_insert(*refused);
+    }
+    ungranted.into_values().for_each(|refused| emit(ReceiveEvent::Ungranted(refused)));
 }
 
 /// Emits the names that files got after the end.

@@ -63,7 +63,7 @@ impl Site {
         let (_, sharer) = self.shared.as_ref()?;
         let stays = self.config.stays;
         let until = sharer.answered_at().max(ended_at) + stays;
-        Some(until.min(ended_at + stays * MOST_STAYS))
+        Some(until.min(ended_at + stays.saturating_mul(MOST_STAYS)))
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
