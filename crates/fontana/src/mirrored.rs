@@ -32,6 +32,7 @@ pub struct MirroredContent {
     /// The objects on the disk.
     pub(crate) objects: Vec<ContentObject>,
     /// Of objects whose files were not read, and only have the sizes and times of the manifest.
+    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "servers check blocks"))]
     pub(crate) verifiers: BTreeMap<Toi, Arc<BlockVerifier>>,
     left_out: Vec<Arc<Error>>,
 }
