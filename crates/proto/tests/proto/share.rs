@@ -277,6 +277,27 @@ fn members_with_a_key_complete_each_other_beside_replays() {
     assert_eq!([corrupt(0), corrupt(1), corrupt(2)], [0; 3]);
 }
 
+/// Any host can ask for ever.
+#[test]
+fn a_complete_member_answers_for_ten_times_its_stay_at_most() {
+    let mut site = Site::new(5, &[40]);
+    let block = site.blocks()[0];
+    site.join(|_, _| true);
+    let mut sent = Vec::new();
+    for second in 0..150 {
+        let missing = MissingSymbols::of(0..40);
+        let request =
+            ShareRequest { clock_us: 0, round_trip_us: 0, read_us: 0, lacking: 9, missing };
+        site.send(STRANGER, &site.request(9_999, block, request));
+        site.run(Duration::from_secs(1));
+        sent.extend((second == 90 || second == 110 || second == 149).then_some(site.symbols));
+    }
+    assert!(sent[0] > 0 && sent[1] == sent[2], "{sent:?}");
+    let driver = &site.members[0].as_ref().unwrap().driver;
+    assert_eq!(driver.endpoint.phase(site.now), fontana_proto::ReceiverPhase::Over);
+    assert_eq!(driver.endpoint.share_stats().symbols_sent, site.symbols, "it still knows");
+}
+
 /// A receiver without the key, and one with it, do not hear each other.
 #[test]
 fn members_with_a_key_and_without_do_not_mix() {
