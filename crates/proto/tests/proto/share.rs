@@ -281,6 +281,7 @@ fn members_with_a_key_complete_each_other_beside_replays() {
 #[test]
 fn a_complete_member_answers_for_ten_times_its_stay_at_most() {
     let mut site = Site::new(5, &[40]);
+    site.stays = Duration::from_secs(10);
     let block = site.blocks()[0];
     site.join(|_, _| true);
     let mut sent = Vec::new();

@@ -23,8 +23,8 @@ const PORT: u16 = 7_702;
 const RATE: u64 = 250_000;
 /// From a member to all others.
 const DELAY: Duration = Duration::from_micros(300);
-/// How long a complete member stays.
-const STAYS: Duration = Duration::from_secs(10);
+/// How long a complete member stays, unless a test says otherwise: until all have everything.
+const STAYS: Duration = Duration::from_secs(3_600);
 /// Least time between two polls of a member.
 const TICK: Duration = Duration::from_micros(200);
 
@@ -109,6 +109,8 @@ pub(crate) struct Site {
     pub(crate) key: Option<SiteKey>,
     /// Bytes per second of a member.
     rate: u64,
+    /// How long a complete member stays.
+    pub(crate) stays: Duration,
     pub(crate) now: Instant,
     pub(crate) members: Vec<Option<Member>>,
     pub(crate) random: SplitMix64,
@@ -163,6 +165,7 @@ impl Site {
             content,
             key: None,
             rate,
+            stays: STAYS,
             now: Instant::ZERO,
             members: Vec::new(),
             random: SplitMix64::new(seed, 3),
@@ -199,7 +202,7 @@ impl Site {
             seed: self.random.next_u64(),
             member: place as u32 + 1,
             bytes_per_second: self.rate,
-            stays: STAYS,
+            stays: self.stays,
         };
         let mut driver = ReceiverDriver::new(config, 0.0, place as u64).with_site(site);
         driver.timeout(self.now);
