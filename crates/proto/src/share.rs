@@ -105,8 +105,7 @@ pub enum ShareOutput {
     /// Send a symbol that was read.
     Answer(ShareAnswer),
     /// A whole round of requests for the block brought nothing. If it is searched for wrong
-    /// symbols, those that others have sent are to be dropped
-    /// ([`Receiver::drop_shared`](crate::Receiver::drop_shared)).
+    /// symbols, those that others have sent are to be dropped.
     Vain {
         /// The block.
         block: BlockId,
