@@ -17,7 +17,7 @@ pub(super) fn ignored(source: &str, reason: Rejection) -> Option<(String, &'stat
         (
             message,
             "a publisher whose clock was ahead needs KEYFILE.version beside its key, to go \
-                   on above that; somebody else may be sending an old version again",
+                   on above that; another host may be sending an old version again",
         )
     })
 }
