@@ -8,8 +8,8 @@ use fontana_testing::Script;
 use fontana_wire::{MissingSymbols, ShareBody, ShareRequest, ShareSymbol};
 use std::time::Duration;
 
-/// The time that members have from the last message of the stranger. One sequence in a thousand takes
-/// more than 30 s: blocks rest for up to 15 s after each round of requests in vain.
+/// The time that members have from the last message of the stranger. One sequence in a thousand
+/// takes more than 30 s: blocks rest for up to 15 s after each round of requests in vain.
 const LIVENESS: Duration = Duration::from_secs(90);
 
 fn esi(script: &mut Script<'_>, k: u32) -> u32 {
