@@ -1,6 +1,6 @@
 //! Files that get their names when they are complete.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -18,17 +18,28 @@ const PREFIX: &str = ".fontana-new-";
 pub struct NewFile(NamedTempFile);
 
 impl NewFile {
-    /// A new file in `directory`, which everyone may read.
+    /// A new file in `directory`, with mode 0644, opened for writing only: a confined process may
+    /// not read what is in the directory.
     ///
     /// # Errors
     /// It cannot be created.
     pub fn create_in(directory: &Path) -> io::Result<Self> {
+        Self::create(directory, File::options().write(true))
+    }
+
+    /// The same, opened for reading as well.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub(crate) fn create_readable_in(directory: &Path) -> io::Result<Self> {
+        Self::create(directory, File::options().read(true).write(true))
+    }
+
+    fn create(directory: &Path, options: &mut OpenOptions) -> io::Result<Self> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
-        // Not for reading: a confined process may not read what is in the directory.
-        let mut options = File::options();
-        options.write(true).create_new(true).mode(0o644);
+        options.create_new(true).mode(0o644);
         loop {
             let file = builder.make_in(directory, |path| options.open(path))?;
             // A file system without locks has files that are not removed.

@@ -37,7 +37,7 @@ pub(super) fn write(
         let blocks = 0..layout.block_count();
         let lengths = blocks.clone().map(|sbn| layout.source_symbols(Sbn(sbn)).unwrap_or(0));
         let places = index.layout(layout.oti().symbol_size, lengths);
-        let file = NewFile::create_in(directory).map_err(failed())?;
+        let file = NewFile::create_readable_in(directory).map_err(failed())?;
         file.as_file().set_len(places.length()).map_err(failed())?;
         let shelf = ShelfFile { index, encoder: &encoder, places: &places, file: file.as_file() };
         shelf.write_blocks(blocks, workers)?;
@@ -46,7 +46,7 @@ pub(super) fn write(
         report.bytes += places.length();
         report.symbols += places.length() / u64::from(places.symbol_size().max(1));
     }
-    let file = NewFile::create_in(directory).map_err(failed())?;
+    let file = NewFile::create_readable_in(directory).map_err(failed())?;
     file.as_file().write_all_at(&index.emit(), 0).map_err(failed())?;
     let path = directory.join(ShelfIndex::file_name(index.manifest));
     report.written += u64::from(keep(file, &path).map_err(failed())?);
