@@ -59,10 +59,12 @@ impl Rule {
         let drops = words.iter().copied().find_map(verdict)?;
         let (mut names, mut all) = (false, true);
         for (at, word) in words.iter().enumerate() {
-            let test: fn(&str, SocketAddr) -> bool = match *word {
+            // nftables writes words, and iptables options.
+            let word = word.strip_prefix("--").unwrap_or(word);
+            let test: fn(&str, SocketAddr) -> bool = match word {
                 "daddr" | "-d" => |item, to| has_address(item, to.ip()),
-                "dport" | "--dport" | "--dports" => |item, to| has_port(item, to.port()),
-                "pkttype" | "--pkt-type" => {
+                "dport" | "dports" => |item, to| has_port(item, to.port()),
+                "pkttype" | "pkt-type" => {
                     |item, to| (item == "multicast") == to.ip().is_multicast()
                 }
                 "tcp" | "icmp" | "icmpv6" | "ipv6-icmp" | "igmp" | "sctp" => return None,
@@ -100,24 +102,9 @@ impl Rule {
 const MAX_ITEMS: usize = 10_000;
 
 /// Conditions that depend on more than the destination.
-const CONDITIONS: [&str; 17] = [
-    "saddr",
-    "-s",
-    "iif",
-    "iifname",
-    "-i",
-    "ct",
-    "--ctstate",
-    "--state",
-    "limit",
-    "--limit",
-    "numgen",
-    "sport",
-    "--sport",
-    "length",
-    "ttl",
-    "ether",
-    "quota",
+const CONDITIONS: [&str; 15] = [
+    "saddr", "-s", "iif", "iifname", "-i", "ct", "ctstate", "state", "limit", "numgen", "sport",
+    "length", "ttl", "ether", "quota",
 ];
 
 /// Whether a word of a rule drops packets, or accepts them.
