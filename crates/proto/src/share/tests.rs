@@ -450,7 +450,7 @@ fn busy_members_send_little_more_than_others() {
     for (busy, most) in [([10, 20, 100], [2.1, 1.1]), ([10, 50, 200], [2.4, 1.1])] {
         for complete_ones in [0, 1] {
             let ratios: Vec<_> =
-                (1..=5).map(|seed| busy_ratio(seed, busy, complete_ones)).collect();
+                (1..=2).map(|seed| busy_ratio(seed, busy, complete_ones)).collect();
             let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
             println!("{busy:?}, {complete_ones} complete: {ratios:.2?}, {mean:.2}");
             assert!(mean <= most[complete_ones], "{busy:?}, {complete_ones}: {ratios:.2?}");
@@ -772,7 +772,7 @@ fn forged_symbols_do_not_keep_a_member_from_asking() {
 #[test]
 fn blocks_that_no_member_can_complete_do_not_starve_others() {
     let k = 300;
-    (1..=5).for_each(|seed| {
+    (1..=2).for_each(|seed| {
         let mut random = SplitMix64::new(seed, 0);
         let members: Vec<_> = (0..3).map(|_| received(&mut random, k, 10, 0.2)).collect();
         let of_none = |members: &[Blocks], sbn: usize| {
