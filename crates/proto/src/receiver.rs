@@ -15,7 +15,7 @@ use crate::channel::ChannelId;
 use crate::congestion::PacketSeen;
 use crate::counter::Counter;
 use crate::datagram::{Datagram, DatagramBatch, Ecn, Port};
-use crate::endpoint::{BlockId, Endpoint, Output, SessionKey};
+use crate::endpoint::{BlockId, Endpoint, SessionKey};
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, TableStatus};
 use crate::job::{ReceiveDone, ReceiveJob};
 use crate::sequence::{ChannelLoss, Losses, SequenceTracker};
@@ -23,7 +23,7 @@ use crate::time::Instant;
 use catalog::Discovery;
 use channels::{Channels, Precedence};
 use fontana_fec::{EncodingId, PlanCache};
-use fontana_wire::{Hash, Header, InstanceId, Manifest, Packet, Payload, ReceiverState, Toi};
+use fontana_wire::{Hash, Header, InstanceId, Manifest, Packet, Payload, Toi};
 use reception::{Arrival, Reception, Surroundings};
 use reporting::Reports;
 use sessions::{Announced, SessionIndex, SessionState, Sessions, Standing};
@@ -45,6 +45,7 @@ mod sessions;
 mod shared;
 mod site;
 mod sources;
+mod staying;
 mod suspicion;
 mod symbols;
 mod transfer;
@@ -56,6 +57,7 @@ pub use config::{
     ReceiverStats,
 };
 pub use site::SiteConfig;
+pub use staying::{Ending, ReceiverPhase};
 pub use transfer::{ObjectProgress, repair_slots};
 
 /// Receives the content of one session, and of all sessions that carry the same.
@@ -77,33 +79,6 @@ pub struct Receiver {
     ending: Option<(Instant, Ending)>,
     /// When a receiver that sends was polled last.
     polled_at: Instant,
-}
-
-/// The end of a reception, by its driver's decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ending {
-    /// What is reported.
-    pub state: ReceiverState,
-    /// It stays for other receivers of its site.
-    pub shares: bool,
-    /// It stays no longer than this. `None`: as long as anything needs it.
-    pub latest: Option<Instant>,
-}
-
-/// What a receiver does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiverPhase {
-    /// It receives.
-    Receiving,
-    /// The reception has ended, and it stays for others.
-    Staying {
-        /// The sender is to know how the reception has ended.
-        reports: bool,
-        /// Others of its site may lack something.
-        shares: bool,
-    },
-    /// Nothing is left to do.
-    Over,
 }
 
 /// The Source Packet Indicator of the PSI bits (RFC 5775, section 2.1). Only codes with two forms
@@ -147,38 +122,6 @@ impl Receiver {
             polled_at: Instant::ZERO,
             config,
         }
-    }
-
-    /// Ends the reception. What still arrives of the session is ignored, except roll calls.
-    pub fn end(&mut self, now: Instant, ending: Ending) {
-        if self.ending.is_none() {
-            self.ending = Some((now, ending));
-            if let Some(reports) = &mut self.reports {
-                reports.reporter.end(now, ending.state);
-            }
-        }
-    }
-
-    /// What it does at this time.
-    pub fn phase(&self, now: Instant) -> ReceiverPhase {
-        if self.ending.is_none() {
-            return ReceiverPhase::Receiving;
-        }
-        let [reports, shares] = self.stays_until().map(|until| until.is_some_and(|at| now < at));
-        match reports || shares {
-            true => ReceiverPhase::Staying { reports, shares },
-            false => ReceiverPhase::Over,
-        }
-    }
-
-    /// Until when it stays for reports, and for its site, as far as is known.
-    fn stays_until(&self) -> [Option<Instant>; 2] {
-        let Some((ended_at, ending)) = self.ending else { return [None; 2] };
-        let reports = self.reports.as_ref().and_then(|own| own.reporter.waits_until());
-        let site = self.site.as_ref().filter(|_| ending.shares);
-        let site = site.and_then(|site| site.waits_until(ended_at));
-        let latest = |until: Instant| ending.latest.map_or(until, |latest| until.min(latest));
-        [reports, site.map(latest)]
     }
 
     /// Whether packets of the session are still needed.
@@ -678,11 +621,7 @@ impl Endpoint for Receiver {
         if self.reports.is_none() && self.site.is_none() {
             return reception;
         }
-        let report = self.reports.as_ref().and_then(|reports| reports.reporter.poll_timeout());
-        let site = self.site.as_ref().and_then(|site| site.poll_timeout());
-        // Its phase changes then.
-        let stays = self.stays_until().into_iter().flatten().filter(|&at| at > self.polled_at);
-        [reception, report, site].into_iter().flatten().chain(stays).min()
+        reception.into_iter().chain(self.timeout_beside()).min()
     }
 }
 
@@ -690,29 +629,6 @@ impl Receiver {
     #[inline]
     fn poll_reception(&mut self, now: Instant) -> Option<ReceiverOutput> {
         self.reception.poll_output(now).or_else(|| self.poll_membership(now))
-    }
-
-    /// The next output of a receiver that sends.
-    fn poll_beside(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<ReceiverOutput> {
-        self.polled_at = now;
-        let [_, shares_until] = self.stays_until();
-        if self.ending.is_some() && shares_until.is_none_or(|until| until <= now) {
-            self.leave_site();
-        }
-        while let Some(output) = self.ending.is_none().then(|| self.poll_reception(now)).flatten() {
-            let is_listening = self.reception.is_listening();
-            let keeps = |reports: &mut Box<Reports>| reports.keeps_joined(&output, is_listening);
-            if self.reports.as_mut().is_some_and(keeps) {
-                continue;
-            }
-            if let Output::Event(ReceiverEvent::Accepted { hash, manifest, .. }) = &output
-                && let Some(site) = &mut self.site
-            {
-                site.begin(*hash, manifest);
-            }
-            return Some(output);
-        }
-        self.poll_reports(now, header).or_else(|| self.poll_site(now, header))
     }
 
     /// The timeout of the reception alone.

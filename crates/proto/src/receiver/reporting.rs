@@ -42,8 +42,7 @@ impl Reports {
         }
     }
 
-    /// Looks at a datagram of the session, of whatever sender: only what the publisher has signed
-    /// counts.
+    /// Finds roll calls, from any sender: those that the publisher has signed count.
     #[inline]
     pub(super) fn look_at(&mut self, datagram: &[u8]) {
         if RollCall::may_be(datagram)
@@ -61,7 +60,8 @@ impl Reports {
         }
     }
 
-    /// Whether it changes nothing that the reception leaves a channel, or joins it again.
+    /// Whether the host stays joined in spite of this output: roll calls still arrive on channel 0
+    /// when the reception has left it.
     pub(super) fn keeps_joined(&mut self, output: &ReceiverOutput, is_listening: bool) -> bool {
         match output {
             Output::Leave(ChannelId::BASE) if !is_listening => {

@@ -904,3 +904,14 @@ fn what_was_read_late_of_a_block_is_not_taken_for_what_is_wanted_of_it_by_then()
     }
     panic!("the block was not displaced");
 }
+
+/// Any host can send symbols.
+#[test]
+fn symbols_of_others_put_a_request_off_for_ten_seconds_at_most() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let mut asking = Asking::new(at(0), at(100), 0);
+    for ms in (0..60_000).step_by(10) {
+        asking.on_symbol(at(ms), at(ms + 500), 100.0);
+    }
+    assert!(asking.due > at(2_000) && asking.due <= at(10_000), "{:?}", asking.due);
+}

@@ -228,7 +228,7 @@ fn assert_whole(receiver: &ReceiverDriver, bytes: &[u8]) {
     assert_eq!(broken(receiver), None);
     assert!(receiver.runner.handed_over == bytes, "{} bytes", receiver.runner.handed_over.len());
     assert!(receiver.complete_at.is_some());
-    // Who reports stays for roll calls.
+    // A receiver that reports stays for roll calls.
     let stays = receiver.endpoint.is_known_to_sender().is_some();
     assert_eq!(receiver.joined.is_empty(), !stays, "the group was left");
 }

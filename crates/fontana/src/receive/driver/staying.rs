@@ -30,7 +30,7 @@ impl DecidingThread<'_, '_> {
         let ending = self.ending(over, options);
         self.core.endpoint.end(now, ending);
         let sharing = options.sharing.filter(|_| self.outcome.outcome(over) == Outcome::Complete);
-        if let (ReceiverPhase::Staying { shares: true, .. }, Some(sharing)) =
+        if let (ReceiverPhase::Staying { shares: true }, Some(sharing)) =
             (self.core.endpoint.phase(now), sharing)
         {
             let Results { manifest, accepted: verified, bytes, .. } = &self.outcome;
