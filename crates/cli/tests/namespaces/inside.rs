@@ -25,7 +25,11 @@ impl Network {
             let mut command = scene.bench.command(host, words.next().unwrap());
             assert!(command.args(words).status().unwrap().success());
         }
-        std::fs::write(scene.path("resolv"), "nameserver 8.8.4.4\n").unwrap();
+        // A copy, as a host may have no such file, or a link to nowhere.
+        let copy = Command::new("cp").args(["-a", "/etc"]).arg(scene.path("etc")).status().unwrap();
+        assert!(copy.success());
+        let _ = std::fs::remove_file(scene.path("etc/resolv.conf"));
+        std::fs::write(scene.path("etc/resolv.conf"), "nameserver 8.8.4.4\n").unwrap();
         std::fs::write(scene.path("outside.py"), include_str!("outside.py")).unwrap();
         Some(Self { scene })
     }
@@ -49,8 +53,8 @@ impl Network {
         let mut server = start(python);
         server.wait_for_line("ready");
         let mut command = self.scene.bench.command(0, "unshare");
-        let script = "mount --bind \"$1\" /etc/resolv.conf && shift && exec \"$@\"";
-        command.args(["-m", "sh", "-c", script, "sh"]).arg(self.scene.path("resolv"));
+        let script = "mount --bind \"$1\" /etc && shift && exec \"$@\"";
+        command.args(["-m", "sh", "-c", script, "sh"]).arg(self.scene.path("etc"));
         command.args([env!("CARGO_BIN_EXE_fontana"), "recv", "--timeout", "8"]);
         let hash = "7".repeat(64);
         command.arg(format!("fontana://web/?manifest={hash}&web=http://mirror.test:{PORT}/"));
