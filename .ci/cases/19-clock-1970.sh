@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# The receiver's clock is in 1970, and it reports (--report); the sender waits for it.
+# The receiver's clock is in 1970, and it reports; the sender waits for it.
 . "$(dirname "$0")/prelude.sh"
 export FAKETIME_DONT_FAKE_MONOTONIC=1
 random 3000000 f
 "$FONTANA" keygen k >/dev/null
-"$FONTANA" send f --sign k --reports --expect 1 --until-complete --deadline 30 \
-  --trust-unauthenticated-reports -i lo --ticket-file t >s.log 2>&1 &
+"$FONTANA" send f --sign k --receivers 1 --deadline 30 -i lo --ticket-file t >s.log 2>&1 &
 sender=$!
 until_true 50 test -s t
 start=$SECONDS
-timeout 40 faketime '1970-01-02 00:00:00' "$FONTANA" recv "$(cat t)" -i lo -o out --report \
-  --name a >r.log 2>&1 &
+timeout 40 faketime '1970-01-02 00:00:00' "$FONTANA" recv "$(cat t)" -i lo -o out \
+  --label a >r.log 2>&1 &
 wait $sender
 sent=$?
 elapsed=$((SECONDS - start))

@@ -156,7 +156,7 @@ struct Session {
 impl Session {
     /// The sender does what its receivers demand.
     fn follow(&mut self, now: Instant) {
-        let progress = SenderProgress { is_sent: false, is_announcing: false };
+        let progress = SenderProgress { is_sent: false, is_announcing: false, is_enough: false };
         while let Some(demand) = self.collection.poll(now, progress) {
             if let Demand::Call { call, .. } = demand {
                 self.round = call.round;

@@ -10,7 +10,7 @@ mod serve;
 pub(crate) use receive::{MirrorArgument, NamedTicket, ReceiveArguments};
 pub(crate) use schedule::ScheduleArgument;
 pub(crate) use send::{
-    CongestionScheme, ExpectArgument, Fec, FeedbackScheme, FluteVersionArgument, RepairArgument,
+    CongestionScheme, Fec, FeedbackScheme, FluteVersionArgument, ReceiversArgument, RepairArgument,
     SendArguments, WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
@@ -30,8 +30,8 @@ use std::time::Duration;
 
 /// A digital fountain: send files over multicast to any number of receivers, bit-exact
 ///
-/// One sender, any number of receivers. Receivers send nothing, unless both sides ask for reports
-/// (send --reports, recv --report). A receiver may join at any time and lose packets. It has the
+/// One sender, any number of receivers, which say whether they are complete if they may send. A
+/// receiver may join at any time and lose packets. It has the
 /// exact files once it has received about as many bytes as they are long.
 #[derive(Debug, Parser)]
 #[command(

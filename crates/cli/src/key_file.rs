@@ -17,10 +17,10 @@ const MAX_KEY_FILE: u64 = 4096;
 /// Permissions of files with secrets, and beside them.
 pub(crate) const MODE: u32 = 0o600;
 
-/// The command that makes a publisher's key.
-pub(crate) const KEYGEN: &str = "fontana keygen FILE";
-/// The command that makes a group key.
-pub(crate) const KEYGEN_GROUP: &str = "fontana keygen --group FILE";
+/// How a publisher's key is made.
+pub(crate) const KEYGEN: &str = "make one: fontana keygen FILE";
+/// How a group key is made.
+pub(crate) const KEYGEN_GROUP: &str = "make one: fontana keygen --group FILE";
 
 /// Keeps the memory of this process out of core dumps, and from other processes of its user. To be
 /// called before a secret is read. `RLIMIT_CORE` would not do: a dump that goes to a program, as
@@ -42,8 +42,8 @@ pub(crate) fn refuse_other_formats(format: SessionFormat) -> Result<(), Failure>
     Err(Failure::new(Outcome::Usage, message, hint))
 }
 
-/// Reads a secret key, which `keygen` makes. Refuses a file that other users may read.
-pub(crate) fn read<K>(path: &Path, keygen: &str) -> Result<K, Failure>
+/// Reads a secret key. Refuses a file that other users may read. `remedy`: what to do if it is none.
+pub(crate) fn read<K>(path: &Path, remedy: &str) -> Result<K, Failure>
 where
     K: FromStr,
     K::Err: Display,
@@ -51,7 +51,7 @@ where
     keep_secrets();
     let refused = |error: &dyn Display| {
         let message = format!("the key file {path:?}: {error}");
-        Failure::new(Outcome::Authentication, message, format!("make one: {keygen}"))
+        Failure::new(Outcome::Authentication, message, remedy)
     };
     let file = File::open(path).map_err(|error| refused(&error))?;
     let mut text = String::new();
@@ -59,7 +59,7 @@ where
     let key = text.parse().map_err(|error| refused(&error))?;
     if may_be_read_by_others(&file).map_err(|error| refused(&error))? {
         let message = format!("other users may read the secret key in {path:?}");
-        let hint = format!("chmod 600 {}, or make another: {keygen}", path.display());
+        let hint = format!("chmod 600 {}, if nobody has read it\nor {remedy}", path.display());
         return Err(Failure::new(Outcome::Authentication, message, hint));
     }
     Ok(key)

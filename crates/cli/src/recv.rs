@@ -16,7 +16,7 @@ use confine::{Hook, Sandbox};
 use explain::Circumstances;
 use fontana::net::thread::spawn_scoped;
 use fontana::net::{BufferShortfall, FeedbackSocket};
-use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
+use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, ReceiverLabel};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, Error, FluteReception,
     FontanaReception, MirroredContent, Outcome, PreparedReceiver, Profile, Rate, ReceiveEvent,
@@ -346,11 +346,18 @@ fn format(
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     fontana.stream_window = arguments.window;
+    if fontana.group_key.is_some() {
+        key_file::keep_secrets();
+    }
     if let Some(path) = &arguments.group_key {
+        if fontana.group_key.is_some() {
+            let message = "--group-key, and the ticket has a secret: its packets have another key";
+            return Err(Failure::new(Outcome::Usage, message, "leave --group-key out"));
+        }
         key_file::refuse_other_formats(arguments.format())?;
         fontana.group_key = Some(key_file::read(path, key_file::KEYGEN_GROUP)?);
     }
-    fontana.reporting = feedback.map(|socket| reporting(arguments, ticket, socket)).transpose()?;
+    fontana.reporting = feedback.map(|socket| reporting(arguments, socket)).transpose()?;
     fontana.sharing = arguments.share.then(|| {
         let mut sharing = Sharing::default();
         sharing.group = arguments.share_group;
@@ -386,22 +393,21 @@ fn flute(arguments: &ReceiveArguments) -> Result<FluteReception, Failure> {
 /// How this receiver reports.
 fn reporting(
     arguments: &ReceiveArguments,
-    ticket: Option<&Ticket>,
     socket: FeedbackSocket,
 ) -> Result<Box<Reporting>, Failure> {
-    if ticket.is_none_or(|ticket| ticket.key.is_none()) {
-        let message = "--report with a ticket that names no key: any host could ask for reports";
-        let hint = "have the sender sign the session: fontana send --sign KEYFILE --reports";
-        return Err(Failure::new(Outcome::Usage, message, hint));
-    }
     let mut reporting = Reporting::new(socket, exit::code);
-    reporting.label = arguments.name.clone().unwrap_or_default();
-    reporting.max_per_second = arguments.feedback_rate;
-    reporting.reports_rate = arguments.feedback;
+    reporting.label = arguments.label.clone().unwrap_or_else(label_of_host);
     if let Some(path) = &arguments.identity {
         reporting.identity = Some(key_file::read(path, key_file::KEYGEN)?);
     }
     Ok(Box::new(reporting))
+}
+
+/// The name of this host, as far as it is a label.
+fn label_of_host() -> ReceiverLabel {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_str().unwrap_or_default();
+    name.parse().unwrap_or_default()
 }
 
 /// Shows the events of a receiver.

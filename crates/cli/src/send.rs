@@ -23,7 +23,7 @@ use fontana_console::signal::stop_on_signals;
 use fontana_console::units::{Bytes, Count, ExactRate, Time};
 use networks::OnNetwork;
 use reports::ReportWatch;
-use shortfall::{Following, RateCheck, Shortfall};
+use shortfall::Shortfall;
 use standard_input::Input;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,6 +32,7 @@ mod certificate_file;
 mod channels;
 mod confine;
 mod folder;
+mod keys;
 pub(crate) mod listing;
 mod networks;
 mod plain;
@@ -60,6 +61,7 @@ pub(crate) fn run(
             (vec![copy.path()], name.or_else(|| Some(standard_input::NAME.into())), Some(copy))
         }
     };
+    plan.format.keys = keys::of_files(arguments, plan.format.manifest.is_some(), console)?;
     let outline = Outline::of(arguments, &plan.addressing)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let content = Named { files, name };
@@ -87,6 +89,7 @@ pub(crate) fn run(
     let is_new = plan.format.manifest.is_none();
     if let Some(path) = arguments.manifest.as_deref().filter(|_| is_new && !arguments.dry_run) {
         manifest_file::write(path, &session.manifest)?;
+        keys::write_beside_manifest(arguments, plan.format.keys.as_ref(), &session)?;
     }
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
@@ -96,6 +99,10 @@ pub(crate) fn run(
     let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
     networks::tell_left_out(&plan, &outline.interface, console);
     let outline = Outline { interface: networks::names(&outline.interface, &further), ..outline };
+    // What is written beside files of the user is written before this process is confined.
+    if let Some(key) = key.filter(|_| !arguments.dry_run) {
+        VersionFile::keep_chosen(key, session.manifest.version(), console);
+    }
     let reports = plan.format.reports.as_ref().filter(|_| !arguments.dry_run);
     let (files, to) = (&content.files, &plan.addressing);
     let program = confine::confine(arguments, files, to, reports, console)?;
@@ -106,9 +113,6 @@ pub(crate) fn run(
     }
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
         ticket_file::write(path, &tickets)?;
-    }
-    if let Some(key) = key.filter(|_| !arguments.dry_run) {
-        VersionFile::keep_chosen(key, session.manifest.version(), console);
     }
     outline.announce(&session, &tickets, arguments, console);
     let left_out = show_left_out(&session, console);
@@ -189,7 +193,9 @@ impl Plan {
         }
         format.reports = reports::collection(arguments)?;
         // A stream without a key gets one.
-        let has_key = format.signer.is_some() || standard_input::is_stream(arguments);
+        let has_key = format.signer.is_some()
+            || keys::are_of_ticket(arguments)
+            || standard_input::is_stream(arguments);
         if format.reports.is_some() && !has_key {
             let message = "--reports without a key: receivers obey only a publisher that they know";
             return Err(Failure::new(Outcome::Usage, message, "sign the session: --sign KEYFILE"));
@@ -333,9 +339,9 @@ impl Outline {
                 // Their sum is at most the rate.
                 layers => layers.iter().sum(),
             },
-            packet_header: match arguments.group_key {
-                Some(_) => PACKET_HEADER + SEAL_BYTES as u64,
-                None => PACKET_HEADER,
+            packet_header: match arguments.group_key.is_some() || keys::are_of_ticket(arguments) {
+                true => PACKET_HEADER + SEAL_BYTES as u64,
+                false => PACKET_HEADER,
             },
         })
     }
@@ -398,7 +404,7 @@ impl Outline {
         } else {
             let end = match (arguments.push, arguments.duration) {
                 (Some(_), _) => "once",
-                _ if arguments.reports.until_complete => {
+                _ if arguments.reports.receivers.is_some() => {
                     "until the expected receivers are complete"
                 }
                 (None, Some(_)) => "for a while",
@@ -423,19 +429,14 @@ impl Outline {
         }
     }
 
-    /// The check of the rate, if the session has one that is constant, or follows receivers.
-    fn rate_check(&self, arguments: &SendArguments) -> Option<RateCheck> {
+    /// The check of the rate, if the session has one that is constant.
+    fn rate_check(&self, arguments: &SendArguments) -> Option<Shortfall> {
         let is_layered = arguments.layered
             || arguments.congestion_control.is_some()
             || self.addressing.channels.count() > 1;
         let copies = self.addressing.to.len() as u64;
-        if is_layered {
-            return None;
-        }
-        Some(match arguments.reports.feedback {
-            Some(_) => RateCheck::Following(Following::default()),
-            None => RateCheck::Constant(Shortfall::new(self.rate_bits_per_second, copies)),
-        })
+        let is_constant = !is_layered && arguments.reports.feedback.is_none();
+        is_constant.then(|| Shortfall::new(self.rate_bits_per_second, copies))
     }
 
     /// A ticket for the group, or for each host.
@@ -472,7 +473,7 @@ struct Watch<'a> {
     objects: usize,
     bar: SendBar,
     /// `None` if the session has several rates: with layers, and with several versions.
-    rate_check: Option<RateCheck>,
+    rate_check: Option<Shortfall>,
     gate: Gate,
     failures_shown: usize,
     /// An error said that no packet left this host.
@@ -496,13 +497,11 @@ impl Watch<'_> {
                 self.console.failure(&failure);
             }
             Event::Progress(progress) => self.show(progress),
-            Event::Report(status) => {
-                self.rate_check.iter_mut().for_each(RateCheck::note_report);
-                self.reports.show_report(status, self.console);
-            }
-            Event::RateChanged { rate } => {
-                self.rate_check.iter_mut().for_each(RateCheck::note_rate);
-                ReportWatch::show_rate(*rate, self.console);
+            Event::Report(status) => self.reports.show_report(status, self.console),
+            Event::RateChanged { rate } => ReportWatch::show_rate(*rate, self.console),
+            Event::Resting(rests) => {
+                self.rate_check.iter_mut().for_each(|check| check.rest(*rests));
+                ReportWatch::show_rest(*rests, self.console);
             }
             Event::Slow { receiver, rate } => {
                 self.reports.note_slow(receiver, *rate, self.console);

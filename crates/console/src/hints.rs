@@ -149,7 +149,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::MissingSlices, "receive longer, or ask the sender for all slices"),
     (
         ErrorKind::ReceiversAbsent,
-        "check that they run with --report and reach this host, or wait longer: --deadline",
+        "check that they run and reach this host, or wait longer: --deadline",
     ),
     (ErrorKind::NotOneFile, "receive into a directory, or with --flute choose one: --only"),
     (ErrorKind::TooSmall, "use a larger device; nothing was written beyond its end"),

@@ -4,7 +4,7 @@
 use crate::certificate::Certificate;
 use crate::layers::Layering;
 use crate::reporting::{ReportCollection, Reporting};
-use crate::seal::{GroupKey, GroupSeal};
+use crate::seal::{ContentKeys, GroupKey, GroupSeal};
 use crate::sharing::Sharing;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
@@ -65,6 +65,12 @@ pub struct FontanaFormat {
     /// prepared, from which the cipher's key is derived. A sender on a virtual machine must not be
     /// continued twice from one snapshot: it would encrypt different packets with one nonce.
     pub group_seal: Option<GroupSeal>,
+    /// Where the keys come from that are not given. Without a [`signer`](Self::signer) the session
+    /// is signed by a key that belongs to its content alone. Without a
+    /// [`group_seal`](Self::group_seal) its packets are encrypted, and the
+    /// [ticket](crate::wire::Ticket) has the secret: `signer`'s for its session, or the content's.
+    /// `None`: not signed, and not sealed.
+    pub keys: Option<ContentKeys>,
     /// Announces the symbols by signed digests, so that receivers which know the publisher's key
     /// can tell them from forged ones before they use them. Needs a [`signer`](Self::signer) and a
     /// session on one channel. Takes about 2 % of the packets.
@@ -88,6 +94,7 @@ impl Default for FontanaFormat {
             rehash: false,
             layering: None,
             group_seal: None,
+            keys: None,
             symbol_digests: false,
             certificate: None,
             reports: None,

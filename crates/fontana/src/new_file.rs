@@ -24,22 +24,30 @@ impl NewFile {
     /// # Errors
     /// It cannot be created.
     pub fn create_in(directory: &Path) -> io::Result<Self> {
-        Self::create(directory, File::options().write(true))
+        Self::create(directory, File::options().write(true).mode(0o644))
     }
 
-    /// The same, opened for reading as well.
+    /// The same, with mode 0600: for secrets.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn create_secret_in(directory: &Path) -> io::Result<Self> {
+        Self::create(directory, File::options().write(true).mode(0o600))
+    }
+
+    /// As [`create_in`](Self::create_in), opened for reading as well.
     ///
     /// # Errors
     /// It cannot be created.
     pub(crate) fn create_readable_in(directory: &Path) -> io::Result<Self> {
-        Self::create(directory, File::options().read(true).write(true))
+        Self::create(directory, File::options().read(true).write(true).mode(0o644))
     }
 
     fn create(directory: &Path, options: &mut OpenOptions) -> io::Result<Self> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
-        options.create_new(true).mode(0o644);
+        options.create_new(true);
         loop {
             let file = builder.make_in(directory, |path| options.open(path))?;
             // A file system without locks has files that are not removed.

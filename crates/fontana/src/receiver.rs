@@ -20,6 +20,7 @@ use crate::format::{FluteReception, FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
 use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
+use crate::seal::GroupKey;
 use crate::session::{Events, Running};
 use fontana_net::InterfaceSelector;
 use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
@@ -311,7 +312,12 @@ impl ReceiverInto {
 impl FontanaReception {
     /// The manifest and the publisher of a ticket.
     pub fn from_ticket(ticket: &Ticket) -> Self {
-        Self { manifest: ticket.manifest, publisher: ticket.key, ..Self::default() }
+        Self {
+            manifest: ticket.manifest,
+            publisher: ticket.key,
+            group_key: ticket.secret.as_ref().map(GroupKey::of_ticket),
+            ..Self::default()
+        }
     }
 }
 

@@ -16,8 +16,10 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct ReportCollection {
     /// Address and port of this host to collect reports on. `None`: the address that packets are
-    /// sent from, and a port of the system's choice.
+    /// sent from, and the first free port from 7703 on.
     pub address: Option<SocketAddr>,
+    /// Without an address of this host that receivers can reach, ask nobody instead of failing.
+    pub where_possible: bool,
     /// The receivers that are expected.
     pub expected: Expected,
     /// Reports that all receivers together send per second, at most: 1 to 200.
@@ -25,6 +27,10 @@ pub struct ReportCollection {
     /// End when all expected receivers are complete. After the end of a stream, receivers that
     /// still report are otherwise waited for during a few seconds.
     pub until_complete: bool,
+    /// Send no content while all receivers are complete or have failed, after one and a half times
+    /// the source symbols. A receiver that comes later gets it; one that says nothing, only if
+    /// others need it, too. For sessions on one channel without an end.
+    pub rests: bool,
     /// End after this time in any case. `None`: never. Of a stream: begin, or give up, within this
     /// time, and wait for reports no longer than this after its end.
     pub deadline: Option<Duration>,
@@ -44,9 +50,11 @@ impl Default for ReportCollection {
     fn default() -> Self {
         Self {
             address: None,
+            where_possible: false,
             expected: Expected::Anyone,
             budget_per_second: Self::MAX_BUDGET,
             until_complete: false,
+            rests: false,
             deadline: None,
             max_age: None,
             rate: None,
@@ -105,7 +113,8 @@ impl Default for RateFollowing {
     }
 }
 
-/// How a receiver reports. It sends only to the address in a roll call that the publisher of its
+/// How a receiver reports whether it is complete and what it lacks, and, to a sender whose rate
+/// follows that, how much arrives. It sends only to the address in a roll call that the publisher of its
 /// ticket has signed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -116,8 +125,6 @@ pub struct Reporting {
     pub label: ReceiverLabel,
     /// The key that signs reports.
     pub identity: Option<SecretKey>,
-    /// Also report how much arrives, to a sender whose rate follows that.
-    pub reports_rate: bool,
     /// Reports per second, at most.
     pub max_per_second: u32,
     /// The exit code of the application for an outcome, which a failed receiver reports.
@@ -131,7 +138,6 @@ impl Reporting {
             socket: Arc::new(socket),
             label: ReceiverLabel::default(),
             identity: None,
-            reports_rate: false,
             max_per_second: Reporter::DEFAULT_MAX_PER_SECOND,
             exit_code,
         }

@@ -26,13 +26,18 @@
 //! member can send in the name of all others, and read what they encrypt.
 
 mod cipher;
+mod content_key;
 mod key;
+mod line;
 mod opener;
 
-pub use key::{GroupKey, GroupKeyError, GroupSeal};
+pub use content_key::{ContentKey, ContentKeys, HostKey};
+pub use key::{GroupKey, GroupSeal};
+pub use line::KeyFileError;
 pub use opener::{PacketOpener, RejectedPackets};
 
 pub(crate) use cipher::{GroupMembers, InstanceCipher};
+pub(crate) use content_key::secret_of_publisher;
 use fontana_wire::{SealId, SealedDatagram};
 
 /// Seals the packets of one run of a sender.

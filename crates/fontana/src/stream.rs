@@ -17,7 +17,7 @@ use crate::event::SendEvent;
 use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::reporting::ReportCollection;
-use crate::seal::GroupSeal;
+use crate::seal::{ContentKey, GroupSeal};
 use crate::send::{PreparedStream, StreamOptions};
 use crate::session::{Events, Running};
 use fontana_proto::StreamRedundancy;
@@ -129,6 +129,13 @@ impl StreamSenderBuilder {
     /// [`FontanaFormat::expires_after`](crate::FontanaFormat::expires_after).
     pub fn expires_after(mut self, lifetime: Option<Duration>) -> Self {
         self.options.expires_after = lifetime;
+        self
+    }
+
+    /// Signs the stream by this key if no [`signer`](Self::signer) is given, and encrypts it for all
+    /// who have its ticket if no [`group_seal`](Self::group_seal) is given.
+    pub fn key(mut self, key: Option<ContentKey>) -> Self {
+        self.options.key = key;
         self
     }
 

@@ -485,7 +485,7 @@ fn join<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> String {
 /// The source address of this host for `destination`, by its routing table.
 ///
 /// Connecting a UDP socket sends no packet; the kernel only looks up the route.
-fn routed_source(destination: IpAddr) -> Option<IpAddr> {
+pub fn routed_source(destination: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((IpVersion::of(destination).unspecified(), 0)).ok()?;
     // Any port works; 9 is "discard", in case a packet is sent by mistake.
     socket.connect(SocketAddr::new(destination, 9)).ok()?;

@@ -80,7 +80,7 @@ pub use clock::{Alarm, Bell, Clock, Wake};
 pub use feedback::{CollectorSocket, FeedbackSocket};
 pub use frames::{Frame, FrameError, FrameSocket};
 pub use group::{GroupError, check_group, is_source_specific};
-pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
+pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces, routed_source};
 pub use membership::{Membership, MembershipError};
 pub use mtu::{IpVersion, MtuError, symbol_size_for};
 pub use namespace::{Namespace, NamespaceError, Switch};

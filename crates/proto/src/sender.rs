@@ -208,6 +208,10 @@ pub struct Sender {
     idle_turn: usize,
     /// No content has been sent since its symbols were found to be unprepared.
     starving: bool,
+    /// Nobody needs the content now.
+    rests: bool,
+    /// Symbols after which receivers that say nothing have the content, most likely.
+    enough: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,10 +250,19 @@ const INTERVALS_IN_CONTENT: u64 = 8;
 /// are sent every two and four intervals, then take 2 % of the packets.
 const MIN_SMALL_INTERVAL: u64 = 32;
 
+/// Symbols that a session without an end sends before it rests, per thousand source symbols: who
+/// hears them and loses less than a third has the content.
+const ENOUGH_PERMILLE: u64 = 1_500;
+
 /// Packets from one control packet to the next.
 fn control_interval(outlet: &Outlet, source_symbols: u64) -> u64 {
     let by_rate = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
     by_rate.min((source_symbols / INTERVALS_IN_CONTENT).max(MIN_SMALL_INTERVAL))
+}
+
+/// Symbols that a session sends before it rests.
+fn enough(rounds: &Rounds) -> u64 {
+    rounds.source_symbols().saturating_mul(ENOUGH_PERMILLE) / 1_000
 }
 
 impl Sender {
@@ -316,6 +329,7 @@ impl Sender {
             if starts_redundantly { carousel.redundant() } else { carousel }
         };
         let control = config.control.into_iter().map(carousel).collect();
+        let enough = enough(&rounds);
         Self {
             mode: config.mode,
             rounds,
@@ -332,6 +346,8 @@ impl Sender {
             rests_until: Instant::ZERO,
             idle_turn: 0,
             starving: false,
+            rests: false,
+            enough,
         }
     }
 
@@ -369,6 +385,7 @@ impl Sender {
         let blocks = self.blocks.blocks(objects);
         self.rounds.extend(blocks, &mut self.outputs);
         self.extensions += 1;
+        self.enough = enough(&self.rounds);
         self.digests.iter_mut().for_each(DigestLists::clear);
         let mut random = SplitMix64::new(self.blocks.seed, u64::MAX - self.extensions);
         let interval = control_interval(&self.outlet, self.rounds.source_symbols());
@@ -415,6 +432,8 @@ impl Sender {
             let progress = SenderProgress {
                 is_sent: self.is_sent(),
                 is_announcing: self.announcement.is_some(),
+                is_enough: self.outlet.stats.source_symbols + self.outlet.stats.repair_symbols
+                    >= self.enough,
             };
             let demand = self.collection.as_mut().and_then(|it| it.poll(now, progress));
             let Some(demand) = demand else { return has_demands };
@@ -434,6 +453,10 @@ impl Sender {
                     self.wake();
                 }
                 Demand::Rate(rate) => self.outlet.set_rate(rate),
+                Demand::Rest(rests) => {
+                    self.rests = rests;
+                    self.wake();
+                }
                 Demand::Losses => self.outputs.push_back(SenderOutput::Job(SendJob::ExpectRepair)),
                 Demand::Event(event) => self.outputs.push_back(SenderOutput::Event(event)),
                 // Of a stream.
@@ -549,6 +572,7 @@ impl Sender {
         let pass = IDLE_PASS / u32::try_from(symbols).unwrap_or(u32::MAX).max(1);
         let idle = IDLE_INTERVAL.min(pass);
         let (is_finite, interval) = match self.mode {
+            _ if self.rests => (false, SILENT_INTERVAL),
             SendMode::Push { .. } => (true, idle),
             SendMode::OnDemand => (false, idle),
             SendMode::RepairOnDemand => (false, SILENT_INTERVAL),
@@ -643,7 +667,7 @@ impl Sender {
                     break;
                 }
             }
-            if self.rounds.is_empty() {
+            if self.rounds.is_empty() || self.rests {
                 return self.idle_packet(now, slot, header);
             }
             self.rounds.plan_ahead(self.outlet.clock(), &mut self.outputs);

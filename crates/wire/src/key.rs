@@ -29,6 +29,11 @@ impl SecretKey {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 
+    /// The seed, from which other secrets of the publisher may be derived. It is the secret itself.
+    pub fn seed(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
     /// Content of a key file, newline included. It is the secret itself.
     pub fn to_file_text(&self) -> String {
         let seed = data_encoding::HEXLOWER.encode(self.0.as_bytes());

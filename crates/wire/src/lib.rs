@@ -39,7 +39,7 @@
 //! | `share` | what receivers of one site send each other: [`ShareMessage`] | `docs/wire.md` |
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `fresh` | repair symbols on request: [`FreshIndex`], [`FreshRequest`] | `docs/wire.md` |
-//! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
+//! | `ticket`, `secret`, `channels` | [`Ticket`], [`TicketSecret`], [`ChannelGroups`] | `docs/wire.md` |
 
 // Any host can write the lengths and numbers that are parsed here: none of them is an index, and
 // none overflows.
@@ -80,6 +80,7 @@ pub mod report;
 pub mod roll_call;
 mod schedule;
 mod seal;
+mod secret;
 mod share;
 mod shelf;
 mod stream;
@@ -145,6 +146,7 @@ pub use seal::{
     PacketSeal, SEAL_BYTES, SealField, SealId, SealMode, SealNonce, SealedDatagram, SessionSeal,
     TAG_BYTES,
 };
+pub use secret::{TicketSecret, TicketSecretError};
 pub use share::sealed::{MemberId, SealedShare};
 pub use share::{
     MissingSymbols, ShareBody, ShareContent, ShareError, ShareMessage, ShareRequest, ShareSymbol,

@@ -5,6 +5,7 @@ use crate::congestion::MAX_CHANNELS;
 use crate::hash::{Hash, HexError};
 use crate::id::Tsi;
 use crate::key::{KeyError, PublicKey};
+use crate::secret::{TicketSecret, TicketSecretError};
 use crate::web::{WebAddress, WebAddressError};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,11 +20,11 @@ const MAX_SIZE: usize = 8192;
 /// Address of a session, with the key or hash that authenticates it.
 ///
 /// ```text
-/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]{&web=URL}
+/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&secret=SECRET][&ask=PORT][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]{&web=URL}
 /// ```
-/// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
-/// of several channels gives their number (on consecutive groups) or the groups of channels 1, 2,
-/// ... `docs/wire.md` has the exact grammar.
+/// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits, `SECRET` 22
+/// characters of base64url. A session of several channels gives their number (on consecutive groups)
+/// or the groups of channels 1, 2, ... `docs/wire.md` has the exact grammar.
 ///
 /// ```
 /// use fontana_wire::{Ticket, Tsi};
@@ -49,6 +50,11 @@ pub struct Ticket {
     pub key: Option<PublicKey>,
     /// Hash of the manifest that the session must have.
     pub manifest: Option<Hash>,
+    /// What the key of the session's packets follows from. Its text is a secret then.
+    pub secret: Option<TicketSecret>,
+    /// Port on which the sender collects reports, not 0: it asks receivers for them by roll calls,
+    /// which have its whole address.
+    pub ask: Option<u16>,
     /// Address of one of the senders, as a hint for the choice of the interface where `sources`
     /// names none. Packets of other senders are received as well.
     pub near: Option<IpAddr>,
@@ -69,6 +75,11 @@ impl Ticket {
     pub fn destination(&self) -> SocketAddr {
         SocketAddr::new(self.group, self.port)
     }
+
+    /// The ticket without its secret, to be shown where others may read it.
+    pub fn without_secret(&self) -> Self {
+        Self { secret: None, ..self.clone() }
+    }
 }
 
 impl fmt::Display for Ticket {
@@ -84,6 +95,12 @@ impl fmt::Display for Ticket {
         }
         if let Some(manifest) = self.manifest {
             write!(f, "{}manifest={manifest}", separator())?;
+        }
+        if let Some(secret) = self.secret {
+            write!(f, "{}secret={secret}", separator())?;
+        }
+        if let Some(port) = self.ask {
+            write!(f, "{}ask={port}", separator())?;
         }
         if let Some(near) = self.near {
             write!(f, "{}near=", separator())?;
@@ -137,6 +154,8 @@ impl FromStr for Ticket {
             tsi: parse_tsi(tsi)?,
             key: None,
             manifest: None,
+            secret: None,
+            ask: None,
             near: None,
             channels: ChannelGroups::default(),
             web: Vec::new(),
@@ -195,6 +214,10 @@ impl Ticket {
             "manifest" if self.manifest.is_none() => {
                 self.manifest = Some(value.parse().map_err(TicketError::Manifest)?);
             }
+            "secret" if self.secret.is_none() => {
+                self.secret = Some(value.parse().map_err(TicketError::Secret)?);
+            }
+            "ask" if self.ask.is_none() => self.ask = Some(parse_port(value)?),
             "near" if self.near.is_none() => self.near = Some(self.parse_source(value)?),
             "channels" if self.channels.count() == 1 => {
                 self.channels = ChannelGroups::Consecutive(parse_channel_count(value)?);
@@ -209,7 +232,7 @@ impl Ticket {
             }
             "web" => self.add_web(value.parse()?)?,
             "channels" | "groups" => return Err(TicketError::RepeatedChannels),
-            "key" | "manifest" | "near" => {
+            "key" | "manifest" | "secret" | "ask" | "near" => {
                 return Err(TicketError::RepeatedParameter(name.to_owned()));
             }
             _ => return Err(TicketError::UnknownParameter(excerpt(name))),
@@ -256,11 +279,12 @@ fn parse_destination(text: &str) -> Result<(IpAddr, u16), TicketError> {
         return Err(no_port());
     }
     let group = parse_address(address)?;
-    let port = decimal(port)
-        .and_then(|port| u16::try_from(port).ok())
-        .filter(|&port| port != 0)
-        .ok_or_else(|| TicketError::Port(excerpt(port)))?;
-    Ok((group, port))
+    Ok((group, parse_port(port)?))
+}
+
+fn parse_port(text: &str) -> Result<u16, TicketError> {
+    let port = decimal(text).and_then(|port| u16::try_from(port).ok());
+    port.filter(|&port| port != 0).ok_or_else(|| TicketError::Port(excerpt(text)))
 }
 
 fn parse_address(text: &str) -> Result<IpAddr, TicketError> {
@@ -359,6 +383,9 @@ pub enum TicketError {
     /// An invalid value of `manifest`.
     #[error("in manifest=: {0}")]
     Manifest(HexError),
+    /// An invalid value of `secret`.
+    #[error("in secret=: {0}")]
+    Secret(TicketSecretError),
     /// An invalid number of channels, or too many groups.
     #[error("{0:?} is not a number of channels (2 to {MAX_CHANNELS})")]
     ChannelCount(String),

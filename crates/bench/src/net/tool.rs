@@ -59,7 +59,8 @@ impl Commands<'_> {
         match self.tool {
             Tool::Fontana | Tool::FontanaReports => {
                 let mut command = Command::new(&self.programs.fontana);
-                command.args(["send", "--json", "--tsi", "1", "--to", &group, "-i", INTERFACE]);
+                command.args(["send", "--json", "--open", "--tsi", "1", "--to", &group]);
+                command.args(["-i", INTERFACE]);
                 command.args(["--rate", &format!("{rate}M")]);
                 self.limit_memory(&mut command);
                 command.args(self.burst.map(|burst| format!("--burst={burst}ms")));
@@ -67,7 +68,7 @@ impl Commands<'_> {
                 if self.tool == Tool::FontanaReports {
                     command.arg("--sign").arg(&self.key.file);
                     command.args(["--repair-on-demand", "--trust-unauthenticated-reports"]);
-                    command.args(["--expect", &receivers.len().to_string(), "--until-complete"]);
+                    command.args(["--receivers", &receivers.len().to_string()]);
                 }
                 command.arg(self.file);
                 command
@@ -115,10 +116,10 @@ impl Commands<'_> {
                 let reports = self.tool == Tool::FontanaReports;
                 let mut ticket = format!("fontana://{}@{group}/1", address(0));
                 if reports {
-                    ticket += &format!("?key={}", self.key.public);
+                    ticket += &format!("?key={}&ask=7703", self.key.public);
                 }
                 command.args(["recv", "--json", &ticket, "-i", INTERFACE]);
-                command.args(reports.then_some("--report"));
+                command.args((!reports).then_some("--one-way"));
                 self.limit_memory(&mut command);
                 command.arg("-o").arg(directory);
                 command

@@ -1,7 +1,7 @@
 //! The arguments of `fontana recv`.
 
 use super::{MemoryArgument, ProfileArgument, SessionFormat, session_format};
-use clap::{ArgGroup, Args, ValueHint};
+use clap::{Args, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
     PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError, WebTicket,
@@ -12,6 +12,8 @@ use fontana_console::talk::Talk;
 use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -22,8 +24,9 @@ use std::time::Duration;
 /// With a ticket: receive the session that it names. Without: list the sessions on the group and
 /// ask. A receiver sends nothing, with four exceptions: requests to mirrors, if it is given
 /// mirrors; what it serves when it is complete (--then-serve); what it shares with receivers of its
-/// network (--share); and reports, if its user allows them (--report) and a roll call that the
-/// ticket's key has signed asks for them. A file gets its name when every byte of it is verified.
+/// network (--share); and answers to roll calls that the ticket's key has signed: whether it is
+/// complete, and what it lacks. With --one-way it sends nothing at all. A file gets its name when
+/// every byte of it is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
@@ -37,13 +40,13 @@ use std::time::Duration;
   fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
   fontana recv --flute -y                files of a plain FLUTE session, not authenticated
   fontana recv --fcast -y                files of an FCAST session, not authenticated")]
-#[command(group(ArgGroup::new("answers").multiple(true)))]
 pub(crate) struct ReceiveArguments {
-    /// Ticket that the sender printed: fontana://...; or a mirror, which says what it has
+    /// Ticket that the sender printed, a file with it, or -; or a mirror, which says what it has
     ///
-    /// A mirror says it by the file fontana.head (fontana publish, fontana serve). The publisher's
+    /// Other users of this host may see a ticket on the command line, which may be a secret, and not
+    /// one that is in a file or on standard input (-). A mirror says it by the file fontana.head (fontana publish, fontana serve). The publisher's
     /// key (--key) vouches for it. Without the key, its manifest is shown, and a person is asked.
-    #[arg(value_name = "TICKET|URL")]
+    #[arg(value_name = "TICKET|FILE|URL")]
     pub(crate) named: Option<NamedTicket>,
     /// Receive from these mirrors as well: http://HOST/DIR/ or https://HOST/DIR/
     ///
@@ -83,7 +86,7 @@ pub(crate) struct ReceiveArguments {
     /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
     /// until it is stopped. Anyone who reaches the address can read the files.
     #[arg(long, value_name = "ADDR:PORT",
-          conflicts_with_all = ["one_way", "answers", "watch", "list", "flute", "fcast", "to", "only"])]
+          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast", "to", "only"])]
     pub(crate) then_serve: Option<SocketAddr>,
     /// Complete other receivers of this network, and be completed by them
     ///
@@ -254,34 +257,14 @@ pub(crate) struct ReceiveArguments {
     /// sends nothing. Names in --group are refused, because looking them up sends packets.
     #[arg(long)]
     pub(crate) one_way: bool,
-    /// Report to the sender whether this receiver is complete, or has failed
+    /// The name by which the sender knows this receiver
     ///
-    /// Also requests what it lacks, if the sender repairs on demand. Sends UDP packets of at most
-    /// 947 bytes, and only if a roll call asks for them (fontana send --reports,
-    /// --repair-on-demand) that is signed by the key in the ticket. They go to the address in the
-    /// roll call. After its end the receiver waits until the sender knows. See docs/reports.md.
-    #[arg(long, requires = "named", group = "answers",
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "mirrors", "web"])]
-    pub(crate) report: bool,
-    /// Also report how much arrives, so that the sender sends as fast as this network carries
-    ///
-    /// Includes --report. Sends at most two such packets per second, of at most 182 bytes, and only
-    /// if a roll call of a sender with --feedback asks for them.
-    #[arg(long, requires = "named", group = "answers",
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "mirrors", "web"])]
-    pub(crate) feedback: bool,
-    /// With --report: the name that the sender sees
-    ///
-    /// At most 63 ASCII letters, digits, '.', '_' and '-'. None by default.
-    #[arg(long, value_name = "LABEL", requires = "answers", value_parser = parse_label)]
-    pub(crate) name: Option<ReceiverLabel>,
-    /// With --report: sign reports with the key in KEYFILE (fontana keygen)
-    #[arg(long, value_name = "KEYFILE", requires = "answers", value_hint = ValueHint::FilePath)]
+    /// At most 63 ASCII letters, digits, '.', '_' and '-'. The default is the name of this host.
+    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+    pub(crate) label: Option<ReceiverLabel>,
+    /// Sign reports to the sender with the key in KEYFILE (fontana keygen)
+    #[arg(long, value_name = "KEYFILE", conflicts_with = "one_way", value_hint = ValueHint::FilePath)]
     pub(crate) identity: Option<PathBuf>,
-    /// With --report: send at most this many packets per second, whatever the sender asks for
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "answers",
-          value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) feedback_rate: u32,
     /// Also accept a version that is older than the newest one in the directory
     #[arg(long)]
     pub(crate) any_version: bool,
@@ -365,9 +348,13 @@ pub(crate) struct ReceiveArguments {
 }
 
 impl ReceiveArguments {
-    /// Whether this receiver may send reports.
+    /// Whether this receiver answers the roll calls of its ticket's key.
     pub(crate) fn may_report(&self) -> bool {
-        self.report || self.feedback
+        let is_asked =
+            self.ticket().is_some_and(|ticket| ticket.key.is_some() && ticket.ask.is_some());
+        let uses_web = self.web || !self.mirrors.is_empty() || self.then_serve.is_some();
+        let answers = self.format() == SessionFormat::Fontana && !(self.watch || self.list);
+        is_asked && answers && !uses_web && !self.one_way
     }
 
     /// The ticket of a session.
@@ -402,6 +389,24 @@ impl NamedTicket {
     }
 }
 
+impl NamedTicket {
+    /// Reads a ticket from this file, or from standard input (-).
+    fn in_file(path: &str) -> Result<Self, String> {
+        /// More than a ticket has.
+        const MAX_BYTES: u64 = 16 << 10;
+        let mut text = String::new();
+        let read = match path {
+            "-" => io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text),
+            path => File::open(path).and_then(|it| it.take(MAX_BYTES).read_to_string(&mut text)),
+        };
+        match read {
+            Ok(_) if text.contains("://") => text.parse(),
+            Ok(_) => Err("there is no ticket in it: a ticket begins with fontana://".to_owned()),
+            Err(error) => Err(format!("{error}; a ticket begins with fontana://")),
+        }
+    }
+}
+
 impl fmt::Display for NamedTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -416,6 +421,9 @@ impl FromStr for NamedTicket {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if !text.contains("://") {
+            return Self::in_file(text);
+        }
         let text = text.trim();
         let tickets = text.split_whitespace().count();
         if tickets > 1 {
@@ -486,7 +494,7 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses `--name`, and refuses an empty one.
+/// Parses `--label`, and refuses an empty one.
 fn parse_label(text: &str) -> Result<ReceiverLabel, String> {
     match text.parse::<ReceiverLabel>() {
         Ok(label) if !label.is_empty() => Ok(label),

@@ -55,17 +55,16 @@ pub(crate) struct SendArguments {
     pub(crate) spool: Option<Option<PathBuf>>,
     /// Announce a stream for this long before it begins: 10s, 1m; or until N receivers are there: 3
     ///
-    /// Receivers can be started in this time. A later receiver misses the beginning. Receivers are
-    /// counted only if the sender asks for reports (--reports, --repair auto), and they allow it
-    /// (recv --report). --deadline limits the wait. Without reports, a number is one of seconds.
+    /// Receivers can be started in this time. A later receiver misses the beginning. --deadline
+    /// limits the wait for receivers. If they are not asked (--one-way, --open), a number is one of
+    /// seconds.
     #[arg(long, value_name = "TIME|N", value_parser = parse_wait, group = "waits")]
     pub(crate) wait: Option<WaitArgument>,
     /// Send this percentage of a stream's source symbols as repair symbols, or what receivers lack
     ///
     /// A stream is sent once. Receivers survive a loss of P / (100 + P), 9 % by default. They lose
-    /// the stream if more of one fragment is lost. auto: as many as receivers with `fontana recv
-    /// --report` request, and in advance as many as they have requested of earlier fragments;
-    /// includes --reports. While no receiver reports: 10 %. See docs/repair.md. [default: 10]
+    /// the stream if more of one fragment is lost. auto: as many as receivers request, and in advance
+    /// as many as they have requested of earlier fragments. While no receiver reports: 10 %. See docs/repair.md. [default: 10]
     #[arg(long, value_name = "PERCENT|auto", value_parser = parse_repair)]
     pub(crate) repair: Option<RepairArgument>,
     /// Send only those files of a directory that match GLOB; may be repeated
@@ -282,6 +281,19 @@ pub(crate) struct SendArguments {
     /// from one snapshot of a virtual machine: that breaks the cipher.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) group_key: Option<PathBuf>,
+    /// Let everyone who hears the packets read them, and ask nobody for reports
+    ///
+    /// By default packets are encrypted for all who have the ticket, and the ticket is a secret.
+    /// Without that, receivers need no ticket (fontana recv lists the sessions), and other programs
+    /// that know FLUTE and RaptorQ can receive, too.
+    #[arg(long, conflicts_with = "group_key")]
+    pub(crate) open: bool,
+    /// Ask the receivers for nothing
+    ///
+    /// For data diodes, and wherever nobody can answer. By default receivers say whether they are
+    /// complete, if they can (docs/reports.md).
+    #[arg(long, conflicts_with = "asks")]
+    pub(crate) one_way: bool,
     /// With --group-key: encrypt packets, so that only the group can read them
     ///
     /// All but the headers is encrypted: addresses, numbers and lengths stay visible.
@@ -378,18 +390,19 @@ pub(crate) struct SendArguments {
 pub(crate) struct ReportArguments {
     /// Ask the receivers for reports: which of them are complete, and which have failed
     ///
-    /// Needs --sign, except for a stream, which has a key. Only receivers with `fontana recv
-    /// --report` and a ticket that names the key answer, with UDP packets to ADDRESS:PORT of this
-    /// host. The default is the address that packets are sent from, and any free port. See
-    /// docs/reports.md.
+    /// This is the default of a session with one ticket that is a secret. Receivers whose ticket
+    /// names its key answer with UDP packets to ADDRESS:PORT of this host, unless they are started
+    /// with --one-way. The default is the address that packets are sent from, and the first free
+    /// port from 7703 on.
+    /// With --open it needs --sign. See docs/reports.md.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) reports: Option<Option<SocketAddr>>,
     /// Send the source symbols once, and then only what receivers request
     ///
-    /// Includes --reports. Receivers with `fontana recv --report` request symbols of the blocks
-    /// that they lack some of; the others have what these request. Ends when nothing is lacking
-    /// and the receivers have reported; with --expect, when all expected ones are complete. Needs
+    /// Receivers request symbols of the blocks that they lack some of; those that may not have what
+    /// others request. Ends when nothing is lacking
+    /// and the receivers have reported; with --receivers, when all of them are complete. Needs
     /// one channel, and any code but Tornado. See docs/reports.md.
     #[arg(long, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
@@ -397,10 +410,10 @@ pub(crate) struct ReportArguments {
     /// Let the rate follow the receivers, and send the source symbols once, then what they request
     ///
     /// bmtp (Bulk Multicast Transport Protocol): begins at --start-rate, and doubles the rate until
-    /// a receiver with `fontana recv --feedback` reports that packets are lost. It then sends as
-    /// fast as the slowest of these receivers gets, and tries from time to time whether more
-    /// arrives. --rate is the limit. Includes --repair-on-demand. Needs --group-key, or a key for
-    /// each receiver (--expect FILE), because a receiver that lies slows the session down: see
+    /// a receiver reports that packets are lost. It then sends as fast as the slowest one gets, and
+    /// tries from time to time whether more
+    /// arrives. --rate is the limit. Includes --repair-on-demand. With --open it needs a key for each
+    /// receiver (--receivers FILE), because a receiver that lies slows the session down: see
     /// --min-rate. It is not fair to TCP: beyond one network it needs --controlled-network.
     #[arg(long, value_name = "SCHEME", value_enum, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
@@ -414,11 +427,11 @@ pub(crate) struct ReportArguments {
     /// The rate does not follow these receivers. They get what they request.
     #[arg(long, value_name = "RATE", value_parser = parse_rate, requires = "feedback")]
     pub(crate) min_rate: Option<u64>,
-    /// With --min-rate: follow the receivers that --expect FILE names also below it
+    /// With --min-rate: follow the receivers that --receivers FILE names also below it
     ///
     /// The rate is then that of the slowest of these, until they have finished; it does not fall
     /// below 16 kbit/s. Other receivers that get less than --min-rate are left behind.
-    #[arg(long, requires_all = ["min_rate", "expect"])]
+    #[arg(long, requires_all = ["min_rate", "receivers"])]
     pub(crate) must_finish: bool,
     /// Send nothing again later than this after the source symbols, and end: 90, 90s, 10m, 2h
     ///
@@ -426,41 +439,39 @@ pub(crate) struct ReportArguments {
     /// it, the age of the content has no limit.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "asks")]
     pub(crate) max_age: Option<Duration>,
-    /// Expect this many receivers, or those that FILE names; otherwise end with exit code 9
+    /// End when this many receivers are complete, or those that FILE names; else with exit code 9
     ///
-    /// FILE has a line for each receiver: its label (recv --name), and perhaps ed25519:KEY, the key
+    /// FILE has a line for each receiver: its label (recv --label), and perhaps ed25519:KEY, the key
     /// with which it signs (recv --identity). The exit code is 0 only if all of them are complete
     /// and verified. A file whose name is a number: ./12.
-    #[arg(long, value_name = "FILE|COUNT", value_parser = parse_expect, requires = "asks",
-          value_hint = ValueHint::FilePath)]
-    pub(crate) expect: Option<ExpectArgument>,
-    /// End when all expected receivers are complete
-    #[arg(long, requires = "expect", conflicts_with = "duration", group = "waits")]
-    pub(crate) until_complete: bool,
-    /// With --until-complete or --wait N: end after this time in any case: 90, 90s, 10m, 2h
+    #[arg(long, value_name = "FILE|COUNT", value_parser = parse_receivers,
+          conflicts_with_all = ["duration", "one_way", "flute", "fcast", "watch", "push", "certificate"],
+          group = "waits", value_hint = ValueHint::FilePath)]
+    pub(crate) receivers: Option<ReceiversArgument>,
+    /// With --receivers or --wait N: end after this time in any case: 90, 90s, 10m, 2h
     ///
     /// A stream must begin within this time, and after its end it waits for reports for no longer.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "waits")]
     pub(crate) deadline: Option<Duration>,
     /// Obey receivers although nothing authenticates their reports
     ///
-    /// Any host that can reach this one can then claim to be a receiver that is complete (--expect)
-    /// or too slow (--feedback). Not needed with --group-key, or with a key in every line of the
-    /// file of --expect.
-    #[arg(long, requires = "asks")]
+    /// Any host that can reach this one can then claim to be a receiver that is complete (--receivers)
+    /// or too slow (--feedback). Not needed without --open, or with a key in every line of the
+    /// file of --receivers.
+    #[arg(long)]
     pub(crate) trust_unauthenticated_reports: bool,
     /// Write the state of all receivers to FILE once a second, as JSON
     ///
     /// FILE is replaced atomically. It has the fields of the events `roll_call` and `report`
     /// (docs/events.md).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "asks")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "one_way")]
     pub(crate) status_file: Option<PathBuf>,
     /// Run PROGRAM when all expected receivers are complete
     ///
     /// Takes the rest of the command line as PROGRAM and its arguments, without a shell. If it
     /// fails, the exit code is 5.
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
-          requires = "expect", value_hint = ValueHint::ExecutablePath)]
+          requires = "receivers", value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec_complete: Vec<OsString>,
 }
 
@@ -505,17 +516,17 @@ pub(crate) enum RepairArgument {
 
 /// The receivers that are expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ExpectArgument {
+pub(crate) enum ReceiversArgument {
     Count(u32),
     File(PathBuf),
 }
 
-fn parse_expect(text: &str) -> Result<ExpectArgument, String> {
+fn parse_receivers(text: &str) -> Result<ReceiversArgument, String> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.is_empty() {
-        return Ok(ExpectArgument::File(PathBuf::from(text)));
+        return Ok(ReceiversArgument::File(PathBuf::from(text)));
     }
     match text.parse() {
-        Ok(count @ 1..=1_000_000) => Ok(ExpectArgument::Count(count)),
+        Ok(count @ 1..=1_000_000) => Ok(ReceiversArgument::Count(count)),
         _ => Err("expect 1 to 1000000 receivers".to_owned()),
     }
 }
@@ -588,9 +599,7 @@ fn parse_wait(text: &str) -> Result<WaitArgument, String> {
     match text.parse() {
         Ok(number) if number <= MAX_AWAITED => Ok(WaitArgument::Number(number)),
         _ => parse_duration(text).map(WaitArgument::Time).map_err(|error| {
-            format!(
-                "{error}; wait for a time: --wait 10s, or with --reports for receivers: --wait 3"
-            )
+            format!("{error}; wait for a time: --wait 10s, or for receivers: --wait 3")
         }),
     }
 }

@@ -50,6 +50,9 @@ pub(crate) enum SendEvent {
     Rate {
         rate_bits_per_second: u64,
     },
+    Resting {
+        rests: bool,
+    },
     Slow {
         receiver: String,
         label: String,

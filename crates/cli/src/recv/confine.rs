@@ -228,7 +228,7 @@ impl<'a> Hook<'a> {
 fn open_feedback(arguments: &ReceiveArguments) -> Result<FeedbackSocket, Failure> {
     let group = arguments.ticket().map_or(Ipv4Addr::UNSPECIFIED.into(), |it| it.group);
     FeedbackSocket::open(IpVersion::of(group)).map_err(|error| {
-        Failure::new(Outcome::Io, format!("--report: no socket can be opened: {error}"), "")
+        Failure::new(Outcome::Io, format!("no socket can be opened to report from: {error}"), "")
     })
 }
 

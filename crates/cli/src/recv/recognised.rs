@@ -114,6 +114,8 @@ impl FluteSessions {
             tsi: session.tsi,
             key: None,
             manifest: None,
+            secret: None,
+            ask: None,
             channels: ChannelGroups::Consecutive(1),
             web: Vec::new(),
         };

@@ -1,10 +1,10 @@
-//! `fontana send --reports`: which receivers are expected, and what they report.
+//! The reports of receivers: which of them are expected, and what they report.
 
 use super::confine::CompletionProgram;
 use super::table::ReceiverTable;
-use super::{standard_input, ticket_file};
+use super::{keys, networks, standard_input, ticket_file};
 use crate::args::{
-    ExpectArgument, FeedbackScheme, RepairArgument, SendArguments, SessionFormat, WaitArgument,
+    FeedbackScheme, ReceiversArgument, RepairArgument, SendArguments, SessionFormat, WaitArgument,
 };
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile};
 use crate::hook::Ended;
@@ -20,9 +20,9 @@ use fontana_console::units::{Count, ExactRate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Largest file of `--expect`: 65 536 lines of a label and a key.
+/// Largest file of `--receivers`: 65 536 lines of a label and a key.
 const MAX_EXPECT_BYTES: u64 = 16 << 20;
-/// Receivers that a file of `--expect` names, at most: as many as a sender remembers.
+/// Receivers that a file of `--receivers` names, at most: as many as a sender remembers.
 const MAX_EXPECTED: usize = 1 << 16;
 /// Missing names in the status file while it has not all receivers: with 2 000 of these, it has
 /// at most 1 MB.
@@ -32,17 +32,19 @@ const MAX_LISTED: usize = 100;
 
 /// How reports are authenticated.
 const AUTHENTICATE: &str = "give all a group key: --group-key\nor a key to each receiver (recv \
-                            --identity) and its line of the file of --expect: LABEL \
+                            --identity) and its line of the file of --receivers: LABEL \
                             ed25519:KEY\nor accept that: --trust-unauthenticated-reports";
 
-/// The options of `--reports`, `--feedback`, `--repair-on-demand` and `--repair auto`; `None`
-/// without them.
+/// How reports are collected; `None` if nobody is asked for them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
     let follows =
         arguments.repair == Some(RepairArgument::Auto) && standard_input::is_stream(arguments);
-    let asks = arguments.reports.repairs_on_demand() || follows;
+    let asks = arguments.reports.repairs_on_demand()
+        || follows
+        || arguments.reports.receivers.is_some()
+        || arguments.reports.status_file.is_some();
     let address = match arguments.reports.reports {
-        None if !asks => return Ok(None),
+        None if !asks && !asks_by_default(arguments) => return Ok(None),
         address => address.flatten(),
     };
     if arguments.format() != SessionFormat::Fontana {
@@ -51,12 +53,18 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
     }
     let mut collection = ReportCollection::default();
     collection.address = address;
-    collection.expected = match &arguments.reports.expect {
+    collection.where_possible = address.is_none() && !asks && arguments.reports.reports.is_none();
+    collection.expected = match &arguments.reports.receivers {
         None => Expected::Anyone,
-        Some(ExpectArgument::Count(count)) => Expected::Count(*count),
-        Some(ExpectArgument::File(path)) => Expected::Named(read(path)?),
+        Some(ReceiversArgument::Count(count)) => Expected::Count(*count),
+        Some(ReceiversArgument::File(path)) => Expected::Named(read(path)?),
     };
-    collection.until_complete = arguments.reports.until_complete;
+    collection.until_complete = arguments.reports.receivers.is_some();
+    let has_layers = arguments.layered
+        || arguments.channels.is_some()
+        || !arguments.layers.is_empty()
+        || arguments.congestion_control.is_some();
+    collection.rests = !arguments.reports.repairs_on_demand() && !has_layers;
     collection.deadline = arguments.reports.deadline;
     collection.max_age = arguments.reports.max_age;
     if collection.max_age.is_some() && !arguments.reports.repairs_on_demand() {
@@ -66,7 +74,7 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
     }
     if arguments.reports.must_finish && !matches!(collection.expected, Expected::Named(_)) {
         let message = "--must-finish with a number of receivers: none of them has a name";
-        let hint = "name them: --expect FILE";
+        let hint = "name them: --receivers FILE";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     collection.trust_unauthenticated = arguments.reports.trust_unauthenticated_reports;
@@ -80,7 +88,7 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
     let relies = [
         (collection.rate.is_some(), "--feedback", "slow the session down"),
         (follows, "--repair auto", "take the repair symbols from receivers that do not report"),
-        (arguments.reports.expect.is_some(), "--expect", "send them"),
+        (arguments.reports.receivers.is_some(), "--receivers", "send them"),
     ];
     let unauthenticated = relies.into_iter().find(|(relies, ..)| *relies);
     match unauthenticated.filter(|_| !is_authenticated(arguments, &collection)) {
@@ -97,7 +105,19 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
 fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bool {
     let is_signed = matches!(&reports.expected, Expected::Named(list)
         if list.iter().all(|receiver| receiver.key.is_some()));
-    arguments.group_key.is_some() || is_signed || reports.trust_unauthenticated
+    keys::are_of_ticket(arguments)
+        || arguments.group_key.is_some()
+        || is_signed
+        || reports.trust_unauthenticated
+}
+
+/// Whether receivers are asked although no option says so: if the ticket makes their reports
+/// authentic, and one session collects them. Senders of one manifest would each wait for their own.
+fn asks_by_default(arguments: &SendArguments) -> bool {
+    let has_end = arguments.push.is_some() || arguments.watch;
+    let is_mirrored = arguments.manifest.is_some() || arguments.mirror;
+    let is_one = networks::count(arguments) == 1 && arguments.to.len() == 1 && !is_mirrored;
+    keys::are_of_ticket(arguments) && is_one && !has_end && !arguments.one_way
 }
 
 /// The receivers that a stream waits for; 0: none. `reports`: those that it asks for.
@@ -106,10 +126,10 @@ pub(super) fn awaited(
     reports: Option<&ReportCollection>,
 ) -> Result<u32, Failure> {
     let (Some(WaitArgument::Number(number)), Some(reports)) = (arguments.wait, reports) else {
-        if arguments.reports.deadline.is_some() && !arguments.reports.until_complete {
+        if arguments.reports.deadline.is_some() && arguments.reports.receivers.is_none() {
             let message = "--deadline, and the stream waits for no receivers";
-            let hint = "wait for some before it begins: --reports --wait N\nor after its end: \
-                        --expect FILE|COUNT --until-complete\nor leave it out";
+            let hint = "wait for some before it begins: --wait N\nor after its end: \
+                        --receivers FILE|COUNT\nor leave it out";
             return Err(Failure::new(Outcome::Usage, message, hint));
         }
         return Ok(0);
@@ -120,7 +140,7 @@ pub(super) fn awaited(
         Expected::Named(list) => Some(list.len()),
     };
     if let Some(expected) = expected.filter(|&expected| expected < number as usize) {
-        let message = format!("--wait {number}, and only {expected} are expected (--expect)");
+        let message = format!("--wait {number}, and only {expected} are expected (--receivers)");
         let hint = format!("wait for fewer: --wait {expected}\nor expect more");
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
@@ -133,11 +153,11 @@ pub(super) fn awaited(
     Ok(number)
 }
 
-/// Reads the file of `--expect`.
+/// Reads the file of `--receivers`.
 fn read(path: &Path) -> Result<Vec<ExpectedReceiver>, Failure> {
     let refused = |message: String| {
         let hint = "a line for each receiver: LABEL, or LABEL ed25519:KEY; # begins a comment";
-        Failure::new(Outcome::Usage, format!("--expect {path:?}: {message}"), hint)
+        Failure::new(Outcome::Usage, format!("--receivers {path:?}: {message}"), hint)
     };
     let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
     if size > MAX_EXPECT_BYTES {
@@ -256,6 +276,15 @@ impl<'a> ReportWatch<'a> {
         self.names.insert(receiver, status.report.label.clone());
     }
 
+    /// Shows that no content is sent, or that it is sent again.
+    pub(super) fn show_rest(rests: bool, console: &Console) {
+        console.event(&SendEvent::Resting { rests });
+        console.note(match rests {
+            true => "all receivers are complete or have failed: waiting for others",
+            false => "another receiver has come: sending again",
+        });
+    }
+
     /// Shows the rate that follows the receivers.
     pub(super) fn show_rate(rate: Rate, console: &Console) {
         console.event(&SendEvent::Rate { rate_bits_per_second: rate.as_bits_per_second() });
@@ -360,7 +389,9 @@ impl<'a> ReportWatch<'a> {
                 code: failed_code(missing.state),
             });
         }
-        console.say(sentence(summary));
+        if summary.expected.is_some() || summary.known > 0 {
+            console.say(sentence(summary));
+        }
         for missing in summary.missing.iter().take(MAX_LISTED) {
             console.say(format_args!("  {}: {}", missing.label, explain(missing)));
         }

@@ -1,5 +1,4 @@
-//! A sender that does not reach its rate, or whose rate does not follow its receivers: whether, and
-//! why.
+//! A sender that does not reach its rate: whether, and why.
 
 use fontana::SendProgress;
 use fontana_console::console::Console;
@@ -12,67 +11,6 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// Smallest share of the rate that is no shortfall: timers and control packets cost a few per cent.
 const LEAST: f64 = 0.9;
 
-/// The check of the rate of a session.
-pub(super) enum RateCheck {
-    /// The rate is constant.
-    Constant(Shortfall),
-    /// The rate follows what receivers report (`--feedback`).
-    Following(Following),
-}
-
-impl RateCheck {
-    /// Warns once if something limits the rate that the user has not asked for.
-    pub(super) fn watch(&mut self, progress: &SendProgress, console: &Console) {
-        match self {
-            Self::Constant(shortfall) => shortfall.watch(progress, console),
-            Self::Following(following) => {
-                if following.is_unanswered(progress.elapsed) {
-                    console.warning(
-                        "receivers report, and none says at which rate packets arrive: the rate \
-                         stays what it was at first",
-                        "have receivers say it: fontana recv --feedback, and not --report alone",
-                    );
-                }
-            }
-        }
-    }
-
-    /// A receiver has reported its state.
-    pub(super) fn note_report(&mut self) {
-        if let Self::Following(following) = self {
-            following.has_reports = true;
-        }
-    }
-
-    /// The rate has changed, because a receiver has reported what it gets.
-    pub(super) fn note_rate(&mut self) {
-        if let Self::Following(following) = self {
-            following.is_over = true;
-        }
-    }
-}
-
-/// Receivers that may say what they get.
-#[derive(Default)]
-pub(super) struct Following {
-    has_reports: bool,
-    /// When the first progress after the first report was.
-    since: Option<Duration>,
-    /// One has said what it gets, or a warning was given.
-    is_over: bool,
-}
-
-impl Following {
-    /// Whether receivers have reported for a while, and none has said what it gets. True once.
-    fn is_unanswered(&mut self, elapsed: Duration) -> bool {
-        if self.is_over || !self.has_reports {
-            return false;
-        }
-        self.is_over = elapsed.saturating_sub(*self.since.get_or_insert(elapsed)) >= WINDOW;
-        self.is_over
-    }
-}
-
 /// The rate of a session over windows, compared with the one that was asked for.
 pub(super) struct Shortfall {
     asked_bits_per_second: u64,
@@ -80,21 +18,40 @@ pub(super) struct Shortfall {
     /// The progress at the beginning of the window.
     start: SendProgress,
     was_told: bool,
+    /// Nobody needs the content now, or did not in a part of the window.
+    rests: bool,
+    has_rested: bool,
 }
 
 impl Shortfall {
     pub(super) fn new(asked_bits_per_second: u64, copies: u64) -> Self {
         let start = SendProgress::default();
-        Self { asked_bits_per_second, copies, start, was_told: false }
+        Self {
+            asked_bits_per_second,
+            copies,
+            start,
+            was_told: false,
+            rests: false,
+            has_rested: false,
+        }
+    }
+
+    /// No content is sent, because nobody needs it; or it is sent again.
+    pub(super) fn rest(&mut self, rests: bool) {
+        self.rests = rests;
+        self.has_rested = true;
     }
 
     /// Warns once, at the end of the first window in which the rate was missed.
-    fn watch(&mut self, progress: &SendProgress, console: &Console) {
+    pub(super) fn watch(&mut self, progress: &SendProgress, console: &Console) {
         let span = progress.elapsed.saturating_sub(self.start.elapsed);
         if self.was_told || span < WINDOW {
             return;
         }
         let start = std::mem::replace(&mut self.start, *progress);
+        if std::mem::replace(&mut self.has_rested, self.rests) {
+            return;
+        }
         let bytes = progress.stats.wire_bytes.saturating_sub(start.stats.wire_bytes);
         let rate = (bytes * self.copies) as f64 * 8.0 / span.as_secs_f64();
         if rate >= LEAST * self.asked_bits_per_second as f64 {
@@ -115,26 +72,5 @@ impl Shortfall {
              the rate (--rate)"
         };
         console.warning(&message, hint);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn receivers_that_only_report_their_state_are_named_once() {
-        let at = Duration::from_secs;
-        let mut silent = Following::default();
-        assert!((0..100).all(|second| !silent.is_unanswered(at(second))), "no receiver reports");
-        silent.has_reports = true;
-        let told = (100..200).filter(|&second| silent.is_unanswered(at(second)));
-        assert_eq!(told.collect::<Vec<_>>(), [105]);
-
-        let mut check = RateCheck::Following(Following::default());
-        check.note_report();
-        check.note_rate();
-        let RateCheck::Following(followed) = &mut check else { return };
-        assert!((0..100).all(|second| !followed.is_unanswered(at(second))));
     }
 }

@@ -1,7 +1,7 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is produced.
 
 use super::reports::ReportWatch;
-use super::{Outline, Plan, confine, memory, reports, standard_input, ticket_file, warnings};
+use super::{Outline, Plan, confine, keys, memory, reports, standard_input, ticket_file, warnings};
 use crate::address;
 use crate::args::{
     Fec, ProfileArgument, RepairArgument, ScheduleArgument, SendArguments, WaitArgument,
@@ -71,6 +71,7 @@ pub(super) fn run(
         .signer(plan.format.signer)
         .expires_after(plan.format.expires_after)
         .group_seal(plan.format.group_seal)
+        .key(keys::of_stream(arguments)?)
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;
@@ -80,7 +81,7 @@ pub(super) fn run(
     if let Some(path) = &arguments.ticket_file {
         ticket_file::write(path, &outline.tickets(prepared.ticket()))?;
     }
-    let start = Start { wait, awaited, reports: asks };
+    let start = Start { wait, awaited };
     announce(&outline, prepared.ticket(), start, &name, console);
     let mut watch = ReportWatch::new(arguments, program.as_ref());
     let mut bar = SendBar::new(console, None);
@@ -118,8 +119,6 @@ struct Start {
     wait: Duration,
     /// Receivers that it waits for; 0: none.
     awaited: u32,
-    /// Receivers are asked for reports.
-    reports: bool,
 }
 
 /// Refuses the ways of repair that only files have.
@@ -198,7 +197,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
 fn announce(outline: &Outline, ticket: &Ticket, start: Start, name: &[u8], console: &Console) {
     let to: Vec<_> = outline.addressing.to.iter().map(ToString::to_string).collect();
     let tickets: Vec<_> = outline.tickets(ticket).iter().map(Ticket::to_string).collect();
-    let Start { wait, awaited, reports } = start;
+    let Start { wait, awaited } = start;
     console.result_event(&SendEvent::Stream {
         ticket: ticket.to_string(),
         tickets: tickets.clone(),
@@ -219,12 +218,11 @@ fn announce(outline: &Outline, ticket: &Ticket, start: Start, name: &[u8], conso
         ExactRate(outline.rate_bits_per_second),
     ));
     for ticket in tickets {
-        let report = if reports { " --report" } else { "" };
-        console.result(format_args!("fontana recv '{ticket}' --to -{report}"));
+        console.result(format_args!("fontana recv '{ticket}' --to -"));
     }
     if awaited > 0 {
         let receivers = Count(u64::from(awaited), "receiver");
-        console.note(format_args!("it begins when {receivers} have reported (recv --report)"));
+        console.note(format_args!("it begins when {receivers} have reported"));
     } else if wait.is_zero() {
         console.note("it begins now: receivers that come later have missed the beginning (--wait)");
     } else {

@@ -6,10 +6,20 @@ use fontana_console::failure::Failure;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes the tickets, one per line. A reader finds the previous file or all of the new one.
+/// Writes the tickets, one per line. A reader finds the previous file or all of the new one. If one
+/// is a secret, only the owner of the file may read it.
 pub(super) fn write(path: &Path, tickets: &[Ticket]) -> Result<(), Failure> {
     let lines: String = tickets.iter().map(|ticket| format!("{ticket}\n")).collect();
-    replace(path, lines.as_bytes()).map_err(|error| {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let file = match tickets.iter().any(|ticket| ticket.secret.is_some()) {
+        true => NewFile::create_secret_in(directory),
+        false => NewFile::create_in(directory),
+    };
+    let written = file.and_then(|mut file| {
+        file.write_all(lines.as_bytes())?;
+        file.replace(path)
+    });
+    written.map_err(|error| {
         let outcome = match error.kind() {
             io::ErrorKind::StorageFull => Outcome::Io,
             _ => Outcome::Refused,

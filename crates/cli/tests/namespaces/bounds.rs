@@ -219,7 +219,7 @@ fn a_disk_that_becomes_full_during_a_reception_in_place_is_5_and_costs_nothing()
 fn a_flood_of_broken_datagrams_costs_the_honest_transfer_nothing() {
     let Some(scene) = Scene::alone(3) else { return };
     let file = scene.noise("image.raw", 32 << 20);
-    let session = scene.send(0, "--rate 50M", &file);
+    let session = scene.send(0, "--open --rate 50M", &file);
     // Without a source in the ticket, so that the receiver accepts packets of the attacker.
     let ticket = session.ticket.replace(&format!("{}@", Bench::address(0)), "");
     let mut stranger = scene

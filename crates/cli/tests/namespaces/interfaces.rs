@@ -90,7 +90,7 @@ fn a_key_is_listened_for_on_all_networks_and_a_sender_names_those_it_leaves_out(
     let public = text.split_whitespace().find(is_key).unwrap_or_else(|| panic!("{text}"));
     let output = std::fs::File::create(scene.path("said")).unwrap();
     let mut sender = scene.bench.command(0, env!("CARGO_BIN_EXE_fontana"));
-    let sender = sender.args(["send", "--rate", "16M", "--sign"]).arg(&key).arg(&file);
+    let sender = sender.args(["send", "--open", "--rate", "16M", "--sign"]).arg(&key).arg(&file);
     let mut sender = sender.stderr(output).stdout(std::process::Stdio::null()).spawn().unwrap();
     let into = scene.path("into");
     let mut receiver = scene.bench.command(1, env!("CARGO_BIN_EXE_fontana"));

@@ -25,6 +25,7 @@ mod resume;
 mod sharing;
 mod transfers;
 mod trees;
+mod two_commands;
 mod web;
 
 #[path = "../support/bench.rs"]

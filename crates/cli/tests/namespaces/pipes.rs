@@ -76,13 +76,13 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
     let script = format!(
         "set -o pipefail; head -c {} /dev/urandom | tee >(sha256sum >&2) | \
          \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 --repair auto --reports \
-         --wait 3 --expect 3 --until-complete --deadline 60 --group-key {key} --json",
+         --wait 3 --receivers 3 --deadline 60 --group-key {key} --json",
         48 << 20
     );
     let mut sender = shell(&scene, 0, &script);
     let announced = sender.wait_for("stream", Duration::from_secs(20));
     let ticket = announced["ticket"].as_str().unwrap();
-    let receive = format!("\"$FONTANA\" recv '{ticket}' --report --group-key {key} --to -");
+    let receive = format!("\"$FONTANA\" recv '{ticket}' --group-key {key} --to -");
     let mut receivers: Vec<_> = (1..=3)
         .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
         .collect();

@@ -30,17 +30,17 @@ fn follows(bytes: u64, options: &str, start: u32) {
     let (sign, group) = (sign.display(), group.display());
     let options = format!(
         "--rate 100M --sign {sign} --group-key {group} --feedback bmtp --start-rate {start}M \
-         --expect 4 {options}"
+         --receivers 4 {options}"
     );
     for (host, &megabits) in (1..).zip(&LINKS) {
         scene.bench.shape_with_queue(host, megabits, QUEUE);
     }
     let ticket = scene.send(0, &format!("{options} --dry-run"), &file).ticket;
-    let receive = format!("--feedback --group-key {group} --timeout 100");
+    let receive = format!("--group-key {group} --timeout 100");
     let mut receptions: Vec<_> = (1..=LINKS.len())
         .map(|host| {
             let into = scene.path(&format!("into {host}"));
-            let name = format!("{receive} --name host-{host}");
+            let name = format!("{receive} --label host-{host}");
             let mut reception = scene.receive_into(&into, host, &ticket, &name);
             let started = Instant::now();
             reception.receiver.wait_for("sandbox", PATIENCE);
@@ -99,7 +99,7 @@ fn beside_a_link_below_the_least_rate(must_finish: bool) {
     std::fs::write(&list, "host-1\nhost-2\n").unwrap();
     let options = format!(
         "--rate 4M --sign {} --group-key {} --feedback bmtp --start-rate 3M --min-rate 3M \
-         --expect {} {}",
+         --receivers {} {}",
         sign.display(),
         group.display(),
         list.display(),
@@ -109,11 +109,11 @@ fn beside_a_link_below_the_least_rate(must_finish: bool) {
         scene.bench.shape_with_queue(host, megabits, QUEUE);
     }
     let ticket = scene.send(0, &format!("{options} --dry-run"), &file).ticket;
-    let receive = format!("--feedback --group-key {} --timeout 100", group.display());
+    let receive = format!("--group-key {} --timeout 100", group.display());
     let mut receptions: Vec<_> = [1, 2]
         .map(|host| {
             let into = scene.path(&format!("into {host}"));
-            let name = format!("{receive} --name host-{host}");
+            let name = format!("{receive} --label host-{host}");
             let mut reception = scene.receive_into(&into, host, &ticket, &name);
             reception.receiver.wait_for("sandbox", PATIENCE);
             (reception, into)

@@ -27,7 +27,7 @@ impl Repaired {
             sign.display(),
             group.display()
         );
-        let receive = format!("--report --group-key {} --timeout 100", group.display());
+        let receive = format!("--group-key {} --timeout 100", group.display());
         Some(Self { scene, file, send, receive })
     }
 
@@ -38,13 +38,13 @@ impl Repaired {
         if permille > 0 {
             receivers.clone().for_each(|host| self.scene.bench.lose(host, permille));
         }
-        let options = format!("{} --expect 4", self.send);
+        let options = format!("{} --receivers 4", self.send);
         // All listen before the first packet: what is sent before would be lacking as well.
         let ticket = self.scene.send(0, &format!("{options} --dry-run"), &self.file).ticket;
         let mut receptions: Vec<_> = receivers
             .map(|host| {
                 let into = self.scene.path(&format!("{permille} {host}"));
-                let label = format!("{} --name host-{host}", self.receive);
+                let label = format!("{} --label host-{host}", self.receive);
                 let mut reception = self.scene.receive_into(&into, host, &ticket, &label);
                 reception.receiver.wait_for("sandbox", PATIENCE);
                 (reception, into)
@@ -109,13 +109,13 @@ fn a_late_receiver_and_a_restarted_sender_send_only_what_is_lacking() {
     let Some(session) = Repaired::new(2, 4 << 20, "") else { return };
     let Repaired { scene, file, send, receive } = &session;
     let manifest = scene.path("manifest");
-    let options = format!("{send} --manifest {} --expect 2 --until-complete", manifest.display());
+    let options = format!("{send} --manifest {} --receivers 2", manifest.display());
     let sent = scene.send(0, &options, file);
-    let mut first = scene.receive(1, &sent.ticket, &format!("{receive} --name first"));
+    let mut first = scene.receive(1, &sent.ticket, &format!("{receive} --label first"));
     let mut sender = sent.sender;
     first.complete();
     // The second one joins when nothing is sent any more, and gets all of it.
-    scene.receive(2, &sent.ticket, &format!("{receive} --name second")).complete();
+    scene.receive(2, &sent.ticket, &format!("{receive} --label second")).complete();
     let (code, said) = sender.finish(PATIENCE);
     assert_eq!(code, Some(0), "{said}");
 
@@ -125,7 +125,7 @@ fn a_late_receiver_and_a_restarted_sender_send_only_what_is_lacking() {
     let mut labels = Vec::new();
     for host in [1, 2] {
         let into = scene.path(&format!("again {host}"));
-        let label = format!("{receive} --name again-{host}");
+        let label = format!("{receive} --label again-{host}");
         labels.push((scene.receive_into(&into, host, &restarted.ticket, &label), into));
     }
     let (code, said) = sender.finish(PATIENCE);
@@ -143,8 +143,8 @@ fn a_late_receiver_and_a_restarted_sender_send_only_what_is_lacking() {
 fn what_is_older_than_the_maximum_age_is_not_sent_again() {
     let Some(session) = Repaired::new(2, 1 << 20, "") else { return };
     let Repaired { scene, file, send, receive } = &session;
-    let sent = scene.send(0, &format!("{send} --expect 2 --max-age 3"), file);
-    let mut first = scene.receive(1, &sent.ticket, &format!("{receive} --name first"));
+    let sent = scene.send(0, &format!("{send} --receivers 2 --max-age 3"), file);
+    let mut first = scene.receive(1, &sent.ticket, &format!("{receive} --label first"));
     first.complete();
     let mut sender = sent.sender;
     let (code, said) = sender.finish(PATIENCE);
@@ -154,21 +154,21 @@ fn what_is_older_than_the_maximum_age_is_not_sent_again() {
     assert!((3.0..=10.0).contains(&seconds), "{seconds}");
 }
 
-/// Without `--report`, a receiver gets what others request, and sends nothing.
+/// With `--one-way`, a receiver gets what others request, and sends nothing.
 #[test]
 fn a_receiver_that_may_not_request_sends_nothing() {
     let Some(session) = Repaired::new(2, 1 << 20, "") else { return };
     let Repaired { scene, file, send, receive } = &session;
     scene.bench.count_sent(1);
-    let options = format!("{send} --expect 1");
+    let options = format!("{send} --receivers 1");
     // It listens before the first packet: the source symbols are sent once. What it loses
     // nevertheless, the other receiver requests, which comes after them.
     let ticket = scene.send(0, &format!("{options} --dry-run"), file).ticket;
-    let mut silent = scene.receive(1, &ticket, &receive.replace("--report", ""));
+    let mut silent = scene.receive(1, &ticket, &format!("{receive} --one-way"));
     silent.receiver.wait_for("sandbox", PATIENCE);
     std::thread::sleep(Duration::from_millis(500));
     let sent = scene.send(0, &options, file);
-    let mut allowed = scene.receive(2, &sent.ticket, &format!("{receive} --name second"));
+    let mut allowed = scene.receive(2, &sent.ticket, &format!("{receive} --label second"));
     silent.complete();
     allowed.complete();
     assert_eq!(scene.bench.sent(1).1, 0);

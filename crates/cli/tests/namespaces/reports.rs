@@ -22,7 +22,7 @@ pub(crate) fn keygen(scene: &Scene, words: &str, name: &str) -> PathBuf {
     key
 }
 
-/// A receiver with `--report`, its host and its directory.
+/// A receiver that reports, its host and its directory.
 struct Reporting {
     label: String,
     host: usize,
@@ -60,18 +60,19 @@ impl Session {
         let list = scene.path("expected");
         std::fs::write(&list, expected).unwrap();
         let options = format!(
-            "--rate 5M --sign {} --group-key {} --reports --expect {} --until-complete",
+            "--rate 5M --sign {} --group-key {} --reports --receivers {}",
             sign.display(),
             group.display(),
             list.display()
         );
-        let receiving = format!("--report --group-key {} --timeout 100", group.display());
+        let receiving = format!("--group-key {} --timeout 100", group.display());
         Some(Self { scene, file, options, receiving, receivers })
     }
 
     fn start(&mut self, number: usize, ticket: &str) {
         let receiver = &mut self.receivers[number];
-        let words = format!("recv --json {ticket} {} --name {} -o", self.receiving, receiver.label);
+        let words =
+            format!("recv --json {ticket} {} --label {} -o", self.receiving, receiver.label);
         let words = words.split_whitespace().map(OsString::from);
         let arguments: Vec<_> = words.chain([receiver.into.clone().into()]).collect();
         receiver.program = Some(self.scene.bench.start(receiver.host, &arguments));
@@ -212,12 +213,12 @@ fn receivers_that_are_not_asked_or_not_allowed_send_nothing() {
     for host in 1..4 {
         scene.bench.count_sent(host);
     }
-    let silent = scene.send_to("239.255.77.2:7701", 0, &asks, &file);
+    let silent = scene.send_to("239.255.77.2:7701", 0, &format!("{asks} --one-way"), &file);
     let asking = scene.send(0, &format!("{asks} --reports"), &file);
     // Not asked; not allowed; asked and allowed.
-    scene.receive(1, &silent.ticket, "--report").complete();
-    scene.receive(2, &asking.ticket, "").complete();
-    let mut allowed = scene.receive(3, &asking.ticket, "--report --name third");
+    scene.receive(1, &silent.ticket, "").complete();
+    scene.receive(2, &asking.ticket, "--one-way").complete();
+    let mut allowed = scene.receive(3, &asking.ticket, "--label third");
     allowed.complete();
     let call = allowed.receiver.last("roll_call").unwrap();
     assert!(call["collector"].as_str().unwrap().starts_with("10.77.0.1:"), "{call}");
@@ -230,7 +231,7 @@ fn receivers_that_are_not_asked_or_not_allowed_send_nothing() {
     wait_for(&mut sender, "third", "complete");
     sender.interrupt();
     let (code, said) = sender.finish(PATIENCE);
-    // Without --expect the exit code is that of any interrupted sender.
+    // Without --receivers the exit code is that of any interrupted sender.
     assert_eq!(code, Some(130), "{said}");
     assert!(sender.last("missing").is_none());
     silent.end();

@@ -289,7 +289,7 @@ fn the_first_line_says_what_ends_the_session() {
     std::fs::write(&file, noise(1000, 1)).unwrap();
     run(&arguments("keygen", &[&key])).expect(0);
     let expected = format!(
-        "--sign {} --reports --expect 1 --until-complete --deadline 1 \
+        "--sign {} --receivers 1 --deadline 1 \
          --trust-unauthenticated-reports",
         key.display()
     );

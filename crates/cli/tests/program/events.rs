@@ -42,7 +42,7 @@ fn the_events_of_a_transfer_agree_with_the_page_and_with_each_other() {
     let done: Vec<_> =
         received.events().into_iter().filter(|e| e["event"] == "object_done").collect();
     assert_eq!(done.len(), 2);
-    assert!(done.iter().all(|event| event["verified"] == "digest"));
+    assert!(done.iter().all(|event| event["verified"] == "signed"));
     let number = |field: &str| summary[field].as_u64().unwrap();
     // `packets` is counted until reception is complete; later symbols may be fresh while a solver
     // runs.
@@ -78,7 +78,7 @@ fn what_is_refused_on_a_group_is_an_event() {
     let file = directory.path().join("file");
     std::fs::write(&file, noise(1000, 3)).unwrap();
     let place = place();
-    let sender = crate::support::Sender::start(&format!("--to {place} --tsi 5"), &[&file]);
+    let sender = crate::support::Sender::start(&format!("--open --to {place} --tsi 5"), &[&file]);
     let words = format!("recv fontana://{place}/6 -i lo --json --timeout 700ms -o");
     let received = run(&arguments(&words, &[directory.path()])).expect(75);
     assert_documented(&received, "fontana recv");

@@ -164,7 +164,7 @@ fn content_that_is_not_the_manifests_is_4() {
     std::fs::write(&path, noise(60_000, 2)).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let other = socket.local_addr().unwrap().port();
-    let words = format!("--to 127.0.0.1:{other} --tsi 9 --rate 20M");
+    let words = format!("--open --to 127.0.0.1:{other} --tsi 9 --rate 20M");
     let sender = Sender::start(&words, &[&path]);
     let into = directory.path().join("into");
     let words = format!("recv {ticket} -i lo --json --timeout 30 -o");
@@ -308,7 +308,7 @@ fn another_session_on_the_group_is_75_and_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), 1000);
     let place = place();
-    let sender = Sender::start(&format!("--to {place} --tsi 5"), &[&path]);
+    let sender = Sender::start(&format!("--open --to {place} --tsi 5"), &[&path]);
     let words = format!("recv fontana://{place}/6 -i lo --timeout 1 -o");
     let received = run(&arguments(&words, &[directory.path()])).expect(75);
     assert_says(&received, "the session was not heard", "of other sessions");

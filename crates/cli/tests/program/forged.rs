@@ -70,7 +70,7 @@ fn a_forger_does_not_end_a_reception() {
     let path = file(directory.path(), 16 << 20);
     let place = place();
     let words = format!(
-        "--to {place} --tsi {TSI} --rate 50M --symbol-size {SYMBOL_SIZE} --block-symbols 4200"
+        "--open --to {place} --tsi {TSI} --rate 50M --symbol-size {SYMBOL_SIZE} --block-symbols 4200"
     );
     let sender = Sender::start(&words, &[&path]);
     let forger = Forger::start(&place, 4, Duration::from_millis(20));
@@ -102,7 +102,7 @@ fn sent_once(push: u32, code: i32) -> (crate::support::Run, tempfile::TempDir) {
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     assert!(receiver.line().contains("\"session\""), "it has joined");
     let words = format!(
-        "send -i lo --to {place} --tsi {TSI} --push {push} --rate 5M --symbol-size {SYMBOL_SIZE}"
+        "send --open -i lo --to {place} --tsi {TSI} --push {push} --rate 5M --symbol-size {SYMBOL_SIZE}"
     );
     let sender = Running::start(&arguments(&words, &[&path]));
     let mut lines = Vec::new();
@@ -165,7 +165,8 @@ fn announced_symbols_are_told_from_forged_ones() {
     run(&arguments("keygen", &[&key])).expect(0);
     let spy = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (port, spies_on) = (socket().local_addr().unwrap().port(), spy.local_addr().unwrap());
-    let words = format!("--to 127.0.0.1:{port},{spies_on} --rate 40M --symbol-digests --sign");
+    let words =
+        format!("--open --to 127.0.0.1:{port},{spies_on} --rate 40M --symbol-digests --sign");
     let sender = Sender::start(&words, &[&key, &path]);
     let forger = thread::spawn(move || forge_beside(&spy, port));
     let into = directory.path().join("into");

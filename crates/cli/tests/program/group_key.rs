@@ -137,7 +137,7 @@ fn a_receiver_that_cannot_take_the_packets_says_which_key_is_missing() {
     assert_eq!(summary["datagrams"], 0, "{summary}");
     sender.finish();
 
-    let sender = send("");
+    let sender = send("--open");
     let received = group.receive(&sender.ticket, &wrong, 75);
     assert_says(&received, "without a tag", "fontana send --group-key FILE");
     sender.finish();
@@ -212,7 +212,7 @@ fn group_keys_are_private_and_of_their_own_kind() {
     let publisher = group.directory.path().join("publisher.key");
     run(&arguments("keygen", &[&publisher])).expect(0);
     let refused = send(publisher.to_str().unwrap(), "", 7);
-    assert_says(&refused, "a group key file begins with", "fontana keygen --group FILE");
+    assert_says(&refused, "the file of such a key begins with", "fontana keygen --group FILE");
     let missing = send("/nowhere/key", "", 7);
     assert_says(&missing, "the key file", "fontana keygen --group FILE");
     assert_says(&run(&arguments("keygen --group", &[&publisher])).expect(6), "exists", "choose");

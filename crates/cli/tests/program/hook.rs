@@ -31,7 +31,7 @@ fn the_program_gets_its_arguments_as_typed_and_the_rest_in_the_environment() {
     for variable in [
         format!("FONTANA_DIRECTORY={}\n", into.display()),
         "FONTANA_VERSION=3\n".into(),
-        "FONTANA_VERIFIED=digest\n".into(),
+        "FONTANA_VERIFIED=signed\n".into(),
         "FONTANA_FILES=1\n".into(),
         "FONTANA_BYTES=5000\n".into(),
         "FONTANA_SESSION=127.0.0.1/".into(),

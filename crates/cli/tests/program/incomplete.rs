@@ -54,7 +54,7 @@ impl Recording {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let words = format!("--to 127.0.0.1:{port} --rate 40M --symbol-size 1400");
-        let sender = Sender::start(&format!("{words} --block-symbols 500"), &[tree]);
+        let sender = Sender::start(&format!("{words} --open --block-symbols 500"), &[tree]);
         let mut buffer = [0; 2048];
         let mut receive = || {
             let length = socket.recv(&mut buffer).unwrap();

@@ -122,19 +122,19 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send - --push 10", 2, "--push with a stream"),
         ("send - --manifest m", 2, "--spool"),
         ("send - --name a/b", 6, "no path"),
-        ("send - --wait 3receivers", 2, "with --reports for receivers: --wait 3"),
+        ("send - --wait 3receivers", 2, "or for receivers: --wait 3"),
         ("send f --wait 3", 2, "--wait with files"),
         ("send f --repair auto", 2, "--repair-on-demand"),
         ("send f --repair 20", 2, "--push PERCENT"),
         ("send - --spool --repair 20", 2, "--push PERCENT"),
         ("send - --spool --repair auto", 2, "--repair-on-demand"),
         ("send - --repair much", 2, "or: auto"),
-        ("send - --repair auto", 2, "take the repair symbols from receivers"),
+        ("send - --open --repair auto", 2, "take the repair symbols from receivers"),
         ("send - --repair-on-demand", 2, "--repair auto"),
         ("send - --feedback bmtp --trust-unauthenticated-reports", 2, "limit the rate"),
-        ("send - --reports --wait 3", 2, "any host could begin the stream"),
-        ("send - --reports --expect 2 --wait 3 --trust-unauthenticated-reports", 2, "--wait 2"),
-        ("send - --wait 3 --deadline 10", 2, "waits for no receivers"),
+        ("send - --open --reports --wait 3", 2, "any host could begin the stream"),
+        ("send - --receivers 2 --wait 3", 2, "--wait 2"),
+        ("send - --open --wait 3 --deadline 10", 2, "waits for no receivers"),
         ("send - --reports --wait 3s --deadline 10", 2, "waits for no receivers"),
         ("send - --reports --deadline 10", 2, "--wait <TIME|N>"),
     ] {
@@ -161,15 +161,15 @@ fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
     run(&arguments("keygen --group", &[&key])).expect(0);
     let key = key.display();
     let words = format!(
-        "--rate 40M --block-symbols 500 --repair auto --reports --wait 2 --expect 2 \
-         --until-complete --deadline 100 --group-key {key}"
+        "--rate 40M --block-symbols 500 --repair auto --wait 2 --receivers 2 --deadline 100 \
+         --group-key {key}"
     );
     let (sender, stream) = reporting(&words, File::open(&input).unwrap());
     assert_eq!((&stream["event"], &stream["wait_receivers"]), (&"stream".into(), &2.into()));
     let ticket = stream["ticket"].as_str().unwrap();
     let receivers = ["first", "second"].map(|name| {
         let words = format!(
-            "recv {ticket} --json --report --name {name} --group-key {key} --simulate-loss 2 --to -"
+            "recv {ticket} --json --label {name} --group-key {key} --simulate-loss 2 --to -"
         );
         Running::start(&arguments(&words, &[]))
     });
@@ -200,8 +200,8 @@ fn a_stream_whose_receivers_do_not_come_ends_at_the_deadline() {
     std::fs::write(&input, noise(1_000_000, 8)).unwrap();
     let words = "--reports --wait 3 --deadline 1 --trust-unauthenticated-reports";
     let (sender, stream) = reporting(words, File::open(&input).unwrap());
-    // It is told that the stream is broken, and without --report does not count.
-    let words = format!("recv {} --to -", stream["ticket"].as_str().unwrap());
+    // It is told that the stream is broken, and does not count, as it says nothing.
+    let words = format!("recv {} --one-way --to -", stream["ticket"].as_str().unwrap());
     let receiver = Running::start(&arguments(&words, &[]));
     let run = sender.wait().expect(9);
     assert_says(&run, "waited for 3 receivers, and 0 have reported", "--deadline");

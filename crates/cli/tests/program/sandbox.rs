@@ -93,10 +93,12 @@ fn a_server_and_a_sender_that_listens_are_confined() {
     let key = path("key");
     run(&arguments("keygen", &[&key])).expect(0);
     let place = place();
-    let send = arguments(&format!("send -i lo --json --to {place} --sign"), &[&key, &path("file")]);
+    let send = format!("send --one-way -i lo --json --to {place}");
+    let send = arguments(&format!("{send} --sign"), &[&key, &path("file")]);
     let serve = arguments("serve --json --listen 127.0.0.1:0", &[&path("file")]);
-    let listening = "--reports --trust-unauthenticated-reports --expect 1 --exec-complete true";
+    let listening = "--receivers 1 --exec-complete true";
     let mut listens = send.clone();
+    listens.retain(|word| word != "--one-way");
     listens.extend(listening.split(' ').map(str::to_owned));
     for (listens, command) in [(false, send), (true, serve), (true, listens)] {
         let mut running = Running::start(&command);
@@ -181,7 +183,7 @@ fn a_receiver_reaches_nothing_that_its_options_do_not_name() {
         fs::rename(path("logs"), path("before")).unwrap();
         fs::create_dir(path("logs")).unwrap();
         fs::write(&log, "of another program").unwrap();
-        let sender = Sender::start(&format!("--to {group}"), &[&path("file")]);
+        let sender = Sender::start(&format!("--open --to {group}"), &[&path("file")]);
         let run = receiver.wait().expect(code);
         sender.finish();
         assert!(fs::read(path("into/file")).unwrap() == noise(5_000, 1));

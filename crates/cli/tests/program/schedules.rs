@@ -16,7 +16,7 @@ fn a_schedule_is_announced_and_its_inefficiencies_are_shown() {
         ("--schedule anticipated:1 --channels 2", "fcast:rand/org_2,anticipated:1".into()),
     ] {
         let place = place();
-        let sender = Sender::start(&format!("--to {place} {options}"), &[&file]);
+        let sender = Sender::start(&format!("--open --to {place} {options}"), &[&file]);
         let into = directory.path().join(options);
         let words = format!("recv --group {place} -i lo -y --timeout 20 --json -o");
         let received = run(&arguments(&words, &[&into])).expect(0);

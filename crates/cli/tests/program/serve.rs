@@ -446,7 +446,8 @@ fn a_file_with_other_bytes_than_its_manifest_is_not_served() {
     }
     let manifest = |name: &str, files: &[&Path]| {
         let manifest = directory.path().join(name);
-        let words = format!("--block-symbols 300 --push 0 --manifest {}", manifest.display());
+        let words =
+            format!("--open --block-symbols 300 --push 0 --manifest {}", manifest.display());
         Sender::start(&format!("{words} --to {}", place()), files).into_running().wait().expect(0);
         format!("--manifest {}", manifest.display())
     };

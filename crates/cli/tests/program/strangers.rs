@@ -32,7 +32,7 @@ fn receive_among(strangers: u8) {
         let receiver = Running::start(&arguments(&words, &[&into]));
         // The strangers have all places by then.
         std::thread::sleep(Duration::from_secs(1));
-        let sender = Sender::start(&format!("--to 127.0.0.1:{port} --rate 40M"), &[&file]);
+        let sender = Sender::start(&format!("--open --to 127.0.0.1:{port} --rate 40M"), &[&file]);
         let received = receiver.wait();
         is_over.store(true, Ordering::Relaxed);
         sender.finish();
@@ -124,7 +124,7 @@ fn a_signature_expires_when_its_sender_is_gone() {
     run(&arguments("keygen", &[&key])).expect(0);
     let signed = format!("--rate 1M --expires 10s --sign {}", key.display());
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let running = Sender::start(&format!("--to 127.0.0.1:{port} {signed}"), &[&file]);
+    let running = Sender::start(&format!("--open --to 127.0.0.1:{port} {signed}"), &[&file]);
     let (ticket, public, stopped_port) = record(&file, &signed);
     std::thread::sleep(Duration::from_millis(11_500));
 

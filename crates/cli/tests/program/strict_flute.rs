@@ -26,7 +26,9 @@ fn receive(options: &str, files: &[PathBuf], version: &str, into: &Path) -> Opti
     let mut python = python()?;
     let place = place();
     let (group, port) = place.split_once(':').unwrap();
-    let words = format!("{options} --symbol-size {SYMBOL} --tsi {TSI} --rate 20M --to {place}");
+    let open = if options.contains("--flute") { "" } else { "--open" };
+    let words =
+        format!("{options} {open} --symbol-size {SYMBOL} --tsi {TSI} --rate 20M --to {place}");
     let paths: Vec<_> = files.iter().map(PathBuf::as_path).collect();
     let sender = Sender::start(&words, &paths);
     python.args(["--group", group, "--port", port, "--tsi", TSI, "--flute-version", version]);

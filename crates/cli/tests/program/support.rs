@@ -12,7 +12,8 @@ use std::time::Duration;
 
 pub(crate) fn fontana() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fontana"));
-    command.stdin(Stdio::null());
+    // The key of the host is not that of who runs the tests.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
 }
 
@@ -164,7 +165,7 @@ impl Sender {
 pub(crate) fn record(file: &Path, words: &str) -> (String, Vec<Vec<u8>>, u16) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
-    let sender = Sender::start(&format!("--to 127.0.0.1:{port} {words}"), &[file]);
+    let sender = Sender::start(&format!("--open --to 127.0.0.1:{port} {words}"), &[file]);
     let (mut public, mut packet) = (Vec::new(), [0; 2048]);
     while public.len() < 8 {
         let length = socket.recv(&mut packet).unwrap();

@@ -74,12 +74,12 @@ fn without_a_ticket_it_lists_what_is_there_and_asks() {
         path
     });
     let place = place();
-    let first = Sender::start(&format!("--to {place} --rate 10M"), &[&one]);
+    let first = Sender::start(&format!("--open --to {place} --rate 10M"), &[&one]);
     let into = directory.path().join("into");
     let mut terminal = Terminal::start(&format!("recv -i lo --group {place} -o"), &[&into]);
     terminal.read_until("1  one  1 file, 20.0 kB  from 127.0.0.1");
     terminal.read_until("which one?");
-    let second = Sender::start(&format!("--to {place} --rate 10M"), &[&other]);
+    let second = Sender::start(&format!("--open --to {place} --rate 10M"), &[&other]);
     terminal.read_until("2  other  1 file");
     terminal.type_line("3");
     terminal.read_until("a number from 1 to 2, or q");

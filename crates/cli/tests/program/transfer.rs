@@ -55,8 +55,8 @@ fn every_way_to_send_can_be_received() {
         "--fec tornado --block-symbols 100",
         "--fec tornado --stretch 10 --block-symbols 200",
         "--fec lt --block-symbols 200",
-        "--fec lt-strict --block-symbols 200 --no-source",
-        "--no-source",
+        "--fec lt-strict --block-symbols 200 --no-source --open",
+        "--no-source --open",
         "--symbol-size 512 --memory 32M",
         "--tsi 77 --content-version 9 --ttl 0",
         "--profile space",
@@ -195,7 +195,7 @@ fn a_finite_sender_ends_by_itself_and_a_receiver_that_was_there_has_everything()
     let words = format!("recv -y -i lo --group {place} --json --timeout 20 -o");
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     assert!(receiver.line().contains("\"session\""), "it has joined");
-    let words = format!("send -i lo --to {place} --push 10 --rate 50M --json");
+    let words = format!("send --open -i lo --to {place} --push 10 --rate 50M --json");
     let sent = run(&arguments(&words, &paths(&files))).expect(0);
     receiver.wait().expect(0);
     assert_equal(&files, &into);

@@ -387,6 +387,8 @@ END"
     pub fn command(&self, host: usize, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.host(host), program]);
+        // The key of the host is not that of who runs the tests.
+        command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command
     }
 }

@@ -33,14 +33,13 @@ impl ReportKeys {
             .ok_or_else(|| needs("the publisher's key, which signs what asks for them"))?;
         let tsi = options.expectation.tsi.ok_or_else(|| needs("a session number"))?;
         let receiver = ReceiverId(system::random_bytes()?);
-        let Reporting { socket, label, identity, reports_rate, max_per_second, .. } =
-            Reporting::clone(reporting);
+        let Reporting { socket, label, identity, max_per_second, .. } = Reporting::clone(reporting);
         let config = ReporterConfig {
             receiver,
             label,
             started_unix_ms: system::unix_ms(),
             max_per_second,
-            reports_rate,
+            reports_rate: true,
             seed: system::random_u64()?,
         };
         let gate = RollCallGate::new(publisher, tsi);

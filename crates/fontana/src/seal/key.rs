@@ -1,7 +1,8 @@
 //! Group keys, with their text form.
 
+use super::line::{KeyFileError, parse, text};
 use crate::error::Error;
-use fontana_wire::SealMode;
+use fontana_wire::{SealMode, TicketSecret};
 use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
@@ -14,7 +15,7 @@ const PREFIX: &str = "fontana-group-key-1 ";
 ///
 /// Its file has one line: `fontana-group-key-1`, a space, and 32 bytes as 64 hexadecimal digits.
 #[derive(Clone)]
-pub struct GroupKey(Zeroizing<[u8; Self::SIZE]>);
+pub struct GroupKey(pub(super) Zeroizing<[u8; Self::SIZE]>);
 
 impl GroupKey {
     /// Size of a group key in bytes.
@@ -35,8 +36,7 @@ impl GroupKey {
 
     /// Content of a key file, newline included. It is the secret itself.
     pub fn to_file_text(&self) -> String {
-        let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{PREFIX}{digits}\n")
+        text(PREFIX, &self.0)
     }
 
     pub(super) fn bytes(&self) -> &[u8; Self::SIZE] {
@@ -50,35 +50,12 @@ impl fmt::Debug for GroupKey {
     }
 }
 
-/// Reason why a text is not a group key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GroupKeyError {
-    /// A text without the prefix of group key files.
-    #[error("a group key file begins with {PREFIX:?}")]
-    Prefix,
-    /// Not 64 hexadecimal digits after the prefix.
-    #[error("a group key has 64 hexadecimal digits")]
-    Digits,
-}
-
 /// Parses the content of a key file; white space around the line is ignored.
 impl FromStr for GroupKey {
-    type Err = GroupKeyError;
+    type Err = KeyFileError;
 
-    fn from_str(text: &str) -> Result<Self, GroupKeyError> {
-        let digits = text.trim().strip_prefix(PREFIX).ok_or(GroupKeyError::Prefix)?;
-        let digits = digits.as_bytes();
-        let mut bytes = Zeroizing::new([0; Self::SIZE]);
-        if digits.len() != 2 * Self::SIZE {
-            return Err(GroupKeyError::Digits);
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            for &digit in pair {
-                let digit = char::from(digit).to_digit(16).ok_or(GroupKeyError::Digits)?;
-                *byte = *byte << 4 | digit as u8;
-            }
-        }
-        Ok(Self(bytes))
+    fn from_str(line: &str) -> Result<Self, KeyFileError> {
+        parse(PREFIX, line).map(Self)
     }
 }
 
@@ -89,6 +66,13 @@ pub struct GroupSeal {
     pub key: GroupKey,
     /// Whether packets are encrypted as well.
     pub mode: SealMode,
+}
+
+impl GroupSeal {
+    /// Encrypts packets for all who have a ticket with this secret.
+    pub fn of_ticket(secret: &TicketSecret) -> Self {
+        Self { key: GroupKey::of_ticket(secret), mode: SealMode::Encrypted }
+    }
 }
 
 #[cfg(test)]
@@ -102,9 +86,9 @@ mod tests {
         assert!(text.starts_with("fontana-group-key-1 0009121b"), "{text}");
         assert_eq!(text.parse::<GroupKey>().unwrap().bytes(), key.bytes());
         let refused = |text: &str| text.parse::<GroupKey>().unwrap_err();
-        assert_eq!(refused(&text.replace("group", "secret")), GroupKeyError::Prefix);
-        assert_eq!(refused(text.trim_end().trim_end_matches('7')), GroupKeyError::Digits);
-        assert_eq!(refused(&text.replace("1b", "+b")), GroupKeyError::Digits);
+        assert_eq!(refused(&text.replace("group", "secret")), KeyFileError::Prefix(PREFIX));
+        assert_eq!(refused(text.trim_end().trim_end_matches('7')), KeyFileError::Digits);
+        assert_eq!(refused(&text.replace("1b", "+b")), KeyFileError::Digits);
         assert_eq!(format!("{key:?}"), "GroupKey(..)");
     }
 }

@@ -225,6 +225,7 @@ pub(super) fn shown(event: SenderEvent) -> Option<SendEvent> {
             Some(SendEvent::RateChanged { rate: Rate::bytes_per_second(rate) })
         }
         SenderEvent::Awaited(awaited) => Some(SendEvent::Awaited(awaited)),
+        SenderEvent::Resting(rests) => Some(SendEvent::Resting(rests)),
         SenderEvent::Finished | SenderEvent::Withdrawn { .. } | SenderEvent::Over => None,
     }
 }

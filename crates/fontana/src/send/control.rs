@@ -13,7 +13,7 @@ use crate::system::{expires_after, milliseconds_since_1970};
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{
     CongestionControl, ContentEncoding, ContentKind, FdtExtension, FluteVersion, Hash, HeadRecords,
-    InstanceId, SessionHead, Toi,
+    InstanceId, Manifest, SessionHead, Toi,
 };
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,8 +30,19 @@ pub(super) struct ControlObjects {
     pub(super) objects: Vec<ControlObject>,
     /// Renews the head, if it expires.
     pub(super) renewal: Option<HeadRenewal>,
-    /// Hash of the manifest; `None` for plain FLUTE and FCAST, which have none.
-    pub(super) manifest_hash: Option<Hash>,
+}
+
+/// The bytes of a manifest, and their hash.
+pub(super) struct EmittedManifest {
+    bytes: Vec<u8>,
+    pub(super) hash: Hash,
+}
+
+impl EmittedManifest {
+    pub(super) fn of(manifest: &Manifest) -> Self {
+        let bytes = manifest.emit();
+        Self { hash: fontana_wire::manifest_hash(&bytes), bytes }
+    }
 }
 
 /// What a head says of a run of a sender, beside its options.
@@ -42,11 +53,12 @@ pub(super) struct Announced<'a> {
 }
 
 /// The control objects: session head, manifest and file delivery table; only the table for plain
-/// FLUTE; the descriptor of the carousel for FCAST.
+/// FLUTE and FCAST, which have no manifest, or the descriptor of FCAST's carousel.
 pub(super) fn control_objects(
     options: &SendOptions,
     announced: Announced<'_>,
     content: &Content,
+    manifest: Option<&EmittedManifest>,
     symbol_size: u16,
 ) -> Result<ControlObjects, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -65,17 +77,15 @@ pub(super) fn control_objects(
         true => symbol_size - FTI_BYTES,
         false => geometry::control_symbol_size(symbol_size),
     };
-    let (mut renewal, mut manifest_hash) = (None, None);
-    if !is_plain {
-        let manifest = content.manifest.emit();
-        manifest_hash = Some(fontana_wire::manifest_hash(&manifest));
+    let mut renewal = None;
+    if let Some(manifest) = manifest {
         let lifetime = options.head_lifetime().filter(|_| options.certificate().is_none());
         let Announced { instance, congestion_control, records } = announced;
         let announcement = Announcement {
             instance,
             version: options.version(),
             kind: ContentKind::Manifest,
-            body: &manifest,
+            body: &manifest.bytes,
             expires_unix_seconds: lifetime.and_then(expires_after),
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
@@ -136,7 +146,7 @@ pub(super) fn control_objects(
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }
-    Ok(ControlObjects { objects: control, renewal, manifest_hash })
+    Ok(ControlObjects { objects: control, renewal })
 }
 
 /// The head of a certificate, if it is for the mirror's key and the content that `expected` names.

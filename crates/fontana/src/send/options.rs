@@ -10,7 +10,7 @@ use crate::rate::Rate;
 use crate::seal::GroupSeal;
 use fontana_proto::{Pacer, Profile, SendMode, TransmissionSchedule};
 use fontana_store::Filter;
-use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, PublicKey, SecretKey, Tsi};
+use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, PublicKey, SealMode, SecretKey, Tsi};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -115,6 +115,19 @@ impl SendOptions {
 
     pub(super) fn signer(&self) -> Option<&SecretKey> {
         self.format.fontana().and_then(|format| format.signer.as_ref())
+    }
+
+    /// Whether the session is signed, if its keys are not complete yet.
+    pub(super) fn will_be_signed(&self) -> bool {
+        self.format.fontana().is_some_and(|it| it.signer.is_some() || it.keys.is_some())
+    }
+
+    /// How packets are sealed, if the session's keys are not complete yet.
+    pub(super) fn seal_mode(&self) -> Option<SealMode> {
+        let format = self.format.fontana()?;
+        let of_ticket = format.keys.is_some() && format.certificate.is_none();
+        let of_group = format.group_seal.as_ref().map(|group| group.mode);
+        of_group.or(of_ticket.then_some(SealMode::Encrypted))
     }
 
     /// Time from a signed head to its expiry.

@@ -3,6 +3,7 @@
 
 use super::answers::ReturnPath;
 use super::options::SendOptions;
+use crate::addressing::Addressing;
 use crate::error::{Error, SetupError};
 use crate::geometry;
 use crate::reporting::ReportCollection;
@@ -18,9 +19,19 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Receivers that are remembered: at most 32 MB of them.
 const MAX_RECEIVERS: usize = 1 << 16;
+/// Ports that reports are collected on, if the options name none.
+const FIRST_PORT: u16 = 7703;
+const LAST_PORT: u16 = 7799;
 /// Fewest fingerprints that a roll call has room for: two roll calls a second acknowledge two
 /// receivers.
 const LEAST_CAPACITY: usize = 4;
+
+/// The address of this host that receivers can reach: `local`, which packets are sent from, or the
+/// one from which the routing table would send them.
+pub(super) fn reachable(local: IpAddr, addressing: &Addressing) -> IpAddr {
+    let routed = || fontana_net::routed_source(addressing.address().ip());
+    Some(local).filter(|local| !local.is_unspecified()).or_else(routed).unwrap_or(local)
+}
 
 /// What receivers may demand beside reports.
 pub(super) struct Demands {
@@ -53,6 +64,11 @@ impl Reports {
     /// The rate at first, in bytes per second, if it follows the receivers.
     pub(super) fn start_rate(&self) -> Option<u64> {
         self.config.rate.as_ref().map(|rate| rate.start)
+    }
+
+    /// The port that receivers report to.
+    pub(super) fn port(&self) -> u16 {
+        self.config.collector.collector.port()
     }
 
     /// Opens the socket, if the options ask for reports. `local`: the address that packets are sent
@@ -88,11 +104,22 @@ impl Reports {
             signer,
             group_key: format.group_seal.as_ref().map(|seal| seal.key.clone()),
         };
-        Self::open(reports, session, demands).map(Some)
+        Self::open(reports, session, demands)
     }
 
-    /// Opens the socket for a session, or a stream.
+    /// Opens the socket for a session, or a stream. `None` if that is not possible, and need not be.
     pub(super) fn open(
+        reports: &ReportCollection,
+        session: ReportedSession,
+        demands: Demands,
+    ) -> Result<Option<Self>, Error> {
+        match Self::open_socket(reports, session, demands) {
+            Err(_) if reports.where_possible => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn open_socket(
         reports: &ReportCollection,
         session: ReportedSession,
         Demands { repair, rate }: Demands,
@@ -133,8 +160,14 @@ impl Reports {
         if address.ip().is_unspecified() || address.ip().is_multicast() {
             return Err(needs("the address of this host that receivers can reach").into());
         }
-        let socket =
-            CollectorSocket::bind(address).map_err(Error::system("open the socket for reports"))?;
+        let ports = match address.port() {
+            0 => FIRST_PORT..=LAST_PORT,
+            port => port..=port,
+        };
+        // The same port after a restart, so that the ticket is the same; any if all are in use.
+        let bind = |port| CollectorSocket::bind(SocketAddr::new(address.ip(), port));
+        let socket = ports.map(bind).find_map(Result::ok).map_or_else(|| bind(address.port()), Ok);
+        let socket = socket.map_err(Error::system("open the socket for reports"))?;
         let collector =
             socket.local_address().map_err(Error::system("open the socket for reports"))?;
         // A roll call every half second lists each receiver that is newly known twice.
@@ -152,6 +185,7 @@ impl Reports {
             must_finish: reports.rate.is_some_and(|following| following.must_finish),
             rate,
             until_complete: reports.until_complete,
+            rests: reports.rests,
             deadline: reports.deadline,
             ..CollectionConfig::new(config, control_size)
         };

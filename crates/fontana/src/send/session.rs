@@ -3,7 +3,7 @@
 use super::answers::ReturnPath;
 use super::carousel::{Carousel, Geometry, NextInstance, send_objects};
 use super::checks::{check, check_head_room};
-use super::control::{Announced, ControlObjects, control_objects};
+use super::control::{Announced, ControlObjects, EmittedManifest, control_objects};
 use super::digests::{draw_signer, records_with};
 use super::driver::{self, Transmission};
 use super::egress::Egress;
@@ -12,9 +12,9 @@ use super::options::SendOptions;
 use super::order::Layout;
 use super::rate::rate_config;
 use super::repair::repair_config;
-use super::reports::{Demands, Reports};
+use super::reports::{Demands, Reports, reachable};
 use super::runner::EncoderPool;
-use super::sealing::Sealing;
+use super::sealing::{Sealing, complete_keys};
 use crate::cancellation::CancellationToken;
 use crate::content::{Content, ContentOptions, Undescribed};
 use crate::error::{Error, SetupError};
@@ -44,6 +44,8 @@ pub struct PreparedSender {
     /// Where packets come from and go to.
     source: IpAddr,
     to: Vec<SocketAddr>,
+    /// The session's number, if it is held already.
+    number: Option<HeldNumber>,
 }
 
 /// The content of a session, and its ticket.
@@ -83,7 +85,12 @@ impl PreparedSender {
             }
             Format::Fontana(_) | Format::Flute(_) => Content::examine(options),
         };
-        Self::prepare_content(options, token, content)
+        let mut prepared = Self::prepare_content(options, token, content)?;
+        // A process that is confined before it sends could not hold it then. The versions of a
+        // publisher hold it one after the other.
+        let tsi = prepared.description.ticket.tsi;
+        prepared.number = Some(HeldNumber::new(tsi, prepared.source, &prepared.to));
+        Ok(prepared)
     }
 
     /// Opens the socket and plans a session of the content that `examine` makes.
@@ -102,7 +109,7 @@ impl PreparedSender {
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         let rate_bytes_per_second =
             options.rate.as_bytes_per_second() / options.addressing.copies().max(1) as u64;
-        let sealing = Sealing::draw(options.group_seal(), options.certificate())?;
+        let sealing = Sealing::draw(options.seal_mode(), options.certificate())?;
         let extension_bytes = extension_bytes + sealing.bytes();
         let packet_bytes = egress.packet_bytes(symbol_size, options.code, extension_bytes);
         let congestion_control =
@@ -111,27 +118,31 @@ impl PreparedSender {
         let records = records_with(digests.as_ref(), options.records());
         check_head_room(&congestion_control, records.size(), symbol_size)?;
         let channels = clock(&congestion_control, rate_bytes_per_second, packet_bytes, seed)?;
-        let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
         socket.check_size(egress.payload_bytes(symbol_size, options.code, extension_bytes))?;
-        let content = examine(&content_options(&options, symbol_size), &options.format)?;
+        let mut content = examine(&content_options(&options, symbol_size), &options.format)?;
         let instance = sealing.instance;
         let announced = Announced { instance, congestion_control: &congestion_control, records };
-        let control = control_objects(&options, announced, &content, symbol_size)?;
-        let ControlObjects { objects: control, renewal, manifest_hash } = control;
+        let manifest = options.format.fontana().map(|_| EmittedManifest::of(&content.manifest));
+        let manifest_hash = manifest.as_ref().map(|manifest| manifest.hash);
         let tsi = options.tsi.unwrap_or_else(|| draw_tsi(manifest_hash.as_ref(), seed));
+        let secret = complete_keys(&mut options.format, manifest_hash.as_ref(), tsi);
+        let control =
+            control_objects(&options, announced, &content, manifest.as_ref(), symbol_size)?;
+        let ControlObjects { objects: control, renewal } = control;
         let local = socket.local_address().ip();
-        let ticket = ticket(&options, local, tsi, manifest_hash);
+        let ticket = Ticket { secret, ..ticket(&options, local, tsi, manifest_hash) };
         let channel_count = congestion_control.channel_count();
         let reports = Reports::prepare(
             &options,
             instance,
             &ticket,
             manifest_hash,
-            local,
+            reachable(local, &options.addressing),
             symbol_size,
             demands(&options, &content, channel_count, rate_bytes_per_second, packet_bytes)?,
         )?;
+        let ticket = Ticket { ask: reports.as_ref().map(Reports::port), ..ticket };
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares)?;
         let sender = proto::Sender::new(SenderConfig {
@@ -145,7 +156,7 @@ impl PreparedSender {
                 .as_ref()
                 .and_then(Reports::start_rate)
                 .unwrap_or(rate_bytes_per_second),
-            packet_overhead: version.header_size() as u32,
+            packet_overhead: egress.version.header_size() as u32,
             peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
             opening_permille: layout.opening_permille,
@@ -164,7 +175,7 @@ impl PreparedSender {
         let (carousel, instances) = carousel(&options, symbol_size, &content, pool);
         let transmission = Transmission {
             socket,
-            sealer: sealing.sealer,
+            sealer: sealing.sealer(options.group_seal()),
             sender,
             makes_digests,
             source_symbols: content.source_symbols(),
@@ -178,19 +189,11 @@ impl PreparedSender {
             spare_bytes: layout.round_bytes,
             solved,
             solving_window: layout.solving_window,
-            _spooled: content.spooled,
+            _spooled: std::mem::take(&mut content.spooled),
         };
-        let description = Arc::new(SessionDescription {
-            ticket,
-            manifest: content.manifest,
-            manifest_hash,
-            source_symbols: transmission.source_symbols,
-            left_out: content.left_out,
-            skipped: content.skipped,
-            undescribed: content.undescribed,
-        });
+        let description = describe(ticket, manifest_hash, transmission.source_symbols, content);
         let to = options.addressing.to;
-        Ok(Self { description, token, carousel, transmission, source: local, to })
+        Ok(Self { description, token, carousel, transmission, source: local, to, number: None })
     }
 
     /// The content of the session, and its ticket.
@@ -219,8 +222,9 @@ impl PreparedSender {
         emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
         let tsi = self.description.ticket.tsi;
-        let number = HeldNumber::new(tsi, self.source, &self.to);
-        if number.is_none() {
+        let new_number = || HeldNumber::new(tsi, self.source, &self.to);
+        let number = self.number.unwrap_or_else(new_number);
+        if number.is_in_use {
             emit(SendEvent::NumberInUse { tsi });
         }
         let mut report = driver::run(self.transmission, token, emit)?;
@@ -228,6 +232,24 @@ impl PreparedSender {
         report.outcome = left_out.fold(report.outcome, Outcome::worst);
         Ok(report)
     }
+}
+
+fn describe(
+    ticket: Ticket,
+    manifest_hash: Option<Hash>,
+    source_symbols: u64,
+    content: Content,
+) -> Arc<SessionDescription> {
+    let Content { manifest, left_out, skipped, undescribed, .. } = content;
+    Arc::new(SessionDescription {
+        ticket,
+        manifest,
+        manifest_hash,
+        source_symbols,
+        left_out,
+        skipped,
+        undescribed,
+    })
 }
 
 /// The sender, with what it was asked for, and where receivers report.
@@ -328,7 +350,7 @@ fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_
             _ => ContentEncoding::Null,
         },
         plain: options.format.fontana().is_none(),
-        signed: options.signer().is_some(),
+        signed: options.will_be_signed(),
         // Plain FLUTE and FCAST have no hashes of blocks.
         verifies: options.format.fontana().is_some(),
         workers: options.workers,
@@ -362,6 +384,8 @@ fn ticket(options: &SendOptions, local: IpAddr, tsi: Tsi, manifest: Option<Hash>
         tsi,
         key: options.publisher(),
         manifest,
+        secret: None,
+        ask: None,
         channels: options.addressing.channels.clone(),
         web: Vec::new(),
     }

@@ -6,7 +6,7 @@ use super::egress::Egress;
 use super::pacing::{Core, PacingThread, SendingRunner, Supply};
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
-use super::reports::{Demands, ReportedSession, Reports};
+use super::reports::{Demands, ReportedSession, Reports, reachable};
 use super::sealing::Sealing;
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
@@ -18,7 +18,7 @@ use crate::memory;
 use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::reporting::ReportCollection;
-use crate::seal::{GroupSeal, PacketSealer};
+use crate::seal::{ContentKey, GroupSeal, PacketSealer};
 use crossbeam_channel::{Receiver, TryRecvError};
 use cut::{Cutter, Prepared};
 use fontana_fec::codes::raptorq;
@@ -31,7 +31,7 @@ use fontana_proto::{
     StreamStart,
 };
 use fontana_wire::{
-    ChannelGroups, InstanceId, ReceiverState, RelativePath, SecretKey, Ticket, Tsi,
+    ChannelGroups, InstanceId, ReceiverState, RelativePath, SecretKey, Ticket, TicketSecret, Tsi,
 };
 use std::convert::Infallible;
 use std::io::Read;
@@ -60,6 +60,7 @@ pub(crate) struct StreamOptions {
     pub(crate) signer: Option<SecretKey>,
     pub(crate) expires_after: Option<Duration>,
     pub(crate) group_seal: Option<GroupSeal>,
+    pub(crate) key: Option<ContentKey>,
     pub(crate) memory: usize,
     pub(crate) seed: Option<u64>,
 }
@@ -82,6 +83,7 @@ impl StreamOptions {
             signer: None,
             expires_after: Some(FontanaFormat::DEFAULT_LIFETIME),
             group_seal: None,
+            key: None,
             memory: memory::DEFAULT_MEMORY,
             seed: None,
         }
@@ -106,7 +108,10 @@ const VERSIONS_PER_SECOND: u64 = 1 << 24;
 
 impl PreparedStream {
     /// Opens the socket and makes a key if none was given. `token` ends it.
-    pub(crate) fn prepare(options: StreamOptions, token: CancellationToken) -> Result<Self, Error> {
+    pub(crate) fn prepare(
+        mut options: StreamOptions,
+        token: CancellationToken,
+    ) -> Result<Self, Error> {
         let numbers = Numbers {
             rate: options.rate,
             peak_window: options.peak_window,
@@ -125,7 +130,10 @@ impl PreparedStream {
         let symbol_size = egress.symbol_size(options.symbol_size, Code::RaptorQ, 0)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
-        let sealing = Sealing::draw(options.group_seal.as_ref(), None)?;
+        let secret = complete_keys(&mut options);
+        let group = options.group_seal.as_ref();
+        let sealing = Sealing::draw(group.map(|group| group.mode), None)?;
+        let sealer = sealing.sealer(group);
         socket.check_size(egress.payload_bytes(symbol_size, Code::RaptorQ, sealing.bytes()))?;
         let signer = options.signer.clone().map_or_else(crate::system::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
@@ -140,6 +148,8 @@ impl PreparedStream {
             tsi,
             key: Some(signer.public_key()),
             manifest: None,
+            secret,
+            ask: None,
             near: None,
             channels: ChannelGroups::default(),
             web: Vec::new(),
@@ -149,6 +159,7 @@ impl PreparedStream {
         let max_symbols = options.block_symbols.min(most.max(1) as u32);
         let reports =
             prepare_reports(&options, sealing.instance, &signer, tsi, source, symbol_size)?;
+        let ticket = Ticket { ask: reports.as_ref().map(Reports::port), ..ticket };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sender = StreamSender::new(StreamSenderConfig {
             tsi,
@@ -182,7 +193,7 @@ impl PreparedStream {
             None => (sender, None),
         };
         let cutter = Cutter { symbol_size, max_symbols, redundancy: options.redundancy };
-        Ok(Self { ticket, token, socket, sealer: sealing.sealer, sender, cutter, answers })
+        Ok(Self { ticket, token, socket, sealer, sender, cutter, answers })
     }
 
     /// The ticket for receivers.
@@ -238,6 +249,16 @@ impl PreparedStream {
     }
 }
 
+/// Takes from the stream's key what was not given. Returns the secret of its ticket, if its packets
+/// are sealed by that.
+fn complete_keys(options: &mut StreamOptions) -> Option<TicketSecret> {
+    let key = options.key.as_ref()?;
+    options.signer.get_or_insert_with(|| key.signer());
+    let secret = Some(key.secret()).filter(|_| options.group_seal.is_none())?;
+    options.group_seal = Some(GroupSeal::of_ticket(&secret));
+    Some(secret)
+}
+
 /// What a stream needs to ask its receivers for reports, if it does.
 fn prepare_reports(
     options: &StreamOptions,
@@ -269,13 +290,13 @@ fn prepare_reports(
         instance,
         tsi,
         manifest: ReceiverState::whole_stream(instance),
-        local,
+        local: reachable(local, &options.addressing),
         symbol_size,
         signer: signer.clone(),
         group_key: options.group_seal.as_ref().map(|seal| seal.key.clone()),
     };
     let repair = RepairBy::Stream { waits_for: options.waits_for, on_request: repairs };
-    Reports::open(reports, session, Demands { repair, rate: None }).map(Some)
+    Reports::open(reports, session, Demands { repair, rate: None })
 }
 
 fn single_component(name: &[u8]) -> Result<RelativePath, Error> {

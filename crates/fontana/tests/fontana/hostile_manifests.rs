@@ -98,6 +98,8 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
         tsi: TSI,
         key: None,
         manifest: hash,
+        secret: None,
+        ask: None,
         near: None,
         channels: ChannelGroups::default(),
         web: Vec::new(),

@@ -335,7 +335,11 @@ impl World {
     /// The sender does what its receivers demand.
     fn follow(&mut self) {
         loop {
-            let progress = SenderProgress { is_sent: self.owed.is_empty(), is_announcing: false };
+            let progress = SenderProgress {
+                is_sent: self.owed.is_empty(),
+                is_announcing: false,
+                is_enough: false,
+            };
             match self.collection.poll(self.now, progress) {
                 None => return,
                 Some(Demand::Fresh(symbols)) => {

@@ -641,8 +641,9 @@ impl ReportCollector {
         if status.is_contradictory || !is_complete(status.report.state) {
             return false;
         }
+        // Two hosts may have one name. It matters only where it is expected.
         let label = &status.report.label;
-        label.is_empty()
+        !self.expects(label)
             || matches!(self.state_of(label), ExpectedState::Reported(state) if is_complete(state))
     }
 

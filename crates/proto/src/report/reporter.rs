@@ -29,6 +29,9 @@ const FIRST_CALL: Duration = Duration::from_secs(3);
 const NEXT_CALL: Duration = Duration::from_secs(5);
 /// Longest wait until the collector knows the final state: 100 000 receivers take eight minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+/// Longest time from its first report of its end, if rounds are shorter: what it sends does not
+/// arrive, or no answer does.
+const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// Who reports, and what.
 #[derive(Clone, Debug)]
@@ -91,7 +94,10 @@ pub struct Reporter {
     /// When the state became final.
     ended_at: Option<Instant>,
     /// It has reported its final state to the present sender.
-    has_reported_final: bool,
+    /// When it has first reported its end to the run of the sender that asks.
+    final_at: Option<Instant>,
+    /// The window of reports of the last roll call: at first that of a crowd, which may not be there.
+    window: Duration,
     /// Salt of the first roll call that lists it.
     listed: Option<u64>,
     is_known: bool,
@@ -114,7 +120,8 @@ impl Reporter {
             counter: 0,
             state: ReceiverState::Receiving,
             ended_at: None,
-            has_reported_final: false,
+            final_at: None,
+            window: Duration::ZERO,
             listed: None,
             is_known: false,
         }
@@ -137,6 +144,8 @@ impl Reporter {
             None => ended_at + FIRST_CALL,
             Some(asked) => asked.at.max(ended_at) + NEXT_CALL,
         };
+        let unanswered = self.final_at.map(|at| at + UNANSWERED.max(2 * self.window));
+        let until = unanswered.map_or(until, |unanswered| until.min(unanswered));
         Some(until.min(ended_at + LONGEST_WAIT))
     }
 
@@ -169,9 +178,10 @@ impl Reporter {
         let last = self.asked.filter(|asked| asked.instance == call.instance);
         if last.is_none() {
             // Another run of the sender knows nothing of this receiver.
-            (self.has_reported_final, self.listed, self.is_known) = (false, None, false);
+            (self.final_at, self.listed, self.is_known) = (None, None, false);
         }
-        if self.has_reported_final && call.lists(&self.config.receiver, &self.config.label) {
+        self.window = Duration::from_millis(call.window_ms.into());
+        if self.final_at.is_some() && call.lists(&self.config.receiver, &self.config.label) {
             match self.listed {
                 Some(salt) if salt != call.salt => self.is_known = true,
                 _ => self.listed = Some(call.salt),
@@ -223,7 +233,9 @@ impl Reporter {
         let feedback = if asked.due.is_some_and(|due| due <= now) && !is_known {
             asked.due = None;
             let round = asked.round;
-            self.has_reported_final |= self.ended_at.is_some();
+            if self.ended_at.is_some() {
+                self.final_at.get_or_insert(now);
+            }
             self.limit.spend(now);
             Feedback::Report(self.report(now, round, echo, &facts()))
         } else if self.repair.due().is_some_and(|due| due <= now) {

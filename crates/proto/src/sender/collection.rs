@@ -54,6 +54,8 @@ pub struct CollectionConfig {
     pub must_finish: bool,
     /// The session ends when the expected receivers are complete, even if not everything was sent.
     pub until_complete: bool,
+    /// A session without an end sends no content while all receivers are complete or have failed.
+    pub rests: bool,
     /// Longest time until the end of the session: from its beginning; of a stream, from its end,
     /// and from its beginning while it waits for receivers.
     pub deadline: Option<Duration>,
@@ -69,6 +71,7 @@ impl CollectionConfig {
             rate: None,
             must_finish: false,
             until_complete: false,
+            rests: false,
             deadline: None,
         }
     }
@@ -97,6 +100,8 @@ pub struct SenderProgress {
     pub is_sent: bool,
     /// A roll call is signed, and not sent yet.
     pub is_announcing: bool,
+    /// So much is sent that receivers that say nothing have it, if they were there from the start.
+    pub is_enough: bool,
 }
 
 /// What the sender has to do.
@@ -131,6 +136,8 @@ pub enum Demand {
     Followed(bool),
     /// Of a stream: all receivers that it waits for are there.
     Begin,
+    /// Send no content, or send it again.
+    Rest(bool),
     /// Report this to the application.
     Event(SenderEvent),
 }
@@ -190,6 +197,8 @@ pub struct Collection {
     expects_anyone: bool,
     must_finish: bool,
     until_complete: bool,
+    /// Whether it may rest, and does.
+    rests: Option<bool>,
     deadline: Option<Duration>,
     collector: ReportCollector,
     repair: Option<Repair>,
@@ -246,6 +255,7 @@ impl Collection {
             expects_anyone: collector.expected == Expected::Anyone,
             must_finish,
             until_complete: config.until_complete,
+            rests: config.rests.then_some(false),
             deadline: config.deadline,
             collector: ReportCollector::new(collector, now),
             repair: files,
@@ -466,6 +476,7 @@ impl Collection {
                 self.demands.push_back(Demand::Event(status));
             }
             self.check(now);
+            self.rest(progress);
             if self.is_over(now, began_at) {
                 self.end = End::Decided;
             }
@@ -605,6 +616,16 @@ impl Collection {
             false => self.collector.is_as_expected(),
         };
         self.done_since = if is_done { self.done_since.or(Some(now)) } else { None };
+    }
+
+    /// Rests while nobody needs the content.
+    fn rest(&mut self, progress: SenderProgress) {
+        let Some(rests) = &mut self.rests else { return };
+        let now_rests = progress.is_enough && self.collector.has_only_final();
+        if std::mem::replace(rests, now_rests) != now_rests {
+            self.demands.push_back(Demand::Rest(now_rests));
+            self.demands.push_back(Demand::Event(SenderEvent::Resting(now_rests)));
+        }
     }
 
     /// Whether the session ends.

@@ -272,6 +272,7 @@ impl StreamSender {
             let progress = SenderProgress {
                 is_sent: self.finished,
                 is_announcing: self.announcement.is_some(),
+                is_enough: false,
             };
             let demand = self.collection.as_mut().and_then(|it| it.poll(now, progress));
             let Some(demand) = demand else { return has_demands };
@@ -295,7 +296,11 @@ impl StreamSender {
                 }
                 Demand::Event(event) => self.outputs.push_back(SenderOutput::Event(event)),
                 // Of files.
-                Demand::Fresh(_) | Demand::Named(_) | Demand::Rate(_) | Demand::Losses => {}
+                Demand::Fresh(_)
+                | Demand::Named(_)
+                | Demand::Rate(_)
+                | Demand::Losses
+                | Demand::Rest(_) => {}
             }
         }
     }

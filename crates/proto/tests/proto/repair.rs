@@ -225,7 +225,7 @@ impl<'c> Session<'c> {
         let at = self.now + self.conditions.delay;
         loop {
             let is_sent = self.to_send.is_empty() && self.given.is_empty();
-            let progress = SenderProgress { is_sent, is_announcing: false };
+            let progress = SenderProgress { is_sent, is_announcing: false, is_enough: false };
             match self.collection.poll(self.now, progress) {
                 None => return,
                 Some(Demand::Call { call, .. }) => {

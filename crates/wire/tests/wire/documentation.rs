@@ -168,6 +168,8 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
         tsi: TSI,
         key: Some(key().public_key()),
         manifest: Some(manifest_hash),
+        secret: None,
+        ask: None,
         near: None,
         channels: ChannelGroups::default(),
         web: Vec::new(),

@@ -2,13 +2,15 @@
 
 use crate::truncations;
 use fontana_wire::{
-    ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, Tsi, WebAddress, WebTicket,
-    WebTicketError,
+    ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, TicketSecret, Tsi,
+    WebAddress, WebTicket, WebTicketError,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 const KEY: &str = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+const SECRET: &str = "AAECAwQFBgcICQoLDA0ODw";
 const HASH: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
 fn parse(text: &str) -> Result<Ticket, TicketError> {
@@ -32,6 +34,8 @@ fn tickets_are_read_back_unchanged() {
         format!("fontana://239.255.77.1:7701/1?key={KEY}"),
         format!("fontana://239.255.77.1:7701/1?manifest={HASH}"),
         format!("fontana://239.255.77.1:7701/1?key={KEY}&manifest={HASH}"),
+        format!("fontana://239.255.77.1:7701/1?key={KEY}&secret={SECRET}"),
+        format!("fontana://[ff15::1]:7701/1?secret={SECRET}&ask=65535&near=[fd00::7]"),
         "fontana://239.255.77.1:7701/1?channels=2".to_owned(),
         format!("fontana://[ff15::1]:7701/1?manifest={HASH}&channels=64"),
         "fontana://239.255.77.1:7701/1?groups=239.1.2.3".to_owned(),
@@ -47,7 +51,9 @@ fn tickets_are_read_back_unchanged() {
 
 #[test]
 fn a_ticket_holds_what_its_text_says() {
-    let text = format!("fontana://10.0.0.7@232.1.2.3:7701/5?manifest={HASH}&key={KEY}");
+    let text = format!(
+        "fontana://10.0.0.7@232.1.2.3:7701/5?manifest={HASH}&key={KEY}&secret={SECRET}&ask=7703"
+    );
     let expected = Ticket {
         sources: vec!["10.0.0.7".parse().unwrap()],
         group: "232.1.2.3".parse().unwrap(),
@@ -55,11 +61,15 @@ fn a_ticket_holds_what_its_text_says() {
         tsi: Tsi(5),
         key: Some(SecretKey::from_seed(&[7; 32]).public_key()),
         manifest: Some(Hash([0x22; 32])),
+        secret: Some(TicketSecret::from_bytes(std::array::from_fn(|i| i as u8))),
+        ask: Some(7703),
         near: None,
         channels: ChannelGroups::Consecutive(1),
         web: Vec::new(),
     };
     assert_eq!(expected.destination(), "232.1.2.3:7701".parse().unwrap());
+    let without = format!("fontana://10.0.0.7@232.1.2.3:7701/5?key={KEY}&manifest={HASH}&ask=7703");
+    assert_eq!(expected.without_secret().to_string(), without);
     assert_eq!(parse(&text), Ok(expected));
 }
 
@@ -118,6 +128,11 @@ const ERRORS: &[(&str, &str)] = &[
     (
         "fontana://232.1.2.3:7701/1?key",
         "in key=: not a key: 0 characters, 64 hexadecimal digits are right",
+    ),
+    ("fontana://232.1.2.3:7701/1?ask=0", "\"0\" is not a port (1 to 65535)"),
+    (
+        "fontana://232.1.2.3:7701/1?secret=AAECAwQFBgcICQoLDA0ODx",
+        "in secret=: a secret has 22 characters: letters, digits, - and _",
     ),
     (
         "fontana://232.1.2.3:7701/1?manifest=",
@@ -300,7 +315,7 @@ fn the_longest_ticket_is_shorter_than_the_limit() {
     let others: Vec<_> =
         (10..73).map(|i| format!("[ff3e:1111:1111:1111:1111:1111:1111:22{i}]")).collect();
     let text = format!(
-        "fontana://{}@[ff3e:1111:1111:1111:1111:1111:1111:1111]:65535/281474976710655?key={KEY}&manifest={HASH}&groups={}",
+        "fontana://{}@[ff3e:1111:1111:1111:1111:1111:1111:1111]:65535/281474976710655?key={KEY}&manifest={HASH}&secret={SECRET}&ask=65535&groups={}",
         sources.join(","),
         others.join(",")
     );
@@ -322,6 +337,8 @@ proptest! {
         tsi in 0..=Tsi::MAX.0,
         seed: Option<[u8; 32]>,
         manifest: Option<[u8; 32]>,
+        secret: Option<[u8; 16]>,
+        ask: Option<NonZeroU16>,
         channel_count in 1..=MAX_CHANNELS,
         listed: bool,
         web in 0..=WEB.len(),
@@ -357,6 +374,8 @@ proptest! {
             tsi: Tsi(tsi),
             key: seed.map(|seed| SecretKey::from_seed(&seed).public_key()),
             manifest: manifest.map(Hash),
+            secret: secret.map(TicketSecret::from_bytes),
+            ask: ask.map(NonZeroU16::get),
             channels,
             web: WEB.iter().take(web).map(|text| text.parse().unwrap()).collect(),
         };

@@ -148,7 +148,10 @@ impl FollowingSender {
         loop {
             let is_sent = self.source_sent == self.content.source_symbols() && self.owed.is_empty();
             let is_announcing = !self.roll_calls.is_empty();
-            match self.collection.poll(now, SenderProgress { is_sent, is_announcing }) {
+            match self
+                .collection
+                .poll(now, SenderProgress { is_sent, is_announcing, is_enough: false })
+            {
                 None => return,
                 Some(Demand::Call { mut call, .. }) => {
                     call.issued_unix_ms = now.as_nanos() / 1_000_000;

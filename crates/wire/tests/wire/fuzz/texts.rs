@@ -33,6 +33,8 @@ fn ticket_of_pieces() {
     let options = [
         key.as_str(),
         hash.as_str(),
+        "secret=AAECAwQFBgcICQoLDA0ODw",
+        "ask=7703",
         "near=10.0.0.7",
         "near=[fd00::7]",
         "channels=2",
@@ -53,7 +55,7 @@ fn ticket_of_pieces() {
     type Choices = (u8, Vec<u8>, String, u16, u16, Vec<u8>);
     bolero::check!().with_type::<Choices>().for_each(|(first, rest, junk, at, cut, patch)| {
         let first = beginnings[usize::from(*first) % beginnings.len()];
-        let listed: Vec<u8> = rest.iter().take(8).map(|choice| choice % 19).collect();
+        let listed: Vec<u8> = rest.iter().take(8).map(|choice| choice % 21).collect();
         let joined: Vec<String> =
             listed.iter().map(|&choice| pieces(&[choice], &options, junk)).collect();
         for options in [pieces(&listed, &options, junk), joined.join("&")] {

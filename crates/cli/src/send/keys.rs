@@ -1,0 +1,167 @@
+//! The keys of a session whose options name none. They follow from a key of this host, so that the
+//! same content has the same ticket after a restart.
+
+use crate::args::{SendArguments, SessionFormat};
+use crate::key_file;
+use fontana::seal::{ContentKey, ContentKeys, HostKey};
+use fontana::{NewFile, Outcome, SessionDescription};
+use fontana_console::console::Console;
+use fontana_console::failure::Failure;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the file with the host's key.
+const HOST_KEY: &str = "host.key";
+/// What is said of a key that is damaged.
+const BEGIN_ANEW: &str = "remove it: another is drawn, and tickets change";
+
+/// Whether packets are sealed by the secret of the ticket.
+pub(super) fn are_of_ticket(arguments: &SendArguments) -> bool {
+    arguments.format() == SessionFormat::Fontana
+        && !arguments.open
+        && arguments.group_key.is_none()
+        && arguments.certificate.is_none()
+}
+
+/// The keys of a session of files, if options leave them to the ticket. `manifest`: it goes on with
+/// one.
+pub(super) fn of_files(
+    arguments: &SendArguments,
+    manifest: bool,
+    console: &Console,
+) -> Result<Option<ContentKeys>, Failure> {
+    if !are_of_ticket(arguments) {
+        return Ok(None);
+    }
+    key_file::keep_secrets();
+    let beside = arguments.manifest.as_deref().map(beside).filter(|path| manifest && path.exists());
+    if let (Some(path), None) = (&beside, &arguments.sign) {
+        return key_file::read(path, BEGIN_ANEW).map(ContentKeys::Given).map(Some);
+    }
+    if arguments.mirror && arguments.sign.is_none() {
+        let message =
+            "a mirror without the key of the first sender: its packets would have another";
+        let hint = "copy the manifest and its key (FILE and FILE.key of --manifest FILE)\nor sign \
+                    all with one key: --sign KEYFILE\nor seal none of them: --open";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
+    of_host(console).map(ContentKeys::OfHost).map(Some)
+}
+
+/// Writes the key of new content beside its manifest, for other senders of the same ticket. A
+/// session that a publisher has signed needs none: they have the publisher's key.
+pub(super) fn write_beside_manifest(
+    arguments: &SendArguments,
+    keys: Option<&ContentKeys>,
+    session: &SessionDescription,
+) -> Result<(), Failure> {
+    let (Some(path), Some(keys), None) = (&arguments.manifest, keys, &arguments.sign) else {
+        return Ok(());
+    };
+    let Some(hash) = &session.manifest_hash else { return Ok(()) };
+    let path = beside(path);
+    write_secret(&path, &keys.content(hash).to_file_text()).map_err(|error| {
+        let message = format!("cannot write the key of the manifest {path:?}: {error}");
+        Failure::new(Outcome::Refused, message, "choose a directory that this user may write to")
+    })
+}
+
+/// The key of a stream, of which nothing is known before it is sent.
+pub(super) fn of_stream(arguments: &SendArguments) -> Result<Option<ContentKey>, Failure> {
+    key_file::keep_secrets();
+    Ok(are_of_ticket(arguments).then(ContentKey::generate).transpose()?)
+}
+
+/// The file of the key beside a manifest.
+fn beside(manifest: &Path) -> PathBuf {
+    let mut path = OsString::from(manifest);
+    path.push(".key");
+    path.into()
+}
+
+/// The key of this host, which is drawn once. Where it cannot be kept, that is said.
+fn of_host(console: &Console) -> Result<HostKey, Failure> {
+    let kept = match directory() {
+        Some(directory) => kept_in(&directory),
+        None => Ok(Err("there is no home directory".to_owned())),
+    };
+    match kept? {
+        Ok(key) => Ok(key),
+        Err(why) => {
+            console.note(format_args!(
+                "the ticket is another one at every start: this host's key cannot be kept ({why})"
+            ));
+            Ok(HostKey::generate()?)
+        }
+    }
+}
+
+/// The key in this directory, which may be new; or why it cannot be kept there.
+fn kept_in(directory: &Path) -> Result<Result<HostKey, String>, Failure> {
+    let path = directory.join(HOST_KEY);
+    if !path.exists() {
+        let new = HostKey::generate()?.to_file_text();
+        let written = std::fs::create_dir_all(directory).and_then(|()| write_secret(&path, &new));
+        if let Err(error) = written
+            && !path.exists()
+        {
+            return Ok(Err(format!("{path:?}: {error}")));
+        }
+    }
+    if let Err(error) = std::fs::File::open(&path)
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        return Ok(Err(format!("{path:?}: {error}")));
+    }
+    // Another process may have written it first.
+    key_file::read(&path, BEGIN_ANEW).map(Ok)
+}
+
+/// Where this host keeps its state: a service of systemd, a user, or root.
+fn directory() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let is_whole = |path: &PathBuf| path.is_absolute();
+    if let Some(of_service) = variable("STATE_DIRECTORY").filter(is_whole) {
+        return Some(of_service);
+    }
+    if let Some(of_user) = variable("XDG_STATE_HOME").filter(is_whole) {
+        return Some(of_user.join("fontana"));
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/fontana"));
+    }
+    Some(variable("HOME").filter(is_whole)?.join(".local/state/fontana"))
+}
+
+/// Writes a file that only its owner may read. An existing one is not replaced.
+fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = NewFile::create_secret_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.keep_as(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana::wire::Hash;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_key_of_a_host_is_drawn_once_and_for_its_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("state/fontana");
+        let secret = |key: HostKey| key.content(&Hash([1; 32])).secret();
+        let first = secret(kept_in(&state).unwrap().unwrap());
+        assert_eq!(secret(kept_in(&state).unwrap().unwrap()), first);
+        let path = state.join(HOST_KEY);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(kept_in(&state).unwrap_err().outcome, Outcome::Authentication);
+        fs::write(&path, "no key").unwrap();
+        assert_eq!(kept_in(&state).unwrap_err().outcome, Outcome::Authentication);
+        fs::write(directory.path().join("file"), "").unwrap();
+        assert!(kept_in(&directory.path().join("file/below")).unwrap().is_err());
+    }
+}
