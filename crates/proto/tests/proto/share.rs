@@ -1,7 +1,9 @@
 //! Receivers that share, on bytes: what others send them, right or wrong.
 
 use crate::support::site::{STRANGER, Site, SiteKey, address, forged};
-use fontana_wire::{MissingSymbols, ShareRequest};
+use fontana_proto::{BlockId, SplitMix64};
+use fontana_wire::{MissingSymbols, ShareBody, ShareRequest, ShareSymbol};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The ids at the ends of what a message can carry.
@@ -99,6 +101,63 @@ fn nothing_is_taken_from_others_while_the_session_brings_symbols() {
     assert_eq!(site.members[0].as_ref().unwrap().driver.endpoint.stats().corrupt_blocks, 0);
 }
 
+/// A symbol of other content, which agrees with its others.
+fn of_other_content(site: &Site, block: BlockId, number: u32) -> Vec<u8> {
+    let bytes = vec![0; site.symbol_size.into()];
+    let esi = 9_000_000 + number;
+    let symbol = ShareSymbol { has_block: false, to: 1, echo_us: 5, esi, bytes: &bytes };
+    site.message(9_999, block, ShareBody::Symbol(symbol))
+}
+
+/// More symbols of other content than members have right ones: these seem to be wrong, and no other
+/// host has them.
+#[test]
+fn symbols_of_other_content_do_not_replace_what_sessions_have_brought() {
+    let mut site = Site::new(8, &[6, 15, 70]);
+    let blocks = site.blocks();
+    site.join(|_, esi| esi % 2 == 0);
+    site.join(|_, esi| esi % 2 == 1);
+    for number in 0..3_000 {
+        let block = blocks[number as usize % blocks.len()];
+        site.send(STRANGER, &of_other_content(&site, block, number));
+        site.run(Duration::from_millis(4));
+    }
+    assert!(site.run_until_complete(Duration::from_secs(30)), "{}", site.summary());
+}
+
+/// All symbols that a receiver has agree with each other, but not with the hash: those of a stranger
+/// do not show that the hash is wrong.
+#[test]
+fn symbols_of_other_content_do_not_make_a_receiver_give_up() {
+    let mut site = Site::new(9, &[10]);
+    let block = site.blocks()[0];
+    site.join(|_, _| false);
+    for number in 0..1_000 {
+        site.send(STRANGER, &of_other_content(&site, block, number));
+        site.run(Duration::from_millis(10));
+    }
+    site.join(|_, _| true);
+    assert!(site.run_until_complete(Duration::from_secs(30)), "{}", site.summary());
+}
+
+/// In the sender's name, a stranger has forged some of what a member has.
+#[test]
+fn forged_symbols_of_a_session_are_found_by_those_of_others() {
+    for (wrong, right, seconds) in [(1, 8, 10), (1, 0, 90), (3, 2, 90)] {
+        let mut site = Site::new(10, &[20]);
+        let block = site.blocks()[0];
+        let place = site.join(|_, esi| esi < right);
+        site.join(|_, _| true);
+        for esi in right..right + wrong {
+            let forged = vec![7 + esi as u8; site.symbol_size.into()];
+            let (now, member) = (site.now, site.members[place].as_mut().unwrap());
+            assert_eq!(member.driver.pull(now, block, esi, &forged), 1);
+        }
+        let is_complete = site.run_until_complete(Duration::from_secs(seconds));
+        assert!(is_complete, "{wrong} of {}: {}", wrong + right, site.summary());
+    }
+}
+
 /// Bytes of a symbol, and per second of a member.
 const SIZE: u16 = 1_344;
 const RATE: u64 = 2_500_000;
@@ -133,32 +192,21 @@ impl Attack {
     fn send(self, site: &mut Site, number: u64) -> usize {
         let blocks = site.blocks();
         let block = blocks[number as usize % blocks.len()];
+        let size = site.symbol_size.into();
         let own = address(STRANGER, 1_024 + number as u16 % 60_000);
         let (from, datagram) = match self {
             Self::Forged => (
                 own,
-                forged(
-                    site,
-                    block,
-                    9_000_000 + number as u32,
-                    number.is_multiple_of(2),
-                    SIZE.into(),
-                ),
+                forged(site, block, 9_000_000 + number as u32, number.is_multiple_of(2), size),
             ),
             Self::ForgedForMembers => {
                 let from = address(1 + (number % 4) as u8, 7_702);
                 (
                     from,
-                    forged(
-                        site,
-                        block,
-                        9_000_000 + number as u32,
-                        number.is_multiple_of(2),
-                        SIZE.into(),
-                    ),
+                    forged(site, block, 9_000_000 + number as u32, number.is_multiple_of(2), size),
                 )
             }
-            Self::Promises => (own, forged(site, block, 0, true, SIZE.into())),
+            Self::Promises => (own, forged(site, block, 0, true, size)),
             Self::Requests | Self::RareRequests => {
                 let lacking = site.source_symbols(block);
                 let missing =
@@ -320,4 +368,82 @@ fn a_stranger_that_sends_anything_in_any_name_delays_four_members() {
             check_attack_without_the_key(attack, seed);
         }
     }
+}
+
+/// A site of members that leave, are killed or come at any step, and of strangers that do not have
+/// its key, if it has one: each attacks in its own way, in its own name or in that of others, with
+/// a pace of its own. After the last of this, members that have everything between them complete.
+fn complete_after_strangers(seed: u64) {
+    let mut random = SplitMix64::new(seed, 7);
+    let blocks: Vec<_> = (0..1 + random.below(4)).map(|_| 1 + random.below(120)).collect();
+    let mut site = Site::new(seed, &blocks);
+    site.key = (random.below(3) == 0).then_some(SiteKey(4));
+    site.loss = [0.0, 0.02, 0.1][random.below(3) as usize];
+    // Those that stay have everything between them: each has a part that no other has, or lacks one.
+    let (stay, has_little) = (2 + random.below(4), random.below(2) == 0);
+    for place in 0..stay {
+        site.join(|_, esi| (esi % stay == place) == has_little);
+    }
+    let during = u64::from(random.below(15_000));
+    // Others come, and go.
+    let mut steps: BTreeMap<u64, bool> = BTreeMap::new();
+    for _ in 0..random.below(8) {
+        steps.insert(u64::from(random.below(15_000)) % during.max(1), random.below(2) == 0);
+    }
+    let mut strangers: Vec<_> = (0..1 + random.below(3))
+        .map(|_| {
+            let attack = match random.below(7) as usize {
+                6 => Attack::All,
+                at => Attack::KINDS[at],
+            };
+            let every = match attack {
+                Attack::RareRequests => 2_000,
+                _ => 1 + u64::from(random.below(400)),
+            };
+            (attack, every, 0)
+        })
+        .collect();
+    for millisecond in 0..during {
+        match steps.get(&millisecond) {
+            Some(true) => {
+                let (is_complete, loss) = (random.below(3) == 0, random.unit());
+                let mut dice = SplitMix64::new(random.next_u64(), 0);
+                site.join(|_, _| is_complete || dice.unit() >= loss);
+            }
+            Some(false) if site.members.len() > stay as usize => {
+                let others = site.members.len() as u32 - stay;
+                site.kill((stay + random.below(others)) as usize);
+            }
+            _ => {}
+        }
+        for (attack, every, number) in &mut strangers {
+            if millisecond.is_multiple_of(*every) {
+                attack.send(&mut site, *number);
+                *number += 1;
+            }
+        }
+        site.run(Duration::from_millis(1));
+    }
+    // Members that came may still leave.
+    (stay as usize..site.members.len()).for_each(|place| site.kill(place));
+    let what = || format!("seed {seed}: {strangers:?}, key {:?}, blocks {blocks:?}", site.key);
+    let what = what();
+    // In the names of members, a stranger leaves symbols that wait, which are used in turn.
+    let seconds = if site.key.is_some() { 30 } else { 150 };
+    let done = site.run_until_complete(Duration::from_secs(seconds));
+    assert!(done, "{what}: {}", site.summary());
+    for member in site.members.iter().flatten() {
+        assert!(member.driver.has(&site.content), "{what}: a wrong byte was called complete");
+    }
+}
+
+#[test]
+fn members_complete_whoever_goes_and_whatever_strangers_without_the_key_send() {
+    (0..12).for_each(complete_after_strangers);
+}
+
+#[test]
+#[ignore = "minutes: .ci/long share"]
+fn members_complete_on_two_thousand_sites_with_strangers() {
+    (0..2_000).for_each(complete_after_strangers);
 }

@@ -48,7 +48,7 @@ impl Reception {
                 self.use_unverified(block, around.stats);
             }
             ReceiveDone::Located { block, location } => {
-                self.transfer.on_located(block, location, out);
+                self.transfer.on_located(now, block, location, out);
                 self.use_unverified(block, around.stats);
                 // The last symbols may have arrived during the search.
                 if self.transfer.has_suspects() {

@@ -9,6 +9,7 @@ use crate::job::SavedBlock;
 use crate::placed::SymbolPlace;
 use crate::receiver::sources::{Choice, Origins, SourceId};
 use crate::receiver::suspicion::{SearchRecord, Suspects};
+use crate::time::Instant;
 use fontana_fec::{
     BlockLengthError, CodeProfile, Esi, EsiError, FecScheme, IdDecoder, Novelty, PlanCache, Work,
 };
@@ -43,6 +44,9 @@ pub(super) struct Block {
     budget: Work,
     corruptions: u32,
     search: SearchRecord,
+    /// When what other receivers have sent has first shown most of what sessions and mirrors have
+    /// brought to be wrong.
+    contradicted_at: Option<Instant>,
     /// The sources of the symbols that were placed.
     origins: Origins,
     /// From whose symbols the block is solved; `None`: from those of all.
@@ -219,6 +223,7 @@ impl Block {
             budget: profile.work,
             corruptions: 0,
             search: SearchRecord::default(),
+            contradicted_at: None,
             origins: Origins::default(),
             choice: None,
             is_hasty: true,

@@ -7,6 +7,7 @@ use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput};
 use crate::job::{BlockOutcome, ReceiveJob, SymbolCopy};
 use crate::placed::{PlacedRun, SymbolBytes, SymbolPlace};
 use crate::receiver::sources::Choice;
+use crate::time::Instant;
 use fontana_fec::{Esi, Location};
 use std::collections::VecDeque;
 
@@ -14,6 +15,7 @@ impl Transfer {
     /// A search for the wrong symbols of a block has ended.
     pub(in crate::receiver) fn on_located(
         &mut self,
+        now: Instant,
         id: BlockId,
         location: Location,
         out: &mut VecDeque<ReceiverOutput>,
@@ -22,7 +24,7 @@ impl Transfer {
             return self.work_on_waiting(out);
         }
         self.on_work_done(out);
-        if let Some(sequel) = self.change_block(id, |block| block.on_located(location)) {
+        if let Some(sequel) = self.change_block(id, |block| block.on_located(now, location)) {
             self.follow_up(id, sequel, out);
         }
     }
@@ -103,9 +105,12 @@ impl Transfer {
             }
             Sequel::Agreed => {
                 let Some(block) = self.block(id) else { return };
-                let (choice, sources) = (block.choice(), block.symbols_by_source());
-                // A forger of all symbols of a block can make them agree.
-                let sequel = if choice.is_some() || self.sources.has_others(&sources) {
+                let (choice, has_shared) = (block.choice(), block.has_shared());
+                let sources = block.symbols_by_source();
+                // A forger of all symbols of a block can make them agree, and any host can send as
+                // another receiver.
+                let sequel = if choice.is_some() || has_shared || self.sources.has_others(&sources)
+                {
                     Some(Sequel::Unlocated)
                 } else {
                     self.change_block(id, Block::count_agreement)

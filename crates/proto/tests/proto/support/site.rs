@@ -105,6 +105,7 @@ type Sent = (SocketAddr, Vec<u8>, Option<usize>);
 /// number `n + 1`.
 pub(crate) struct Site {
     pub(crate) content: Content,
+    pub(crate) symbol_size: u16,
     /// The key that members have.
     pub(crate) key: Option<SiteKey>,
     /// Bytes per second of a member.
@@ -163,6 +164,7 @@ impl Site {
         let encoded = ids.map(|block| (block, memory.encode(block).unwrap())).collect();
         Self {
             content,
+            symbol_size,
             key: None,
             rate,
             stays: STAYS,

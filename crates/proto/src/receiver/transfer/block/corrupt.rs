@@ -6,8 +6,16 @@ use crate::counter::Counter;
 use crate::receiver::sources::{Choice, Origins, SourceId, Sources};
 use crate::receiver::suspicion::{Conclusion, SearchLimits, Suspects};
 use crate::receiver::transfer::copies::ReceivedCopies;
+use crate::time::Instant;
 use fontana_fec::{Esi, Location};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long most of what sessions and mirrors have brought of a block is believed rather than what
+/// other receivers have sent. Symbols of other content agree with each other, and any host can send
+/// more of them than a receiver has right ones, which may come from nowhere again. Nor is a block
+/// of which a session has brought forged symbols to wait for ever.
+const OWN_BELIEVED: Duration = Duration::from_secs(60);
 
 impl Block {
     /// The block's bytes are wrong.
@@ -32,7 +40,11 @@ impl Block {
     }
 
     /// A search for wrong symbols has ended.
-    pub(in crate::receiver::transfer) fn on_located(&mut self, location: Location) -> Sequel {
+    pub(in crate::receiver::transfer) fn on_located(
+        &mut self,
+        now: Instant,
+        location: Location,
+    ) -> Sequel {
         if !matches!(self.state, State::Locating(_)) {
             return Sequel::Collects;
         }
@@ -43,6 +55,9 @@ impl Block {
         let Some(limits) = self.search_limits() else { return self.restart() };
         let collected = self.search.collected(suspects.available());
         match limits.conclude(location, &collected) {
+            Conclusion::Drop(wrong) if self.believes_own(now, &wrong, &suspects) => {
+                self.give_up_search(suspects)
+            }
             Conclusion::Drop(wrong) => {
                 suspects.remove(&wrong);
                 self.drop_symbols(&wrong, &suspects)
@@ -58,6 +73,18 @@ impl Block {
                 Sequel::Agreed
             }
         }
+    }
+
+    /// Whether the `wrong` ones of these symbols are most of what sessions and mirrors have brought,
+    /// and these are believed: what other receivers have sent is wrong then.
+    fn believes_own(&mut self, now: Instant, wrong: &[Esi], suspects: &Suspects) -> bool {
+        let is_own = |esi: &Esi| !self.origins.of(*esi).is_shared();
+        let own = suspects.esis().filter(is_own).count();
+        let wrong = wrong.iter().copied().filter(is_own).count();
+        if wrong.saturating_mul(2) <= own || !self.has_shared() {
+            return false;
+        }
+        now < *self.contradicted_at.get_or_insert(now) + OWN_BELIEVED
     }
 
     /// No symbols of use have arrived for a while: the block is searched with those that it has, if

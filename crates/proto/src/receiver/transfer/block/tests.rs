@@ -88,7 +88,10 @@ fn a_symbol_that_was_dropped_is_of_no_source() {
     (21..25).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
     assert!(matches!(block.work_on_bytes(None, None), Some(ReceiveJob::Locate(_))));
     let located = Located { wrong: vec![Esi(20)], surplus_left: 3, rank: 1 };
-    assert_eq!(block.on_located(Location::Located(located)), Sequel::Dropped(vec![B]));
+    assert_eq!(
+        block.on_located(Instant::ZERO, Location::Located(located)),
+        Sequel::Dropped(vec![B])
+    );
     assert_eq!(block.symbols_by_source(), [(A, 13)].into());
 }
 
@@ -120,7 +123,7 @@ fn a_block_is_not_fetched_again_while_a_worker_has_its_decoder_or_its_symbols() 
     assert_eq!(block.on_corrupt(), Sequel::Collects);
     (20..24).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
     assert!(block.work_on_bytes(None, None).is_some() && !block.refetch());
-    assert_eq!(block.on_located(Location::Wanting(4)), Sequel::Collects);
+    assert_eq!(block.on_located(Instant::ZERO, Location::Wanting(4)), Sequel::Collects);
     assert!(block.refetch() && block.symbols_wanted() == 10);
 }
 
@@ -191,7 +194,10 @@ fn a_repeat_of_a_symbol_does_not_replace_it_while_its_block_is_solved() {
     (21..24).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
     assert!(matches!(block.work_on_bytes(None, None), Some(ReceiveJob::Locate(_))));
     let located = Located { wrong: vec![Esi(9)], surplus_left: 3, rank: 1 };
-    assert_eq!(block.on_located(Location::Located(located)), Sequel::Dropped(vec![B]));
+    assert_eq!(
+        block.on_located(Instant::ZERO, Location::Located(located)),
+        Sequel::Dropped(vec![B])
+    );
     assert!(!block.in_place.contains(Esi(9)) && block.in_place.contains(Esi(3)));
 }
 
