@@ -1,6 +1,6 @@
 //! A sender that collects reports and repairs on demand, receivers that are killed and started
 //! again at any step, and strangers who report and request what they like, from any address, with
-//! any id.
+//! any id, and send again what receivers have sent.
 
 use crate::support::answers::facts;
 use crate::support::plain::{CLOCK, Plain};
@@ -393,6 +393,8 @@ struct World {
     last_call: Option<RollCall>,
     /// The ids that a stranger has seen.
     seen: Vec<ReceiverId>,
+    /// What members have sent, whether it arrived or not: a stranger sends it again.
+    recorded: Vec<OpenedFeedback>,
 }
 
 impl World {
@@ -437,6 +439,7 @@ impl World {
             credit: 0.0,
             last_call: None,
             seen: Vec::new(),
+            recorded: Vec::new(),
         };
         (0..LABELS.len()).for_each(|number| world.start(number));
         world
@@ -464,9 +467,13 @@ impl World {
         });
     }
 
-    /// Kills a member or starts one.
+    /// Kills a member or starts one. A network that nothing authenticates gets the content four
+    /// times, which is what as many processes need that have nothing.
     fn disturb(&mut self) {
         let number = self.random.below(LABELS.len() as u32) as usize;
+        if !self.signs && self.members[number].runs >= 3 {
+            return;
+        }
         match self.members[number].process.is_some() {
             true => self.members[number].process = None,
             false => self.start(number),
@@ -537,10 +544,11 @@ impl World {
             let due = process.reporter.poll(self.now, || facts(loss));
             let Some(Answer { counter, feedback, .. }) = due else { continue };
             self.seen.push(process.id);
+            let opened = opened(&feedback, counter, key.as_ref());
+            self.recorded.push(opened.clone());
             if is_lost {
                 continue;
             }
-            let opened = opened(&feedback, counter, key.as_ref());
             let by = self.collector.authority(&opened, *address);
             match &feedback {
                 Feedback::Report(_) => {
@@ -564,6 +572,14 @@ impl World {
         let random = &mut self.random;
         let is_spoofed = self.signs && random.below(2) == 0;
         let from = if is_spoofed { random.below(8) } else { 1_000 + random.below(addresses) };
+        if !self.recorded.is_empty() && random.below(4) == 0 {
+            let again = random.below(self.recorded.len() as u32) as usize;
+            let opened = self.recorded[again].clone();
+            let by = self.collector.authority(&opened, address(from));
+            assert_eq!(by.is_authentic(), self.signs);
+            self.take(&opened, by);
+            return;
+        }
         let number = random.below(self.seen.len() as u32 + 1) as usize;
         let seen = self.seen.get(number).copied();
         let receiver = match seen.filter(|_| random.below(2) == 0) {
@@ -602,17 +618,22 @@ impl World {
         let opened = opened(&feedback, counter, Some(&signer).filter(|_| random.below(8) == 0));
         let by = self.collector.authority(&opened, address(from));
         assert!(!by.is_authentic());
-        match &feedback {
-            Feedback::Report(_) => {
-                if self.collector.handle_report(self.now, &opened, by).is_ok()
+        self.take(&opened, by);
+    }
+
+    /// What a stranger has sent.
+    fn take(&mut self, opened: &OpenedFeedback, by: Authority) {
+        match &opened.feedback {
+            Feedback::Report(report) => {
+                if self.collector.handle_report(self.now, opened, by).is_ok()
                     && self.collector.counts(by)
                 {
-                    self.collector.measure(self.now, &feedback);
-                    self.rounds.note_loss(self.now, loss_ppm);
+                    self.collector.measure(self.now, &opened.feedback);
+                    self.rounds.note_loss(self.now, report.loss_ppm);
                 }
             }
             Feedback::Request(request) => {
-                let _ = self.rounds.handle_request(self.now, request, counter, by);
+                let _ = self.rounds.handle_request(self.now, request, opened.counter, by);
             }
             Feedback::Rate(_) => unreachable!(),
         }
