@@ -42,7 +42,8 @@ pub(crate) fn refuse_other_formats(format: SessionFormat) -> Result<(), Failure>
     Err(Failure::new(Outcome::Usage, message, hint))
 }
 
-/// Reads a secret key. Refuses a file that other users may read. `remedy`: what to do if it is none.
+/// Reads a secret key. Refuses a file that other users may read. `remedy`: what to do if it is
+/// none.
 pub(crate) fn read<K>(path: &Path, remedy: &str) -> Result<K, Failure>
 where
     K: FromStr,
@@ -59,7 +60,8 @@ where
     let key = text.parse().map_err(|error| refused(&error))?;
     if may_be_read_by_others(&file).map_err(|error| refused(&error))? {
         let message = format!("other users may read the secret key in {path:?}");
-        let hint = format!("chmod 600 {}, if nobody has read it\nor {remedy}", path.display());
+        let hint =
+            format!("chmod 600 {}, if no other user has read it\nor {remedy}", path.display());
         return Err(Failure::new(Outcome::Authentication, message, hint));
     }
     Ok(key)

@@ -18,7 +18,7 @@ pub struct ReportCollection {
     /// Address and port of this host to collect reports on. `None`: the address that packets are
     /// sent from, and the first free port from 7703 on.
     pub address: Option<SocketAddr>,
-    /// Without an address of this host that receivers can reach, ask nobody instead of failing.
+    /// Without an address of this host that receivers can reach, ask none instead of failing.
     pub where_possible: bool,
     /// The receivers that are expected.
     pub expected: Expected,
@@ -114,8 +114,8 @@ impl Default for RateFollowing {
 }
 
 /// How a receiver reports whether it is complete and what it lacks, and, to a sender whose rate
-/// follows that, how much arrives. It sends only to the address in a roll call that the publisher of its
-/// ticket has signed.
+/// follows that, how much arrives. It sends only to the address in a roll call that the publisher
+/// of its ticket has signed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reporting {

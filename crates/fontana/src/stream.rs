@@ -132,8 +132,8 @@ impl StreamSenderBuilder {
         self
     }
 
-    /// Signs the stream by this key if no [`signer`](Self::signer) is given, and encrypts it for all
-    /// who have its ticket if no [`group_seal`](Self::group_seal) is given.
+    /// Signs the stream by this key if no [`signer`](Self::signer) is given, and encrypts it for
+    /// all who have its ticket if no [`group_seal`](Self::group_seal) is given.
     pub fn key(mut self, key: Option<ContentKey>) -> Self {
         self.options.key = key;
         self

@@ -208,7 +208,7 @@ pub struct Sender {
     idle_turn: usize,
     /// No content has been sent since its symbols were found to be unprepared.
     starving: bool,
-    /// Nobody needs the content now.
+    /// No receiver needs the content now.
     rests: bool,
     /// Symbols after which receivers that say nothing have the content, most likely.
     enough: u64,

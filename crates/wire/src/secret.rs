@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// 16 random bytes that the senders and the receivers of a session share. Who has them can read its
-/// packets, and send in the name of all others who have them. Its text form, which `Display` writes,
-/// is 22 characters of base64url.
+/// packets, and send in the name of all others who have them. Its text form, which `Display`
+/// writes, is 22 characters of base64url.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TicketSecret([u8; TicketSecret::SIZE]);
 

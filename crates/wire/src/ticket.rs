@@ -22,9 +22,9 @@ const MAX_SIZE: usize = 8192;
 /// ```text
 /// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&secret=SECRET][&ask=PORT][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]{&web=URL}
 /// ```
-/// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits, `SECRET` 22
-/// characters of base64url. A session of several channels gives their number (on consecutive groups)
-/// or the groups of channels 1, 2, ... `docs/wire.md` has the exact grammar.
+/// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits, `SECRET`
+/// 22 characters of base64url. A session of several channels gives their number (on consecutive
+/// groups) or the groups of channels 1, 2, ... `docs/wire.md` has the exact grammar.
 ///
 /// ```
 /// use fontana_wire::{Ticket, Tsi};

@@ -43,9 +43,10 @@ use std::time::Duration;
 pub(crate) struct ReceiveArguments {
     /// Ticket that the sender printed, a file with it, or -; or a mirror, which says what it has
     ///
-    /// Other users of this host may see a ticket on the command line, which may be a secret, and not
-    /// one that is in a file or on standard input (-). A mirror says it by the file fontana.head (fontana publish, fontana serve). The publisher's
-    /// key (--key) vouches for it. Without the key, its manifest is shown, and a person is asked.
+    /// Other users of this host may see a ticket on the command line, which may be a secret, and
+    /// not one that is in a file or on standard input (-). A mirror says it by the file
+    /// fontana.head (fontana publish, fontana serve). The publisher's key (--key) vouches for it.
+    /// Without the key, its manifest is shown, and a person is asked.
     #[arg(value_name = "TICKET|FILE|URL")]
     pub(crate) named: Option<NamedTicket>,
     /// Receive from these mirrors as well: http://HOST/DIR/ or https://HOST/DIR/

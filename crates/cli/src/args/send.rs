@@ -63,8 +63,9 @@ pub(crate) struct SendArguments {
     /// Send this percentage of a stream's source symbols as repair symbols, or what receivers lack
     ///
     /// A stream is sent once. Receivers survive a loss of P / (100 + P), 9 % by default. They lose
-    /// the stream if more of one fragment is lost. auto: as many as receivers request, and in advance
-    /// as many as they have requested of earlier fragments. While no receiver reports: 10 %. See docs/repair.md. [default: 10]
+    /// the stream if more of one fragment is lost. auto: as many as receivers request, and in
+    /// advance as many as they have requested of earlier fragments. While no receiver reports: 10
+    /// %. See docs/repair.md. [default: 10]
     #[arg(long, value_name = "PERCENT|auto", value_parser = parse_repair)]
     pub(crate) repair: Option<RepairArgument>,
     /// Send only those files of a directory that match GLOB; may be repeated
@@ -281,7 +282,7 @@ pub(crate) struct SendArguments {
     /// from one snapshot of a virtual machine: that breaks the cipher.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) group_key: Option<PathBuf>,
-    /// Let everyone who hears the packets read them, and ask nobody for reports
+    /// Let everyone who hears the packets read them, and ask for no reports
     ///
     /// By default packets are encrypted for all who have the ticket, and the ticket is a secret.
     /// Without that, receivers need no ticket (fontana recv lists the sessions), and other programs
@@ -290,8 +291,8 @@ pub(crate) struct SendArguments {
     pub(crate) open: bool,
     /// Ask the receivers for nothing
     ///
-    /// For data diodes, and wherever nobody can answer. By default receivers say whether they are
-    /// complete, if they can (docs/reports.md).
+    /// For data diodes, and wherever no receiver can answer. By default receivers say whether they
+    /// are complete, if they can (docs/reports.md).
     #[arg(long, conflicts_with = "asks")]
     pub(crate) one_way: bool,
     /// With --group-key: encrypt packets, so that only the group can read them
@@ -411,10 +412,10 @@ pub(crate) struct ReportArguments {
     ///
     /// bmtp (Bulk Multicast Transport Protocol): begins at --start-rate, and doubles the rate until
     /// a receiver reports that packets are lost. It then sends as fast as the slowest one gets, and
-    /// tries from time to time whether more
-    /// arrives. --rate is the limit. Includes --repair-on-demand. With --open it needs a key for each
-    /// receiver (--receivers FILE), because a receiver that lies slows the session down: see
-    /// --min-rate. It is not fair to TCP: beyond one network it needs --controlled-network.
+    /// tries from time to time whether more arrives. --rate is the limit. Includes
+    /// --repair-on-demand. With --open it needs a key for each receiver (--receivers FILE), because
+    /// a receiver that lies slows the session down: see --min-rate. It is not fair to TCP: beyond
+    /// one network it needs --controlled-network.
     #[arg(long, value_name = "SCHEME", value_enum, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) feedback: Option<FeedbackScheme>,
@@ -441,9 +442,9 @@ pub(crate) struct ReportArguments {
     pub(crate) max_age: Option<Duration>,
     /// End when this many receivers are complete, or those that FILE names; else with exit code 9
     ///
-    /// FILE has a line for each receiver: its label (recv --label), and perhaps ed25519:KEY, the key
-    /// with which it signs (recv --identity). The exit code is 0 only if all of them are complete
-    /// and verified. A file whose name is a number: ./12.
+    /// FILE has a line for each receiver: its label (recv --label), and perhaps ed25519:KEY, the
+    /// key with which it signs (recv --identity). The exit code is 0 only if all of them are
+    /// complete and verified. A file whose name is a number: ./12.
     #[arg(long, value_name = "FILE|COUNT", value_parser = parse_receivers,
           conflicts_with_all = ["duration", "one_way", "flute", "fcast", "watch", "push", "certificate"],
           group = "waits", value_hint = ValueHint::FilePath)]
@@ -455,9 +456,9 @@ pub(crate) struct ReportArguments {
     pub(crate) deadline: Option<Duration>,
     /// Obey receivers although nothing authenticates their reports
     ///
-    /// Any host that can reach this one can then claim to be a receiver that is complete (--receivers)
-    /// or too slow (--feedback). Not needed without --open, or with a key in every line of the
-    /// file of --receivers.
+    /// Any host that can reach this one can then claim to be a receiver that is complete
+    /// (--receivers) or too slow (--feedback). Not needed without --open, or with a key in every
+    /// line of the file of --receivers.
     #[arg(long)]
     pub(crate) trust_unauthenticated_reports: bool,
     /// Write the state of all receivers to FILE once a second, as JSON

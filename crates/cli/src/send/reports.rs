@@ -2,7 +2,7 @@
 
 use super::confine::CompletionProgram;
 use super::table::ReceiverTable;
-use super::{keys, networks, standard_input, ticket_file};
+use super::{keys, standard_input, ticket_file};
 use crate::args::{
     FeedbackScheme, ReceiversArgument, RepairArgument, SendArguments, SessionFormat, WaitArgument,
 };
@@ -35,7 +35,7 @@ const AUTHENTICATE: &str = "give all a group key: --group-key\nor a key to each 
                             --identity) and its line of the file of --receivers: LABEL \
                             ed25519:KEY\nor accept that: --trust-unauthenticated-reports";
 
-/// How reports are collected; `None` if nobody is asked for them.
+/// How reports are collected; `None` if no receiver is asked for them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
     let follows =
         arguments.repair == Some(RepairArgument::Auto) && standard_input::is_stream(arguments);
@@ -116,7 +116,7 @@ fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bo
 fn asks_by_default(arguments: &SendArguments) -> bool {
     let has_end = arguments.push.is_some() || arguments.watch;
     let is_mirrored = arguments.manifest.is_some() || arguments.mirror;
-    let is_one = networks::count(arguments) == 1 && arguments.to.len() == 1 && !is_mirrored;
+    let is_one = arguments.interfaces.len() <= 1 && arguments.to.len() == 1 && !is_mirrored;
     keys::are_of_ticket(arguments) && is_one && !has_end && !arguments.one_way
 }
 

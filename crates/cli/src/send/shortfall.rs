@@ -18,7 +18,7 @@ pub(super) struct Shortfall {
     /// The progress at the beginning of the window.
     start: SendProgress,
     was_told: bool,
-    /// Nobody needs the content now, or did not in a part of the window.
+    /// No receiver needs the content now, or none did in a part of the window.
     rests: bool,
     has_rested: bool,
 }
@@ -36,7 +36,7 @@ impl Shortfall {
         }
     }
 
-    /// No content is sent, because nobody needs it; or it is sent again.
+    /// No content is sent, because no receiver needs it; or it is sent again.
     pub(super) fn rest(&mut self, rests: bool) {
         self.rests = rests;
         self.has_rested = true;

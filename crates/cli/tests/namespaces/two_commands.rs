@@ -65,7 +65,7 @@ fn while_all_are_complete_a_sender_rests_and_a_later_receiver_is_served() {
     session.end();
 }
 
-/// Its packets do not arrive at the sender, which sends on, as nobody has reported.
+/// Its packets do not arrive at the sender, which sends on, as no receiver has reported.
 #[test]
 fn a_receiver_that_cannot_answer_completes_and_does_not_wait_for_long() {
     let Some(scene) = Scene::new(2) else { return };
@@ -86,7 +86,7 @@ fn a_receiver_that_cannot_answer_completes_and_does_not_wait_for_long() {
     session.end();
 }
 
-/// A recorded ticket is for the sender of today, too, and its packets are for nobody else.
+/// A recorded ticket is for the sender of today, too, and its packets are for no other host.
 #[test]
 fn a_ticket_is_the_same_after_a_restart_and_needed() {
     let Some(scene) = Scene::new(2) else { return };

@@ -85,7 +85,8 @@ impl ContentKey {
         Self(Zeroizing::new(bytes))
     }
 
-    /// A new key, from the system's random numbers: for content that is not known before it is sent.
+    /// A new key, from the system's random numbers: for content that is not known before it is
+    /// sent.
     ///
     /// # Errors
     /// [`IoError::System`](crate::IoError::System) if the system has none.

@@ -107,7 +107,8 @@ impl Reports {
         Self::open(reports, session, demands)
     }
 
-    /// Opens the socket for a session, or a stream. `None` if that is not possible, and need not be.
+    /// Opens the socket for a session, or a stream. `None` if that is not possible, and need not
+    /// be.
     pub(super) fn open(
         reports: &ReportCollection,
         session: ReportedSession,

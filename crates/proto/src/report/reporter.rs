@@ -96,7 +96,8 @@ pub struct Reporter {
     /// It has reported its final state to the present sender.
     /// When it has first reported its end to the run of the sender that asks.
     final_at: Option<Instant>,
-    /// The window of reports of the last roll call: at first that of a crowd, which may not be there.
+    /// The window of reports of the last roll call: at first that of a crowd, which may not be
+    /// there.
     window: Duration,
     /// Salt of the first roll call that lists it.
     listed: Option<u64>,

@@ -618,7 +618,7 @@ impl Collection {
         self.done_since = if is_done { self.done_since.or(Some(now)) } else { None };
     }
 
-    /// Rests while nobody needs the content.
+    /// Rests while no receiver needs the content.
     fn rest(&mut self, progress: SenderProgress) {
         let Some(rests) = &mut self.rests else { return };
         let now_rests = progress.is_enough && self.collector.has_only_final();

@@ -125,8 +125,8 @@ fn symbols_of_other_content_do_not_replace_what_sessions_have_brought() {
     assert!(site.run_until_complete(Duration::from_secs(30)), "{}", site.summary());
 }
 
-/// All symbols that a receiver has agree with each other, but not with the hash: those of a stranger
-/// do not show that the hash is wrong.
+/// All symbols that a receiver has agree with each other, but not with the hash: those of a
+/// stranger do not show that the hash is wrong.
 #[test]
 fn symbols_of_other_content_do_not_make_a_receiver_give_up() {
     let mut site = Site::new(9, &[10]);
@@ -379,7 +379,8 @@ fn complete_after_strangers(seed: u64) {
     let mut site = Site::new(seed, &blocks);
     site.key = (random.below(3) == 0).then_some(SiteKey(4));
     site.loss = [0.0, 0.02, 0.1][random.below(3) as usize];
-    // Those that stay have everything between them: each has a part that no other has, or lacks one.
+    // Those that stay have everything between them: each has a part that no other has, or lacks
+    // one.
     let (stay, has_little) = (2 + random.below(4), random.below(2) == 0);
     for place in 0..stay {
         site.join(|_, esi| (esi % stay == place) == has_little);

@@ -75,8 +75,8 @@ impl Block {
         }
     }
 
-    /// Whether the `wrong` ones of these symbols are most of what sessions and mirrors have brought,
-    /// and these are believed: what other receivers have sent is wrong then.
+    /// Whether the `wrong` ones of these symbols are most of what sessions and mirrors have
+    /// brought, and these are believed: what other receivers have sent is wrong then.
     fn believes_own(&mut self, now: Instant, wrong: &[Esi], suspects: &Suspects) -> bool {
         let is_own = |esi: &Esi| !self.origins.of(*esi).is_shared();
         let own = suspects.esis().filter(is_own).count();
