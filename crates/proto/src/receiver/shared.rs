@@ -7,7 +7,7 @@ use crate::endpoint::BlockId;
 use crate::share::{BlockHolding, HeardSymbol, Holdings, Peer, Sharer, Trust};
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
-use fontana_wire::{ShareBody, ShareMessage, Toi};
+use fontana_wire::{MissingSymbols, ShareBody, ShareMessage, Toi};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
@@ -146,19 +146,13 @@ impl Holdings for Receiver {
     }
 
     fn missing(&self, block: BlockId, esis: Range<u32>) -> Vec<u32> {
-        let mut missing = Vec::new();
-        let mut rest = esis;
-        while !rest.is_empty() {
-            let run = self.missing_source(block, Esi(rest.start)).or_else(|| {
+        within_a_map(esis, |rest| {
+            self.missing_source(block, Esi(rest.start)).or_else(|| {
                 // Those beyond the source symbols.
                 let k = self.reception.transfer.holding(block)?.source_symbols;
                 self.missing_repair(block, rest.start.max(k)..rest.end.max(k))
-            });
-            let Some(run) = run.filter(|run| run.start < rest.end) else { break };
-            missing.extend(run.start..run.end.min(rest.end));
-            rest.start = run.end;
-        }
-        missing
+            })
+        })
     }
 
     fn repair_span(&self, block: BlockId) -> Option<Range<u32>> {
@@ -173,5 +167,41 @@ impl Holdings for Receiver {
 
     fn is_proven(&self, address: IpAddr) -> bool {
         self.reception.transfer.sources.is_proven(SocketAddr::new(address, SHARED_PORT))
+    }
+}
+
+/// The numbers of the runs that `next` finds in a range, as far as one map names them: the numbers
+/// of repair symbols may be billions apart.
+fn within_a_map(esis: Range<u32>, next: impl Fn(&Range<u32>) -> Option<Range<u32>>) -> Vec<u32> {
+    let (mut missing, mut rest) = (Vec::new(), esis);
+    while !rest.is_empty() {
+        let Some(run) = next(&rest).filter(|run| run.start < rest.end) else { break };
+        let first = missing.first().copied().unwrap_or(run.start);
+        rest.end = rest.end.min(first.saturating_add(MissingSymbols::MAX_SPAN));
+        missing.extend(run.start..run.end.min(rest.end));
+        rest.start = run.end;
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_numbers_are_listed_than_a_map_names() {
+        let all = |rest: &Range<u32>| Some(rest.clone());
+        let span = MissingSymbols::MAX_SPAN;
+        assert_eq!(within_a_map(7..u32::MAX, all), (7..7 + span).collect::<Vec<_>>());
+        assert_eq!(within_a_map(u32::MAX - 2..u32::MAX, all), [u32::MAX - 2, u32::MAX - 1]);
+        // Every second number, in runs of one.
+        let odd = |rest: &Range<u32>| Some((rest.start | 1)..(rest.start | 1) + 1);
+        let listed = within_a_map(2..u32::MAX, odd);
+        assert_eq!((listed.len(), listed[0]), (span as usize / 2, 3));
+        assert_eq!(
+            MissingSymbols::of(listed.clone()).unwrap().symbols().last(),
+            listed.last().copied()
+        );
+        assert!(within_a_map(5..5, all).is_empty() && within_a_map(5..9, |_| None).is_empty());
     }
 }

@@ -15,7 +15,7 @@ pub trait Holdings {
     /// A block. `None` if it is not received.
     fn block(&self, block: BlockId) -> Option<BlockHolding>;
 
-    /// The symbols of a range that it does not have, ascending.
+    /// The symbols of a range that it does not have, ascending: those that one map can name.
     fn missing(&self, block: BlockId, esis: Range<u32>) -> Vec<u32>;
 
     /// From the first to after the last repair symbol that it has.

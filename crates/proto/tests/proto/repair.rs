@@ -16,8 +16,9 @@ use fontana_proto::{
     SplitMix64,
 };
 use fontana_wire::{
-    BlockNeed, Feedback, RateReport, ReceiverId, ReceiverLabel, ReceiverReport, RepairRequest,
-    RollCall, RollCallEcho, RollCallList, SecretKey, SymbolMap, Toi, Tsi,
+    BlockNeed, Feedback, Hash, RateReport, ReceiverId, ReceiverLabel, ReceiverReport,
+    ReceiverState, RepairRequest, RollCall, RollCallEcho, RollCallList, SecretKey, SymbolMap, Toi,
+    Tsi,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -852,4 +853,66 @@ fn sent(sender: &mut Sender, blocks: &[BlockNeed], maps: &[SymbolMap]) -> Vec<(u
     }
     assert!(has_requested);
     symbols
+}
+
+/// A report of a receiver in this state.
+fn report_of(receiver: u8, state: ReceiverState, call: &RollCall) -> Feedback {
+    Feedback::Report(ReceiverReport {
+        receiver: ReceiverId([receiver; 16]),
+        label: ReceiverLabel::default(),
+        started_unix_ms: 0,
+        round: call.round,
+        echo: RollCallEcho { serial: call.serial, held_us: 0 },
+        state,
+        permille: 0,
+        symbols_lacking: 0,
+        loss_ppm: 0,
+        kernel_drops: 0,
+        channels: 1,
+        seconds: 0,
+    })
+}
+
+/// Without an end of its own, a session sends no content while all receivers are complete or have
+/// failed, and not before others have had one and a half times the source symbols.
+#[test]
+fn a_sender_rests_while_no_receiver_needs_the_content() {
+    let mut config = collection(RepairBy::Nothing, Expected::Anyone, 1);
+    config.rests = true;
+    let mut collection = Collection::new(config, Instant::ZERO);
+    let (mut now, mut counter) = (Instant::ZERO, 0);
+    let complete = ReceiverState::Complete { manifest: Hash([3; 32]) };
+    // What the collection demands until it has asked: whether the sender rests then.
+    let mut ask = |collection: &mut Collection, is_enough, answers: &[(u8, ReceiverState)]| {
+        let (mut rests, mut is_asked) = (None, false);
+        while !is_asked {
+            now = now + Duration::from_millis(100);
+            let progress = SenderProgress { is_sent: false, is_announcing: false, is_enough };
+            while let Some(demand) = collection.poll(now, progress) {
+                match demand {
+                    Demand::Rest(now_rests) => rests = Some(now_rests),
+                    Demand::Call { call, .. } => {
+                        collection.handle_signed(now, b"signed");
+                        for &(receiver, state) in answers {
+                            counter += 1;
+                            let report = report_of(receiver, state, &call);
+                            let authentic = authentic(&report, counter, Authority::Group);
+                            collection.handle_opened(now, Some(&authentic));
+                        }
+                        is_asked = true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        rests
+    };
+    let receiving = ReceiverState::Receiving;
+    assert_eq!(ask(&mut collection, true, &[]), None, "no receiver is known");
+    assert_eq!(ask(&mut collection, true, &[(1, receiving), (2, complete)]), None);
+    assert_eq!(ask(&mut collection, false, &[(1, complete)]), None, "too little is sent");
+    assert_eq!(ask(&mut collection, true, &[]), Some(true));
+    assert_eq!(ask(&mut collection, true, &[(1, complete)]), None);
+    assert_eq!(ask(&mut collection, true, &[(3, receiving)]), Some(false), "another one");
+    assert_eq!(ask(&mut collection, true, &[(3, complete)]), Some(true));
 }
