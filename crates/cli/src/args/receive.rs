@@ -381,10 +381,11 @@ pub(crate) enum NamedTicket {
 }
 
 impl NamedTicket {
-    /// The ticket as text; `None` if it is a mirror.
+    /// The ticket as text, to be shown: without its secret. `None` if it is a mirror.
     pub(crate) fn as_ticket(&self) -> Option<String> {
         match self {
-            Self::Session(_) | Self::Web(_) => Some(self.to_string()),
+            Self::Session(ticket) => Some(ticket.without_secret().to_string()),
+            Self::Web(ticket) => Some(ticket.to_string()),
             Self::Mirror(_) => None,
         }
     }
