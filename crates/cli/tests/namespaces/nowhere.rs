@@ -143,7 +143,8 @@ fn a_receiver_takes_the_network_of_the_source_and_tells_why_nothing_comes() {
         "ip link add eth1 type veth peer name far; ip link set far up; ip addr add 10.88.0.1/24 dev eth1
          ip link set eth1 up multicast on; ip route replace default dev eth1",
     );
-    let session = scene.send(0, "--rate 20M", &file);
+    // It does not rest when the receiver is complete.
+    let session = scene.send(0, "--one-way --rate 20M", &file);
     let mut reception = scene.receive(1, &session.ticket, "--timeout 20");
     let begin = reception.receiver.wait_for("session", PATIENCE);
     assert_eq!(begin["interface"], "eth0");

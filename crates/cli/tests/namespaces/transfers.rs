@@ -56,7 +56,8 @@ fn four_receivers_get_256_mib_for_little_more_than_its_bytes() {
     println!("inefficiency: worst {worst:.4}, mean {mean:.4}; sent {sent:.4} of size / 0.7");
     assert!(worst <= 1.03, "{worst}");
     assert!(mean <= 1.015, "{mean}");
-    assert!(sent <= 1.04, "{sent}");
+    // 36 bytes of each packet are its seal, 2.7 %.
+    assert!(sent <= 1.04 * 1.027, "{sent}");
 
     // The fifth host has joined nothing: the switch must not have sent it the session.
     let (joined, stranger) = (scene.bench.forwarded(1), scene.bench.forwarded(5));
