@@ -68,7 +68,7 @@ pub struct FontanaFormat {
     /// Where the keys come from that are not given. Without a [`signer`](Self::signer) the session
     /// is signed by a key that belongs to its content alone. Without a
     /// [`group_seal`](Self::group_seal) its packets are encrypted, and the
-    /// [ticket](crate::wire::Ticket) has the secret: `signer`'s for its session, or the content's.
+    /// [ticket](crate::wire::Ticket) has the secret: `signer`'s, or the content's.
     /// `None`: not signed, and not sealed.
     pub keys: Option<ContentKeys>,
     /// Announces the symbols by signed digests, so that receivers which know the publisher's key

@@ -3,7 +3,7 @@
 use super::key::GroupKey;
 use super::line::{KeyFileError, parse, text};
 use crate::error::Error;
-use fontana_wire::{Hash, SecretKey, TicketSecret, Tsi};
+use fontana_wire::{Hash, SecretKey, TicketSecret};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use std::fmt;
 use std::str::FromStr;
@@ -144,10 +144,10 @@ impl ContentKeys {
     }
 }
 
-/// The secret of the tickets of a publisher's session: it follows from the key that signs, and
-/// stays the same for all versions.
-pub(crate) fn secret_of_publisher(signer: &SecretKey, tsi: Tsi) -> TicketSecret {
-    TicketSecret::from_bytes(*derive(signer.seed(), &tsi.0.to_be_bytes(), OF_PUBLISHER))
+/// The secret of the tickets of a publisher's sessions: it follows from the key that signs, and is
+/// the same for all versions.
+pub(crate) fn secret_of_publisher(signer: &SecretKey) -> TicketSecret {
+    TicketSecret::from_bytes(*derive(signer.seed(), &[], OF_PUBLISHER))
 }
 
 impl GroupKey {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(hex(content.signer().seed()), of_page("seed of the signer"));
         assert_eq!(hex(&content.secret().to_bytes()), of_page("secret"));
         let publisher = SecretKey::from_seed(&bytes(0x80));
-        let secret = secret_of_publisher(&publisher, Tsi(0x0102_0304));
+        let secret = secret_of_publisher(&publisher);
         assert_eq!(hex(&secret.to_bytes()), of_page("secret of a publisher"));
         let group = GroupKey::of_ticket(&TicketSecret::from_bytes(bytes(0x10)));
         assert_eq!(hex(group.bytes()), of_page("group key"));
@@ -224,17 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn another_content_another_host_or_another_number_has_other_keys() {
+    fn another_content_or_another_host_has_other_keys() {
         let key = |host: u8, manifest: u8| {
             HostKey::from_bytes([host; 32]).content(&Hash([manifest; 32])).secret()
         };
         assert_eq!(key(1, 1), key(1, 1));
         assert_ne!(key(1, 1), key(2, 1));
         assert_ne!(key(1, 1), key(1, 2));
-        let publisher = SecretKey::from_seed(&[1; 32]);
-        assert_ne!(
-            secret_of_publisher(&publisher, Tsi(1)),
-            secret_of_publisher(&publisher, Tsi(2))
-        );
     }
 }

@@ -4,7 +4,7 @@ use crate::certificate::Certificate;
 use crate::error::{Error, SetupError};
 use crate::format::Format;
 use crate::seal::{GroupSeal, PacketSealer, secret_of_publisher};
-use fontana_wire::{Hash, InstanceId, SEAL_BYTES, SealMode, SessionSeal, TicketSecret, Tsi};
+use fontana_wire::{Hash, InstanceId, SEAL_BYTES, SealMode, SessionSeal, TicketSecret};
 
 /// One run of a sender, and the seals of its packets if they have any.
 pub(super) struct Sealing {
@@ -45,15 +45,11 @@ impl Sealing {
 /// Gives a session the keys that its options leave to
 /// [`FontanaFormat::keys`](crate::FontanaFormat::keys). Returns the secret
 /// of its ticket, if its packets are sealed by that.
-pub(super) fn complete_keys(
-    format: &mut Format,
-    manifest: Option<&Hash>,
-    tsi: Tsi,
-) -> Option<TicketSecret> {
+pub(super) fn complete_keys(format: &mut Format, manifest: Option<&Hash>) -> Option<TicketSecret> {
     let Format::Fontana(format) = format else { return None };
     let content = format.keys.as_ref()?.content(manifest?);
     let secret = match &format.signer {
-        Some(publisher) => secret_of_publisher(publisher, tsi),
+        Some(publisher) => secret_of_publisher(publisher),
         None => content.secret(),
     };
     if format.signer.is_none() {

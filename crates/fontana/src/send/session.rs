@@ -126,7 +126,7 @@ impl PreparedSender {
         let manifest = options.format.fontana().map(|_| EmittedManifest::of(&content.manifest));
         let manifest_hash = manifest.as_ref().map(|manifest| manifest.hash);
         let tsi = options.tsi.unwrap_or_else(|| draw_tsi(manifest_hash.as_ref(), seed));
-        let secret = complete_keys(&mut options.format, manifest_hash.as_ref(), tsi);
+        let secret = complete_keys(&mut options.format, manifest_hash.as_ref());
         let control =
             control_objects(&options, announced, &content, manifest.as_ref(), symbol_size)?;
         let ControlObjects { objects: control, renewal } = control;
