@@ -31,8 +31,8 @@ use std::time::Duration;
 /// A digital fountain: send files over multicast to any number of receivers, bit-exact
 ///
 /// One sender, any number of receivers, which say whether they are complete if they may send. A
-/// receiver may join at any time and lose packets. It has the
-/// exact files once it has received about as many bytes as they are long.
+/// receiver may join at any time and lose packets. It has the exact files once it has received
+/// about as many bytes as they are long.
 #[derive(Debug, Parser)]
 #[command(
     name = "fontana",

@@ -88,8 +88,8 @@ pub(crate) fn run(
     let session = prepared.description().clone();
     let is_new = plan.format.manifest.is_none();
     if let Some(path) = arguments.manifest.as_deref().filter(|_| is_new && !arguments.dry_run) {
-        manifest_file::write(path, &session.manifest)?;
         keys::write_beside_manifest(arguments, plan.format.keys.as_ref(), &session)?;
+        manifest_file::write(path, &session.manifest)?;
     }
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
@@ -98,6 +98,7 @@ pub(crate) fn run(
     let tickets = networks::tickets(&session.ticket, &further);
     let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
     networks::tell_left_out(&plan, &outline.interface, console);
+    reports::tell_unasked(&plan.format, &session.ticket, console);
     let outline = Outline { interface: networks::names(&outline.interface, &further), ..outline };
     // What is written beside files of the user is written before this process is confined.
     if let Some(key) = key.filter(|_| !arguments.dry_run) {

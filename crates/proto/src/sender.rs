@@ -577,8 +577,8 @@ impl Sender {
             SendMode::OnDemand => (false, idle),
             SendMode::RepairOnDemand => (false, SILENT_INTERVAL),
         };
-        let repairs = self.mode == SendMode::RepairOnDemand;
-        if (self.control.is_empty() && !repairs) || (is_finite && self.control.iter().all(enough)) {
+        let goes_on = self.mode == SendMode::RepairOnDemand || self.rests;
+        if (self.control.is_empty() && !goes_on) || (is_finite && self.control.iter().all(enough)) {
             self.finish();
             return self.outputs.pop_front();
         }

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// Receive files from a multicast group
 ///
-/// With a ticket: receive the session that it names. Without: list the sessions on the group and
-/// ask. A receiver sends nothing, with four exceptions: requests to mirrors, if it is given
+/// With a ticket: receive the session that it names. Without: list the open sessions on the group
+/// and ask. A receiver sends nothing, with four exceptions: requests to mirrors, if it is given
 /// mirrors; what it serves when it is complete (--then-serve); what it shares with receivers of its
 /// network (--share); and answers to roll calls that the ticket's key has signed: whether it is
 /// complete, and what it lacks. With --one-way it sends nothing at all. A file gets its name when
@@ -389,9 +389,7 @@ impl NamedTicket {
             Self::Mirror(_) => None,
         }
     }
-}
 
-impl NamedTicket {
     /// Reads a ticket from this file, or from standard input (-).
     fn in_file(path: &str) -> Result<Self, String> {
         /// More than a ticket has.

@@ -394,8 +394,7 @@ pub(crate) struct ReportArguments {
     /// This is the default of a session with one ticket that is a secret. Receivers whose ticket
     /// names its key answer with UDP packets to ADDRESS:PORT of this host, unless they are started
     /// with --one-way. The default is the address that packets are sent from, and the first free
-    /// port from 7703 on.
-    /// With --open it needs --sign. See docs/reports.md.
+    /// port from 7703 on. With --open it needs --sign. See docs/reports.md.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, group = "asks",
           conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
     pub(crate) reports: Option<Option<SocketAddr>>,

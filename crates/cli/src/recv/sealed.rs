@@ -13,7 +13,8 @@ pub(super) fn mismatch(progress: &ReceiveProgress, place: &str) -> Option<(Strin
     if stats.encrypted > 0 {
         let packets = Count(stats.encrypted, "packet");
         let message = format!("the session on {place} is encrypted: {packets} cannot be read");
-        let hint = "give the ticket that its sender has printed\nor the key of its group: --group-key FILE\nor have the sender leave it open: fontana send --open";
+        let hint = "give the ticket that its sender has printed\nor the key of its group: \
+                    --group-key FILE\nor have the sender leave it open: fontana send --open";
         return Some((message, hint.to_owned()));
     }
     if rejected.total() == 0 || stats.datagrams > 0 {

@@ -6,8 +6,8 @@ use fontana::{ReceiveProgress, ReceiverStats};
 use fontana_console::units::{Count, Time};
 use std::time::Duration;
 
-/// Time after the manifest without a symbol: a sender sends symbols all the time, unless it has
-/// sent everything.
+/// Time after the manifest without a symbol: a sender sends symbols all the time, unless it rests
+/// or has sent everything.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What arrives while a reception has its manifest and no symbol.
@@ -47,9 +47,10 @@ pub(super) fn describe(progress: &ReceiveProgress, symbol_size: u16) -> Option<(
         Count(stats.control_packets, "packet"),
     );
     let hint = format!(
-        "if the sender still sends symbols, a link on the path has an MTU below {}: start the \
-         sender with smaller ones (--symbol-size 1024), or raise the MTU (tracepath ADDRESS shows \
-         it)",
+        "if all other receivers are complete, the sender rests, and does not hear this one: see \
+         that its packets reach the sender, or start the sender with --one-way\notherwise a link \
+         on the path has an MTU below {}: start the sender with smaller ones (--symbol-size 1024), \
+         or raise the MTU (tracepath ADDRESS shows it)",
         usize::from(symbol_size) + HEADERS,
     );
     Some((message, hint))

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// The name of the file with the host's key.
 const HOST_KEY: &str = "host.key";
-/// What is said of a key that is damaged.
+/// What is to be done with a key of the host that is damaged.
 const BEGIN_ANEW: &str = "remove it: another is drawn, and tickets change";
+/// The same, of the key beside a manifest.
+const COPY_AGAIN: &str = "copy it again from the first sender";
 
 /// Whether packets are sealed by the secret of the ticket.
 pub(super) fn are_of_ticket(arguments: &SendArguments) -> bool {
@@ -37,7 +39,16 @@ pub(super) fn of_files(
     key_file::keep_secrets();
     let beside = arguments.manifest.as_deref().map(beside).filter(|path| manifest && path.exists());
     if let (Some(path), None) = (&beside, &arguments.sign) {
-        return key_file::read(path, BEGIN_ANEW).map(ContentKeys::Given).map(Some);
+        return key_file::read(path, COPY_AGAIN).map(ContentKeys::Given).map(Some);
+    }
+    if let (true, Some(path), None) = (manifest, &arguments.manifest, &arguments.sign) {
+        console.warning(
+            &format!(
+                "the manifest {path:?} is there, and its key is not: the ticket is this host's"
+            ),
+            "receivers that have the ticket of another sender cannot use this one: copy its key, \
+             which is beside its manifest (FILE.key)",
+        );
     }
     if arguments.mirror && arguments.sign.is_none() {
         let message =
@@ -49,8 +60,8 @@ pub(super) fn of_files(
     of_host(console).map(ContentKeys::OfHost).map(Some)
 }
 
-/// Writes the key of new content beside its manifest, for other senders of the same ticket. A
-/// session that a publisher has signed needs none: they have the publisher's key.
+/// Writes the key of new content beside where its manifest will be, for other senders of the same
+/// ticket. A session that a publisher has signed needs none: they have the publisher's key.
 pub(super) fn write_beside_manifest(
     arguments: &SendArguments,
     keys: Option<&ContentKeys>,
@@ -61,7 +72,19 @@ pub(super) fn write_beside_manifest(
     };
     let Some(hash) = &session.manifest_hash else { return Ok(()) };
     let path = beside(path);
-    write_secret(&path, &keys.content(hash).to_file_text()).map_err(|error| {
+    let text = keys.content(hash).to_file_text();
+    let written = match write_secret(&path, &text) {
+        // Of an earlier manifest of this name; any other file is the user's.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            key_file::read::<ContentKey>(
+                &path,
+                "rename it, or choose another name for --manifest",
+            )?;
+            new_secret(&path, &text).and_then(|file| file.replace(&path))
+        }
+        written => written,
+    };
+    written.map_err(|error| {
         let message = format!("cannot write the key of the manifest {path:?}: {error}");
         Failure::new(Outcome::Refused, message, "choose a directory that this user may write to")
     })
@@ -136,9 +159,14 @@ fn directory() -> Option<PathBuf> {
 
 /// Writes a file that only its owner may read. An existing one is not replaced.
 fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    new_secret(path, text)?.keep_as(path)
+}
+
+/// A file for this path that only its owner may read, and that has no name yet.
+fn new_secret(path: &Path, text: &str) -> io::Result<NewFile> {
     let mut file = NewFile::create_secret_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
-    file.keep_as(path)
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::hook::Ended;
 use fontana::reports::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
-use fontana::wire::{PublicKey, ReceiverId, ReceiverLabel, ReceiverState};
-use fontana::{Crowd, Outcome, Rate, RateFollowing, ReportCollection};
+use fontana::wire::{PublicKey, ReceiverId, ReceiverLabel, ReceiverState, Ticket};
+use fontana::{Crowd, FontanaFormat, Outcome, Rate, RateFollowing, ReportCollection};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::json::rounded;
@@ -31,9 +31,10 @@ const MAX_MISSING: usize = 2_000;
 const MAX_LISTED: usize = 100;
 
 /// How reports are authenticated.
-const AUTHENTICATE: &str = "give all a group key: --group-key\nor a key to each receiver (recv \
-                            --identity) and its line of the file of --receivers: LABEL \
-                            ed25519:KEY\nor accept that: --trust-unauthenticated-reports";
+const AUTHENTICATE: &str = "leave --open out\nor give all a group key: --group-key\nor a key to \
+                            each receiver (recv --identity) and its line of the file of \
+                            --receivers: LABEL ed25519:KEY\nor accept that: \
+                            --trust-unauthenticated-reports";
 
 /// How reports are collected; `None` if no receiver is asked for them.
 pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
@@ -47,6 +48,11 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         None if !asks && !asks_by_default(arguments) => return Ok(None),
         address => address.flatten(),
     };
+    if arguments.one_way {
+        let message =
+            "--one-way with --repair auto, whose symbols are those that receivers request";
+        return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+    }
     if arguments.format() != SessionFormat::Fontana {
         let message = "--reports with plain FLUTE or FCAST, whose receivers know no roll calls";
         return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
@@ -118,6 +124,13 @@ fn asks_by_default(arguments: &SendArguments) -> bool {
     let is_mirrored = arguments.manifest.is_some() || arguments.mirror;
     let is_one = arguments.interfaces.len() <= 1 && arguments.to.len() == 1 && !is_mirrored;
     keys::are_of_ticket(arguments) && is_one && !has_end && !arguments.one_way
+}
+
+/// Says that receivers are not asked, though they would be by default.
+pub(super) fn tell_unasked(format: &FontanaFormat, ticket: &Ticket, console: &Console) {
+    if format.reports.is_some() && ticket.ask.is_none() {
+        console.say("receivers are not asked: this host has no address or port for their reports");
+    }
 }
 
 /// The receivers that a stream waits for; 0: none. `reports`: those that it asks for.

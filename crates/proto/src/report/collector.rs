@@ -441,6 +441,17 @@ impl ReportCollector {
         authentic > 0 || (others > 0 && self.config.trusts_unauthenticated)
     }
 
+    /// Whether receivers are known that count, and none of them needs anything: all have reported a
+    /// final state, or no longer report. Those that nothing authenticates count if the user trusts
+    /// them.
+    pub fn needs_nothing(&self) -> bool {
+        let counted = match self.config.trusts_unauthenticated {
+            true => self.places.len(),
+            false => self.places.len().saturating_sub(self.places.unauthenticated()),
+        };
+        counted > 0 && !self.is_followed()
+    }
+
     /// Whether all expected receivers are complete. Looks at every receiver only if as many are
     /// complete as are expected.
     pub fn is_as_expected(&self) -> bool {

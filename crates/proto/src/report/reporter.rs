@@ -29,8 +29,8 @@ const FIRST_CALL: Duration = Duration::from_secs(3);
 const NEXT_CALL: Duration = Duration::from_secs(5);
 /// Longest wait until the collector knows the final state: 100 000 receivers take eight minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
-/// Longest time from its first report of its end, if rounds are shorter: what it sends does not
-/// arrive, or no answer does.
+/// Longest time from its first report of its end to the answer; two windows of reports if these are
+/// longer. After that its reports do not arrive, or the answers do not.
 const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// Who reports, and what.
@@ -93,7 +93,6 @@ pub struct Reporter {
     state: ReceiverState,
     /// When the state became final.
     ended_at: Option<Instant>,
-    /// It has reported its final state to the present sender.
     /// When it has first reported its end to the run of the sender that asks.
     final_at: Option<Instant>,
     /// The window of reports of the last roll call: at first that of a crowd, which may not be

@@ -621,7 +621,7 @@ impl Collection {
     /// Rests while no receiver needs the content.
     fn rest(&mut self, progress: SenderProgress) {
         let Some(rests) = &mut self.rests else { return };
-        let now_rests = progress.is_enough && self.collector.has_only_final();
+        let now_rests = progress.is_enough && self.collector.needs_nothing();
         if std::mem::replace(rests, now_rests) != now_rests {
             self.demands.push_back(Demand::Rest(now_rests));
             self.demands.push_back(Demand::Event(SenderEvent::Resting(now_rests)));

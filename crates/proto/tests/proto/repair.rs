@@ -1,7 +1,7 @@
 //! Repair on demand: what a sender sends for receivers that lose packets, how many of them request,
 //! and what those cause that lie.
 
-use crate::support::answers::{INSTANCE, authentic, collection, facts, opened};
+use crate::support::answers::{INSTANCE, authentic, collection, facts, opened, report};
 use crate::support::plain::CLOCK;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
@@ -855,24 +855,6 @@ fn sent(sender: &mut Sender, blocks: &[BlockNeed], maps: &[SymbolMap]) -> Vec<(u
     symbols
 }
 
-/// A report of a receiver in this state.
-fn report_of(receiver: u8, state: ReceiverState, call: &RollCall) -> Feedback {
-    Feedback::Report(ReceiverReport {
-        receiver: ReceiverId([receiver; 16]),
-        label: ReceiverLabel::default(),
-        started_unix_ms: 0,
-        round: call.round,
-        echo: RollCallEcho { serial: call.serial, held_us: 0 },
-        state,
-        permille: 0,
-        symbols_lacking: 0,
-        loss_ppm: 0,
-        kernel_drops: 0,
-        channels: 1,
-        seconds: 0,
-    })
-}
-
 /// Without an end of its own, a session sends no content while all receivers are complete or have
 /// failed, and not before others have had one and a half times the source symbols.
 #[test]
@@ -883,7 +865,7 @@ fn a_sender_rests_while_no_receiver_needs_the_content() {
     let (mut now, mut counter) = (Instant::ZERO, 0);
     let complete = ReceiverState::Complete { manifest: Hash([3; 32]) };
     // What the collection demands until it has asked: whether the sender rests then.
-    let mut ask = |collection: &mut Collection, is_enough, answers: &[(u8, ReceiverState)]| {
+    let mut ask = |collection: &mut Collection, by, is_enough, answers: &[(u8, ReceiverState)]| {
         let (mut rests, mut is_asked) = (None, false);
         while !is_asked {
             now = now + Duration::from_millis(100);
@@ -895,8 +877,10 @@ fn a_sender_rests_while_no_receiver_needs_the_content() {
                         collection.handle_signed(now, b"signed");
                         for &(receiver, state) in answers {
                             counter += 1;
-                            let report = report_of(receiver, state, &call);
-                            let authentic = authentic(&report, counter, Authority::Group);
+                            let echo = RollCallEcho { serial: call.serial, held_us: 0 };
+                            let report = report(ReceiverId([receiver; 16]), "", state, call.round);
+                            let report = Feedback::Report(ReceiverReport { echo, ..report });
+                            let authentic = authentic(&report, counter, by);
                             collection.handle_opened(now, Some(&authentic));
                         }
                         is_asked = true;
@@ -908,11 +892,14 @@ fn a_sender_rests_while_no_receiver_needs_the_content() {
         rests
     };
     let receiving = ReceiverState::Receiving;
-    assert_eq!(ask(&mut collection, true, &[]), None, "no receiver is known");
-    assert_eq!(ask(&mut collection, true, &[(1, receiving), (2, complete)]), None);
-    assert_eq!(ask(&mut collection, false, &[(1, complete)]), None, "too little is sent");
-    assert_eq!(ask(&mut collection, true, &[]), Some(true));
-    assert_eq!(ask(&mut collection, true, &[(1, complete)]), None);
-    assert_eq!(ask(&mut collection, true, &[(3, receiving)]), Some(false), "another one");
-    assert_eq!(ask(&mut collection, true, &[(3, complete)]), Some(true));
+    let any_host = Authority::Unauthenticated(Network::of([10, 0, 0, 9].into()));
+    assert_eq!(ask(&mut collection, any_host, true, &[]), None, "no receiver is known");
+    assert_eq!(ask(&mut collection, any_host, true, &[(9, complete)]), None, "it is any host");
+    let member = Authority::Group;
+    assert_eq!(ask(&mut collection, member, true, &[(1, receiving), (2, complete)]), None);
+    assert_eq!(ask(&mut collection, member, false, &[(1, complete)]), None, "too little is sent");
+    assert_eq!(ask(&mut collection, member, true, &[]), Some(true));
+    assert_eq!(ask(&mut collection, any_host, true, &[(8, receiving)]), None, "it is any host");
+    assert_eq!(ask(&mut collection, member, true, &[(3, receiving)]), Some(false), "another one");
+    assert_eq!(ask(&mut collection, member, true, &[(3, complete)]), Some(true));
 }

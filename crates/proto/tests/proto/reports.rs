@@ -1,7 +1,7 @@
 //! Simulated receivers that report: how many reports arrive in a second, how long it takes until
 //! all are known, and what attackers can make receivers send.
 
-use crate::support::answers::collection;
+use crate::support::answers::{collection, report};
 use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
@@ -16,8 +16,8 @@ use fontana_proto::{
 };
 use fontana_wire::{
     Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, ReceiverId,
-    ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallEcho, RollCallError,
-    RollCallList, SealId, SecretKey, Toi, Tsi,
+    ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallError, RollCallList, SealId,
+    SecretKey, Toi, Tsi,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -57,23 +57,6 @@ fn receiver_id(number: u64) -> ReceiverId {
     id[..8].copy_from_slice(&number.to_be_bytes());
     id[8..].copy_from_slice(&number.to_be_bytes());
     ReceiverId(id)
-}
-
-fn report(receiver: ReceiverId, label: &str, state: ReceiverState, round: u32) -> ReceiverReport {
-    ReceiverReport {
-        receiver,
-        label: label.parse().unwrap(),
-        started_unix_ms: CLOCK,
-        round,
-        echo: RollCallEcho::default(),
-        state,
-        permille: 500,
-        symbols_lacking: 10,
-        loss_ppm: 0,
-        kernel_drops: 0,
-        channels: 1,
-        seconds: 1,
-    }
 }
 
 /// What receivers lack that request nothing.

@@ -2,7 +2,7 @@
 //! again at any step, and strangers who report and request what they like, from any address, with
 //! any id, and send again what receivers have sent.
 
-use crate::support::answers::facts;
+use crate::support::answers::{facts, report};
 use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::Sbn;
 use fontana_proto::report::{
@@ -45,23 +45,6 @@ fn id(number: u64) -> ReceiverId {
     id[..8].copy_from_slice(&random.next_u64().to_be_bytes());
     id[8..].copy_from_slice(&random.next_u64().to_be_bytes());
     ReceiverId(id)
-}
-
-fn report(receiver: ReceiverId, label: &str, state: ReceiverState, round: u32) -> ReceiverReport {
-    ReceiverReport {
-        receiver,
-        label: label.parse().unwrap(),
-        started_unix_ms: CLOCK,
-        round,
-        echo: RollCallEcho::default(),
-        state,
-        permille: 500,
-        symbols_lacking: 10,
-        loss_ppm: 0,
-        kernel_drops: 0,
-        channels: 1,
-        seconds: 1,
-    }
 }
 
 fn opened(feedback: &Feedback, counter: u64, key: Option<&SecretKey>) -> OpenedFeedback {

@@ -1,6 +1,7 @@
 //! Reporters and collectors that are asked, and told, anything at any time.
 
 use crate::fuzz::{SEQUENCES, advance};
+use crate::support::answers::report;
 use crate::support::plain::{CLOCK, Plain};
 use bolero::check;
 use fontana_proto::report::{
@@ -392,20 +393,8 @@ impl Signers {
             true => ReceiverState::Complete { manifest: Hash([3; 32]) },
             false => ReceiverState::Receiving,
         };
-        let report = Feedback::Report(ReceiverReport {
-            receiver: Self::IDS[own],
-            label: Self::LABELS[own].parse().unwrap(),
-            started_unix_ms: CLOCK,
-            round: self.report_round,
-            echo: RollCallEcho::default(),
-            state,
-            permille: 0,
-            symbols_lacking: 0,
-            loss_ppm: 0,
-            kernel_drops: 0,
-            channels: 1,
-            seconds: 0,
-        });
+        let (id, label) = (Self::IDS[own], Self::LABELS[own]);
+        let report = Feedback::Report(report(id, label, state, self.report_round));
         let key = self.keys[own].clone();
         assert!(self.take(&report, counter, Some(&key), script.below(4)));
         self.states[own] = Some(state);

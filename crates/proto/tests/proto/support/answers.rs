@@ -1,11 +1,14 @@
 //! Senders with a collection, and the answers that they get.
 
-use super::plain::Plain;
+use super::plain::{CLOCK, Plain};
 use fontana_proto::report::{
     Authentic, Authority, CollectorConfig, Expected, PacketCounts, ReportFacts,
 };
 use fontana_proto::{CollectionConfig, RepairBy, SendDone};
-use fontana_wire::{Feedback, FeedbackDatagram, Hash, InstanceId, SealId, Tsi};
+use fontana_wire::{
+    Feedback, FeedbackDatagram, Hash, InstanceId, ReceiverId, ReceiverReport, ReceiverState,
+    RollCallEcho, SealId, Tsi,
+};
 
 pub(crate) const INSTANCE: InstanceId = InstanceId([5; 16]);
 
@@ -24,6 +27,29 @@ pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> Col
 pub(crate) fn facts(loss: f64) -> ReportFacts {
     let lost = (loss * 1e6) as u64;
     ReportFacts { packets: PacketCounts { received: 1_000_000 - lost, lost }, ..Default::default() }
+}
+
+/// The report of a receiver in this state.
+pub(crate) fn report(
+    receiver: ReceiverId,
+    label: &str,
+    state: ReceiverState,
+    round: u32,
+) -> ReceiverReport {
+    ReceiverReport {
+        receiver,
+        label: label.parse().unwrap(),
+        started_unix_ms: CLOCK,
+        round,
+        echo: RollCallEcho::default(),
+        state,
+        permille: 500,
+        symbols_lacking: 10,
+        loss_ppm: 0,
+        kernel_drops: 0,
+        channels: 1,
+        seconds: 1,
+    }
 }
 
 /// An answer for which `by` vouches.
