@@ -61,21 +61,22 @@ pub(crate) fn run(
             (vec![copy.path()], name.or_else(|| Some(standard_input::NAME.into())), Some(copy))
         }
     };
+    let content = Named { files, name };
     plan.format.keys = keys::of_files(arguments, plan.format.manifest.is_some(), console)?;
     let outline = Outline::of(arguments, &plan.addressing)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
-    let content = Named { files, name };
     // A mirror's own key signs no versions.
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
-    let versions = key.filter(|_| arguments.watch).map(VersionFile::beside);
+    let mut versions = key.filter(|_| arguments.watch).map(VersionFile::beside);
+    if arguments.watch && arguments.format() == SessionFormat::Fontana && key.is_none() {
+        let (signer, beside) = keys::of_folder(&content.files, console)?;
+        (plan.format.signer, versions) = (Some(signer), beside);
+    }
     if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {
         plan.format.version = highest;
     }
     let sender = content.sender(&plan, arguments).cancellation_token(stop);
     if arguments.watch {
-        if plan.format.signer.is_none() && arguments.flute.is_none() {
-            return Err(Error::from(SetupError::NoSigner).into());
-        }
         let reports = plan.format.reports.as_ref();
         let (files, to) = (&content.files, &plan.addressing);
         let program = confine::confine(arguments, files, to, reports, console)?;
@@ -193,9 +194,10 @@ impl Plan {
             return Err(Failure::new(Outcome::Usage, message, hint));
         }
         format.reports = reports::collection(arguments)?;
-        // A stream without a key gets one.
+        // A stream without a key gets one, and so does a directory that is followed.
         let has_key = format.signer.is_some()
             || keys::are_of_ticket(arguments)
+            || arguments.watch
             || standard_input::is_stream(arguments);
         if format.reports.is_some() && !has_key {
             let message = "--reports without a key: receivers obey only a publisher that they know";
@@ -405,7 +407,7 @@ impl Outline {
         } else {
             let end = match (arguments.push, arguments.duration) {
                 (Some(_), _) => "once",
-                _ if arguments.reports.receivers.is_some() => {
+                _ if arguments.reports.receivers.is_some() && !arguments.watch => {
                     "until the expected receivers are complete"
                 }
                 (None, Some(_)) => "for a while",
@@ -420,6 +422,7 @@ impl Outline {
             console.say(format_args!("sending {what}, {end}; receive with"));
         }
         let mode = match arguments.format() {
+            SessionFormat::Fontana if arguments.watch => "--watch ",
             SessionFormat::Fontana => "",
             SessionFormat::Flute if arguments.watch => "--flute --watch ",
             SessionFormat::Flute => "--flute ",

@@ -27,7 +27,7 @@ use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{AcceptedManifest, ReceiveEvent};
 use crate::outcome::Outcome;
-use crate::receive::{EarlySockets, PreparedReceiver, ReceiveOptions};
+use crate::receive::{Carried, EarlySockets, PreparedReceiver, ReceiveOptions};
 use crate::receiver::ReceiverBuilder;
 use crate::report::{Ended, ReceiveReport, RejectedSession};
 use crate::session::{Events, Running};
@@ -227,7 +227,7 @@ impl Follow {
         let Self { mut receive, timeout, stay_joined, look_every, count, proceeds } = self;
         let started = Instant::now();
         let mut first = Some(first);
-        let mut early = None;
+        let mut carried = Carried::default();
         let mut repeats = RepeatFilter::default();
         let mut taken = 0;
         // The outcome if no version is being received.
@@ -238,7 +238,8 @@ impl Follow {
             let session = match first.take() {
                 Some(session) => session,
                 None => {
-                    PreparedReceiver::open_joined(receive.clone(), early.take(), token.clone())?
+                    let carried = std::mem::take(&mut carried);
+                    PreparedReceiver::open_next(receive.clone(), carried, token.clone())?
                 }
             };
             receive.listen_after_old = stay_joined;
@@ -251,7 +252,7 @@ impl Follow {
                 if matches!(event, ReceiveEvent::ReceptionComplete) {
                     // Packets of the next version may arrive while this one is committed. Without
                     // the sockets, the next reception opens its own.
-                    early = EarlySockets::open(&receive).ok();
+                    carried.sockets = EarlySockets::open(&receive).ok();
                 }
                 if repeats.passes(&event) {
                     emit(FollowEvent::Receiving(event));
@@ -261,7 +262,7 @@ impl Follow {
                 }
             })?;
             let report = result.report;
-            receive.known_manifest = result.newer_manifest;
+            (receive.known_manifest, carried.reporter) = (result.newer_manifest, result.reporter);
             if repeats.is_waiting {
                 // The version in the directory is the newest one that is sent.
                 outcome.get_or_insert(Outcome::Complete);

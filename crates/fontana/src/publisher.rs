@@ -333,9 +333,13 @@ fn send_versions(
         let over = inbox.handover.begin(end.token);
         let mut failure = None;
         let sent = session.run(&over, &mut |event| {
-            if let SendEvent::Progress(progress) = &event
-                && inbox.is_sent(progress)
-            {
+            let is_sent = match &event {
+                SendEvent::Progress(progress) => inbox.is_sent(progress),
+                // All receivers have it.
+                SendEvent::Resting(rests) => *rests,
+                _ => false,
+            };
+            if is_sent {
                 inbox.handover.allow();
             }
             emit(PublishEvent::Sending(event));

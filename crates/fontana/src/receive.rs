@@ -31,5 +31,5 @@ mod worker;
 pub(crate) use handle::Commands;
 pub(crate) use options::ReceiveOptions;
 pub use options::{SILENCE, SimulatedLoss, receiver_limits};
-pub(crate) use session::EarlySockets;
 pub use session::PreparedReceiver;
+pub(crate) use session::{Carried, EarlySockets};

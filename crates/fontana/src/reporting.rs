@@ -3,7 +3,7 @@
 
 use crate::outcome::Outcome;
 use crate::rate::Rate;
-use fontana_net::FeedbackSocket;
+use fontana_net::{CollectorSocket, FeedbackSocket};
 use fontana_proto::report::{CrowdSummary, Expected, ReceiverStatus, Reporter};
 use fontana_wire::{ReceiverLabel, SecretKey};
 use std::net::SocketAddr;
@@ -44,6 +44,8 @@ pub struct ReportCollection {
     /// Count expected receivers as complete although neither a group key nor signatures
     /// authenticate their reports.
     pub trust_unauthenticated: bool,
+    /// The socket of the version before, instead of another one.
+    pub(crate) socket: Option<Arc<CollectorSocket>>,
 }
 
 impl Default for ReportCollection {
@@ -59,6 +61,7 @@ impl Default for ReportCollection {
             max_age: None,
             rate: None,
             trust_unauthenticated: false,
+            socket: None,
         }
     }
 }

@@ -351,10 +351,13 @@ pub(crate) struct ReceiveArguments {
 impl ReceiveArguments {
     /// Whether this receiver answers the roll calls of its ticket's key.
     pub(crate) fn may_report(&self) -> bool {
-        let is_asked =
-            self.ticket().is_some_and(|ticket| ticket.key.is_some() && ticket.ask.is_some());
+        // A ticket for one version has a number that follows from its content: others have others.
+        let is_asked = self.ticket().is_some_and(|ticket| {
+            let has_number = ticket.manifest.is_none() || !self.watch;
+            ticket.key.is_some() && ticket.ask.is_some() && has_number
+        });
         let uses_web = self.web || !self.mirrors.is_empty() || self.then_serve.is_some();
-        let answers = self.format() == SessionFormat::Fontana && !(self.watch || self.list);
+        let answers = self.format() == SessionFormat::Fontana && !self.list;
         is_asked && answers && !uses_web && !self.one_way
     }
 

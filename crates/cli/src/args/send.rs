@@ -28,7 +28,7 @@ use std::time::Duration;
   fontana send image.raw --manifest image.manifest    resumes after a restart; on other hosts: mirrors
   tar c photos | fontana send - --name photos.tar    send it once, while it is made
   tar c photos | fontana send - --spool      read it to its end, then send it without end
-  fontana send folder --watch --sign key     a new version after every change
+  fontana send folder --watch                a new version after every change
   fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
   fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
 pub(crate) struct SendArguments {
@@ -314,12 +314,12 @@ pub(crate) struct SendArguments {
     pub(crate) expires: Duration,
     /// Send a new version whenever files in the directories have changed and settled (--settle)
     ///
-    /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and
-    /// no manifest, and stays valid. The session's number follows from the key. The old version is
-    /// sent until the new one is ready. Several such senders with one key need different --tsi. See
-    /// docs/watch.md. With --flute it needs no key: a file that has changed is another object in
-    /// the next table, and no table says that it is complete. Give --tsi, so that receivers follow
-    /// a restarted sender.
+    /// Receivers follow the key (fontana recv --watch): that of --sign, or one that follows from
+    /// this host's key and the path. The ticket names the key and no manifest, and stays valid. The
+    /// session's number follows from the key. The old version is sent until the new one is ready.
+    /// Several such senders with one key need different --tsi. See docs/watch.md. With --flute
+    /// there is no key: a file that has changed is another object in the next table, and no table
+    /// says that it is complete. Give --tsi, so that receivers follow a restarted sender.
     #[arg(long, conflicts_with_all = ["gzip", "manifest", "mirror", "dry_run", "content_version"])]
     pub(crate) watch: bool,
     /// With --watch: make a version when a changed file is unchanged for this long
@@ -396,7 +396,7 @@ pub(crate) struct ReportArguments {
     /// with --one-way. The default is the address that packets are sent from, and the first free
     /// port from 7703 on. With --open it needs --sign. See docs/reports.md.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, group = "asks",
-          conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
+          conflicts_with_all = ["flute", "fcast", "push", "certificate"])]
     pub(crate) reports: Option<Option<SocketAddr>>,
     /// Send the source symbols once, and then only what receivers request
     ///
@@ -443,9 +443,10 @@ pub(crate) struct ReportArguments {
     ///
     /// FILE has a line for each receiver: its label (recv --label), and perhaps ed25519:KEY, the
     /// key with which it signs (recv --identity). The exit code is 0 only if all of them are
-    /// complete and verified. A file whose name is a number: ./12.
+    /// complete and verified. With --duration it ends then in any case. With --watch it goes on
+    /// with the next version. A file whose name is a number: ./12.
     #[arg(long, value_name = "FILE|COUNT", value_parser = parse_receivers,
-          conflicts_with_all = ["duration", "one_way", "flute", "fcast", "watch", "push", "certificate"],
+          conflicts_with_all = ["one_way", "flute", "fcast", "push", "certificate"],
           group = "waits", value_hint = ValueHint::FilePath)]
     pub(crate) receivers: Option<ReceiversArgument>,
     /// With --receivers or --wait N: end after this time in any case: 90, 90s, 10m, 2h

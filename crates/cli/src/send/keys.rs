@@ -3,7 +3,9 @@
 
 use crate::args::{SendArguments, SessionFormat};
 use crate::key_file;
+use crate::version_file::VersionFile;
 use fontana::seal::{ContentKey, ContentKeys, HostKey};
+use fontana::wire::SecretKey;
 use fontana::{NewFile, Outcome, SessionDescription};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
@@ -94,6 +96,24 @@ pub(super) fn write_beside_manifest(
 pub(super) fn of_stream(arguments: &SendArguments) -> Result<Option<ContentKey>, Failure> {
     key_file::keep_secrets();
     Ok(are_of_ticket(arguments).then(ContentKey::generate).transpose()?)
+}
+
+/// The key that signs the versions of what is followed, if options name none, and where it keeps
+/// the highest of them.
+pub(super) fn of_folder(
+    followed: &[PathBuf],
+    console: &Console,
+) -> Result<(SecretKey, Option<VersionFile>), Failure> {
+    key_file::keep_secrets();
+    let mut paths = Vec::new();
+    for path in followed {
+        paths.push(std::path::absolute(path).map_err(|error| {
+            Failure::new(Outcome::Io, format!("{path:?} has no absolute path: {error}"), "")
+        })?);
+    }
+    let signer = of_host(console)?.folder_signer(paths.iter().map(PathBuf::as_path));
+    let key = directory().map(|directory| directory.join(HOST_KEY)).filter(|key| key.exists());
+    Ok((signer, key.as_deref().map(VersionFile::beside)))
 }
 
 /// The file of the key beside a manifest.

@@ -144,7 +144,8 @@ pub(super) fn send(
             interface,
             is_one_of_several,
             source_symbols: session.source_symbols,
-            duration: arguments.duration,
+            // With receivers that are expected, it is the deadline of the session.
+            duration: arguments.duration.filter(|_| arguments.reports.receivers.is_none()),
             copies: outline.addressing.to.len() as u64,
             objects: session.manifest.objects().len(),
             rate_check: outline.rate_check(arguments),

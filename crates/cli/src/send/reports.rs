@@ -65,13 +65,19 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         Some(ReceiversArgument::Count(count)) => Expected::Count(*count),
         Some(ReceiversArgument::File(path)) => Expected::Named(read(path)?),
     };
-    collection.until_complete = arguments.reports.receivers.is_some();
+    // The versions of a directory follow each other until the user ends that.
+    collection.until_complete = arguments.reports.receivers.is_some() && !arguments.watch;
     let has_layers = arguments.layered
         || arguments.channels.is_some()
         || !arguments.layers.is_empty()
         || arguments.congestion_control.is_some();
     collection.rests = !arguments.reports.repairs_on_demand() && !has_layers;
-    collection.deadline = arguments.reports.deadline;
+    if arguments.watch && arguments.reports.deadline.is_some() {
+        let message = "--deadline with --watch, whose versions follow each other without an end";
+        return Err(Failure::new(Outcome::Usage, message, "end it after a time: --duration TIME"));
+    }
+    let ends = arguments.duration.filter(|_| collection.until_complete);
+    collection.deadline = arguments.reports.deadline.or(ends);
     collection.max_age = arguments.reports.max_age;
     if collection.max_age.is_some() && !arguments.reports.repairs_on_demand() {
         let message = "--max-age with a session that does not repair what receivers request";
@@ -120,10 +126,9 @@ fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bo
 /// Whether receivers are asked although no option says so: if the ticket makes their reports
 /// authentic, and one session collects them. Senders of one manifest would each wait for their own.
 fn asks_by_default(arguments: &SendArguments) -> bool {
-    let has_end = arguments.push.is_some() || arguments.watch;
     let is_mirrored = arguments.manifest.is_some() || arguments.mirror;
     let is_one = arguments.interfaces.len() <= 1 && arguments.to.len() == 1 && !is_mirrored;
-    keys::are_of_ticket(arguments) && is_one && !has_end && !arguments.one_way
+    keys::are_of_ticket(arguments) && is_one && arguments.push.is_none() && !arguments.one_way
 }
 
 /// Says that receivers are not asked, though they would be by default.

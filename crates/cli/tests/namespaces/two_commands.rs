@@ -105,3 +105,73 @@ fn a_ticket_is_the_same_after_a_restart_and_needed() {
     scene.receive(1, path.to_str().unwrap(), "").complete();
     second.end();
 }
+
+/// Waits until a sender counts so many complete receivers.
+fn until_complete(sender: &mut crate::program::Program, count: u64) -> Value {
+    loop {
+        let counted = sender.wait_for("roll_call", PATIENCE);
+        if counted["complete"] == count {
+            return counted;
+        }
+    }
+}
+
+/// Versions of a directory have one ticket, one port for reports, and a key of their own. Who has
+/// the newest one is known, also after a restart of its receiver, and nothing is sent then.
+#[test]
+fn a_directory_is_followed_by_receivers_that_report_each_version() {
+    let Some(scene) = Scene::new(3) else { return };
+    let folder = scene.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let write = |name: &str, seed| {
+        fontana_testing::noise_file(&folder.join(name), 1 << 20, seed).unwrap();
+    };
+    write("first", 1);
+    let names = scene.path("names");
+    std::fs::write(&names, "one\ntwo\n").unwrap();
+    let options = format!("--watch --settle 0.3 --rate 40M --receivers {}", names.display());
+    let mut session = scene.send(0, &options, &folder);
+    assert!(session.ticket.contains("&ask="), "{}", session.ticket);
+    let ticket = session.ticket.clone();
+    let follow =
+        |host: usize, name| scene.receive(host, &ticket, &format!("--watch --label {name}"));
+    let (mut one, mut two) = (follow(1, "one"), follow(2, "two"));
+    let rests = |session: &mut crate::scene::Session, expected: bool| {
+        let event = session.sender.wait_for("resting", PATIENCE);
+        assert_eq!(event["rests"], expected, "{event}");
+    };
+    rests(&mut session, true);
+    assert_eq!(until_complete(&mut session.sender, 2)["known"], 2);
+
+    // Another version begins with receivers that have not reported of it.
+    write("second", 2);
+    for receiver in [&mut one, &mut two] {
+        receiver.receiver.wait_for("taken", PATIENCE);
+        receiver.receiver.wait_for("taken", PATIENCE);
+    }
+    rests(&mut session, true);
+    until_complete(&mut session.sender, 2);
+    for host in [1, 2] {
+        assert!(same_file(&folder.join("second"), &scene.received(host).join("folder/second")));
+    }
+
+    // The new process has the version, says so, and needs nothing.
+    two.receiver.kill();
+    let seen = session.sender.seen.len();
+    let mut two = follow(2, "two");
+    loop {
+        let report = session.sender.wait_for("report", PATIENCE);
+        if report["label"] == "two" {
+            assert_eq!(report["state"], "complete", "{report}");
+            break;
+        }
+    }
+    let counted = until_complete(&mut session.sender, 3);
+    assert_eq!(counted["known"], 3, "the processes before and after the restart: {counted}");
+    assert!(session.sender.seen[seen..].iter().all(|event| event["event"] != "resting"));
+    write("third", 3);
+    two.receiver.wait_for("taken", PATIENCE);
+    rests(&mut session, true);
+    assert_eq!(until_complete(&mut session.sender, 2)["known"], 2);
+    session.end();
+}

@@ -207,6 +207,12 @@ impl Folder {
                 self.renews_at = self.table_lifetime().map(|lifetime| scanned + lifetime / 2);
                 self.last_error.clear();
                 self.settling.consider();
+                if let Format::Fontana(format) = &mut self.send.format
+                    && let Some(reports) = &mut format.reports
+                {
+                    // All versions have one ticket.
+                    reports.socket = session.collector_socket();
+                }
                 // Sending fails only after the session's end.
                 out.handover.replace(|| _ = out.ready.send(Box::new(session)));
                 Ok(())

@@ -30,6 +30,7 @@ use fontana_net::{
     Channels, Clock, PanicError, Presence, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
     ReceivedBatch,
 };
+use fontana_proto::report::Reporter;
 use fontana_proto::{
     ChannelId, Committed, Datagram, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant,
     JobError, MetadataMode, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits,
@@ -64,12 +65,24 @@ const BATCH_BYTES: usize = 256 << 10;
 /// batches they are copied, so that slow traffic does not take all batches while a disk is busy.
 const SHARED_FROM: usize = BATCH_BYTES / 8;
 
+/// Packets per second of a sender that rests, at most.
+const QUIET_PER_SECOND: u32 = 50;
+
+/// Since when only versions that are not newer have been received, and the packets before.
+#[derive(Clone, Copy)]
+struct OldVersion {
+    since: Duration,
+    datagrams: u64,
+}
+
 /// The result of a reception.
 pub(crate) struct ReceptionResult {
     pub(crate) report: ReceiveReport,
     /// The manifest of a newer version that was collected meanwhile, and its hash, which was
     /// checked.
     pub(crate) newer_manifest: Option<(Hash, Arc<Manifest>)>,
+    /// What has reported, for the next version.
+    pub(crate) reporter: Option<Reporter>,
 }
 
 /// The parts of a reception.
@@ -87,6 +100,8 @@ pub(super) struct Reception {
     pub(super) into: ReceiveInto,
     /// `None`: there are no mirrors.
     pub(super) mirrors: Option<PreparedMirrors>,
+    /// What has reported of the version before.
+    pub(super) reporter: Option<Reporter>,
 }
 
 /// Receives until the reception is over.
@@ -107,13 +122,11 @@ pub(super) fn run(
         commands,
         into,
         mirrors,
+        reporter,
     } = reception;
     let manifest_limits = limits.manifest;
-    let mut receiver = receiver(&options, &directory, limits);
-    let mut keys = None;
-    if let Some((config, own)) = ReportKeys::new(&options)? {
-        (receiver, keys) = (receiver.with_reports(config), Some(own));
-    }
+    let receiver = receiver(&options, &directory, limits);
+    let (mut receiver, keys) = ReportKeys::of_receiver(receiver, &options, reporter)?;
     let mut site = None;
     if let Some((config, own)) = SiteGroup::open(&options)? {
         (receiver, site) = (receiver.with_site(config), Some(own));
@@ -166,7 +179,7 @@ pub(super) fn run(
             expects_signature: options.expectation.publisher.is_some(),
             has_no_manifest: options.metadata != MetadataMode::Manifest,
             follows: options.versions == Versions::Newer,
-            old_version_since: None,
+            old: None,
             route_since: None,
             found: BTreeMap::new(),
             lists: options.lists,
@@ -291,8 +304,8 @@ struct DecidingThread<'a, 'b> {
     has_no_manifest: bool,
     /// Only newer versions are accepted.
     follows: bool,
-    /// Time since which only versions that are not newer have been received.
-    old_version_since: Option<Duration>,
+    /// Only versions that are not newer have been received.
+    old: Option<OldVersion>,
     /// Time since which nothing but ROUTE has been received.
     route_since: Option<Duration>,
     /// Files of plain FLUTE that were found and are not open yet: they may be deselected.
@@ -415,10 +428,7 @@ impl DecidingThread<'_, '_> {
                 Some(over)
             } else if ends && !is_concluded {
                 Some(if stop.is_cancelled() { Over::Interrupted } else { Over::TimeUp })
-            } else if self
-                .old_version_since
-                .is_some_and(|since| elapsed >= since + options.listen_after_old)
-            {
+            } else if self.has_heard_enough(elapsed, options.listen_after_old) {
                 Some(Over::NothingNew)
             } else {
                 None
@@ -714,6 +724,23 @@ impl DecidingThread<'_, '_> {
         }
     }
 
+    /// Whether only old versions have been received for so long, at a rate that is worth leaving
+    /// the group: a sender that rests costs nothing, and its next version is not missed.
+    fn has_heard_enough(&mut self, elapsed: Duration, limit: Duration) -> bool {
+        let Some(OldVersion { since, datagrams }) = self.old else { return false };
+        let heard_for = elapsed.saturating_sub(since);
+        if heard_for < limit {
+            return false;
+        }
+        let heard = self.core.endpoint.stats().datagrams;
+        let is_quiet = heard.saturating_sub(datagrams) as f64
+            <= f64::from(QUIET_PER_SECOND) * heard_for.as_secs_f64();
+        if is_quiet {
+            self.old = Some(OldVersion { since: elapsed, datagrams: heard });
+        }
+        !is_quiet
+    }
+
     fn result(mut self, over: Over) -> ReceptionResult {
         let progress = self.final_progress.take().unwrap_or_else(|| self.progress());
         let newer_manifest = self.core.endpoint.newer_manifest();
@@ -727,6 +754,6 @@ impl DecidingThread<'_, '_> {
         if let Some(mirrors) = &self.mirrors {
             mirrors.report(&mut report);
         }
-        ReceptionResult { report, newer_manifest }
+        ReceptionResult { report, newer_manifest, reporter: self.core.endpoint.take_reporter() }
     }
 }

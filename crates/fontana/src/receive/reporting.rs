@@ -6,9 +6,10 @@ use crate::error::{Error, SetupError};
 use crate::reporting::Reporting;
 use crate::seal::{GroupKey, InstanceCipher};
 use crate::system;
+use crate::versions::Versions;
 use fontana_net::FeedbackSocket;
-use fontana_proto::report::{Answer, ReporterConfig, RollCallGate, RollCallRefusal};
-use fontana_proto::{Instant, ReceiveDone};
+use fontana_proto::report::{Answer, Reporter, ReporterConfig, RollCallGate, RollCallRefusal};
+use fontana_proto::{Instant, ReceiveDone, Receiver};
 use fontana_wire::{ReceiverId, RollCall, SecretKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,28 +24,37 @@ pub(super) struct ReportKeys {
 }
 
 impl ReportKeys {
-    /// `None` if the options do not allow reports.
-    pub(super) fn new(options: &ReceiveOptions) -> Result<Option<(ReporterConfig, Self)>, Error> {
-        let Some(reporting) = &options.reporting else { return Ok(None) };
+    /// The receiver with its reports, unless the options do not allow them. `before`: what has
+    /// reported of the version before this one.
+    pub(super) fn of_receiver(
+        receiver: Receiver,
+        options: &ReceiveOptions,
+        before: Option<Reporter>,
+    ) -> Result<(Receiver, Option<Self>), Error> {
+        let Some(reporting) = &options.reporting else { return Ok((receiver, None)) };
         let needs = |needs| SetupError::Reports { needs };
         let publisher = options
             .expectation
             .publisher
             .ok_or_else(|| needs("the publisher's key, which signs what asks for them"))?;
         let tsi = options.expectation.tsi.ok_or_else(|| needs("a session number"))?;
-        let receiver = ReceiverId(system::random_bytes()?);
         let Reporting { socket, label, identity, max_per_second, .. } = Reporting::clone(reporting);
-        let config = ReporterConfig {
-            receiver,
-            label,
-            started_unix_ms: system::unix_ms(),
-            max_per_second,
-            reports_rate: true,
-            seed: system::random_u64()?,
+        let reporter = match before {
+            Some(before) => before,
+            None => Reporter::new(ReporterConfig {
+                receiver: ReceiverId(system::random_bytes()?),
+                label,
+                started_unix_ms: system::unix_ms(),
+                max_per_second,
+                reports_rate: true,
+                follows: options.versions == Versions::Newer,
+                seed: system::random_u64()?,
+            }),
         };
         let gate = RollCallGate::new(publisher, tsi);
-        let group_key = options.group_key.clone();
-        Ok(Some((config, Self { gate, receiver, identity, group_key, socket })))
+        let (id, group_key) = (reporter.receiver(), options.group_key.clone());
+        let keys = Self { gate, receiver: id, identity, group_key, socket };
+        Ok((receiver.with_reports(reporter), Some(keys)))
     }
 
     /// Checks a roll call by this host's clock.

@@ -13,6 +13,7 @@ use crate::kept_mark::{KeptMark, MarkUse};
 use crate::memory;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
+use fontana_proto::report::Reporter;
 use fontana_store::{Device, Selection, TargetDirectory};
 use std::io::Write;
 use std::sync::Arc;
@@ -51,6 +52,15 @@ impl EarlySockets {
     }
 }
 
+/// What the reception of a version leaves to the next one.
+#[derive(Default)]
+pub(crate) struct Carried {
+    /// Sockets that have joined the group already.
+    pub(crate) sockets: Option<EarlySockets>,
+    /// What reports.
+    pub(crate) reporter: Option<Reporter>,
+}
+
 /// A receiver that has joined its group.
 pub struct PreparedReceiver {
     reception: Reception,
@@ -62,22 +72,22 @@ pub struct PreparedReceiver {
 impl PreparedReceiver {
     /// Opens the target directory and the socket, and joins the group. `token` ends the reception.
     pub(crate) fn open(options: ReceiveOptions, token: CancellationToken) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Directory, None, token)
+        Self::open_into(options, ReceiveInto::Directory, Carried::default(), token)
     }
 
-    /// As [`open`](Self::open), with sockets that have joined the group already.
-    pub(crate) fn open_joined(
+    /// As [`open`](Self::open), after another version.
+    pub(crate) fn open_next(
         options: ReceiveOptions,
-        sockets: Option<EarlySockets>,
+        carried: Carried,
         token: CancellationToken,
     ) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Directory, sockets, token)
+        Self::open_into(options, ReceiveInto::Directory, carried, token)
     }
 
     fn open_into(
         mut options: ReceiveOptions,
         into: ReceiveInto,
-        sockets: Option<EarlySockets>,
+        Carried { sockets, reporter }: Carried,
         token: CancellationToken,
     ) -> Result<Self, Error> {
         if options.memory < memory::MIN_MEMORY {
@@ -120,6 +130,7 @@ impl PreparedReceiver {
             commands,
             into,
             mirrors,
+            reporter,
         };
         Ok(Self { reception, token, interfaces })
     }
@@ -130,7 +141,7 @@ impl PreparedReceiver {
         writer: Box<dyn Write + Send>,
         token: CancellationToken,
     ) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Writer(writer), None, token)
+        Self::open_into(options, ReceiveInto::Writer(writer), Carried::default(), token)
     }
 
     /// As [`open`](Self::open), for a device, or a file that is written in place.
@@ -141,7 +152,7 @@ impl PreparedReceiver {
     ) -> Result<Self, Error> {
         // Other sessions name files, and do not authenticate their bytes.
         let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
-        Self::open_into(options, ReceiveInto::Device(device), None, token)
+        Self::open_into(options, ReceiveInto::Device(device), Carried::default(), token)
     }
 
     pub(crate) fn commands(&self) -> Commands {

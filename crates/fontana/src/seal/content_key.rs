@@ -6,6 +6,8 @@ use crate::error::Error;
 use fontana_wire::{Hash, SecretKey, TicketSecret};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
@@ -14,6 +16,7 @@ const CONTENT_PREFIX: &str = "fontana-content-key-1 ";
 
 /// What a derived key is for (RFC 5869, section 3.2).
 const OF_CONTENT: &[u8] = b"fontana content 1";
+const OF_FOLDER: &[u8] = b"fontana folder signer 1";
 const SIGNER: &[u8] = b"fontana content signer 1";
 const SECRET: &[u8] = b"fontana content secret 1";
 const OF_PUBLISHER: &[u8] = b"fontana publisher secret 1";
@@ -46,6 +49,13 @@ impl HostKey {
     /// The key of the sessions that send the content with this manifest.
     pub fn content(&self, manifest: &Hash) -> ContentKey {
         ContentKey(derive(&self.0[..], &manifest.0, OF_CONTENT))
+    }
+
+    /// The key that signs the versions of what these absolute paths name.
+    pub fn folder_signer<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) -> SecretKey {
+        let ended = |path: &'p Path| path.as_os_str().as_bytes().iter().chain(&[0]).copied();
+        let names: Vec<u8> = paths.into_iter().flat_map(ended).collect();
+        SecretKey::from_seed(&derive(&self.0[..], &names, OF_FOLDER))
     }
 
     /// Content of a key file, newline included. It is the secret itself.
@@ -205,6 +215,8 @@ mod tests {
         assert_eq!(hex(&content.0[..]), of_page("content key"));
         assert_eq!(hex(content.signer().seed()), of_page("seed of the signer"));
         assert_eq!(hex(&content.secret().to_bytes()), of_page("secret"));
+        let folder = host.folder_signer([Path::new("/srv/photos"), Path::new("/etc/motd")]);
+        assert_eq!(hex(folder.seed()), of_page("seed of the signer of a folder"));
         let publisher = SecretKey::from_seed(&bytes(0x80));
         let secret = secret_of_publisher(&publisher);
         assert_eq!(hex(&secret.to_bytes()), of_page("secret of a publisher"));

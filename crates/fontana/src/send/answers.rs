@@ -32,7 +32,7 @@ const TAKEN_AT_ONCE: usize = 32;
 
 /// What is needed to hear receivers.
 pub(super) struct ReturnPath {
-    pub(super) socket: CollectorSocket,
+    pub(super) socket: Arc<CollectorSocket>,
     /// Of the run.
     pub(super) id: SealId,
     pub(super) group_key: Option<GroupKey>,
@@ -50,7 +50,7 @@ pub(super) struct Answer {
 
 /// Reads and opens answers.
 struct Reader {
-    socket: CollectorSocket,
+    socket: Arc<CollectorSocket>,
     id: SealId,
     group_key: Option<GroupKey>,
     signers: Arc<Signers>,

@@ -16,6 +16,7 @@ use fontana_wire::{
     Hash, InstanceId, RateCall, RepairCall, RollCall, SealId, SecretKey, Ticket, Tsi,
 };
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Receivers that are remembered: at most 32 MB of them.
 const MAX_RECEIVERS: usize = 1 << 16;
@@ -161,14 +162,10 @@ impl Reports {
         if address.ip().is_unspecified() || address.ip().is_multicast() {
             return Err(needs("the address of this host that receivers can reach").into());
         }
-        let ports = match address.port() {
-            0 => FIRST_PORT..=LAST_PORT,
-            port => port..=port,
+        let socket = match &reports.socket {
+            Some(socket) => Arc::clone(socket),
+            None => Arc::new(bind(address)?),
         };
-        // The same port after a restart, so that the ticket is the same; any if all are in use.
-        let bind = |port| CollectorSocket::bind(SocketAddr::new(address.ip(), port));
-        let socket = ports.map(bind).find_map(Result::ok).map_or_else(|| bind(address.port()), Ok);
-        let socket = socket.map_err(Error::system("open the socket for reports"))?;
         let collector =
             socket.local_address().map_err(Error::system("open the socket for reports"))?;
         // A roll call every half second lists each receiver that is newly known twice.
@@ -193,4 +190,16 @@ impl Reports {
         let id = SealId::from(instance);
         Ok(Self { path: ReturnPath { socket, id, group_key, signer, is_authenticated }, config })
     }
+}
+
+/// Opens a socket on this port; without one, on the same as before a restart, so that the ticket is
+/// the same, or on any if all of those are in use.
+fn bind(address: SocketAddr) -> Result<CollectorSocket, Error> {
+    let bind = |port| CollectorSocket::bind(SocketAddr::new(address.ip(), port));
+    let ports = match address.port() {
+        0 => FIRST_PORT..=LAST_PORT,
+        port => port..=port,
+    };
+    let socket = ports.map(bind).find_map(Result::ok).map_or_else(|| bind(address.port()), Ok);
+    socket.map_err(Error::system("open the socket for reports"))
 }

@@ -26,6 +26,7 @@ use crate::memory::SenderMemory;
 use crate::outcome::Outcome;
 use crate::report::SendReport;
 use crossbeam_channel::Receiver;
+use fontana_net::CollectorSocket;
 use fontana_proto as proto;
 use fontana_proto::{ChannelClock, DigestSigner, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
@@ -194,6 +195,12 @@ impl PreparedSender {
         let description = describe(ticket, manifest_hash, transmission.source_symbols, content);
         let to = options.addressing.to;
         Ok(Self { description, token, carousel, transmission, source: local, to, number: None })
+    }
+
+    /// The socket that receivers report to, for the next version.
+    pub(crate) fn collector_socket(&self) -> Option<Arc<CollectorSocket>> {
+        let path = self.transmission.answers.as_ref()?;
+        Some(Arc::clone(&path.socket))
     }
 
     /// The content of the session, and its ticket.

@@ -3,7 +3,7 @@
 use super::draw::{Drawn, Routing, SentBack};
 use crate::bytes::{ByteRunner, Pump};
 use crate::session::TSI;
-use fontana_proto::report::{Authentic, ReporterConfig, RollCallGate, Signers};
+use fontana_proto::report::{Authentic, Reporter, ReporterConfig, RollCallGate, Signers};
 use fontana_proto::{
     BatchId, ChannelId, DatagramBatch, Driver, Ending, Endpoint, Finished, Instant, JobRunner,
     Output, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, ReceiverPhase, SendDone,
@@ -409,7 +409,8 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
             let id = ReceiverId((u128::from(seed) << 32 | u128::from(run)).to_be_bytes());
             let config = ReporterConfig::new(id, ReceiverLabel::default(), seed ^ u64::from(run));
             let reports_rate = self.drawn.sent_back.follows;
-            receiver = receiver.with_reports(ReporterConfig { reports_rate, ..config });
+            receiver =
+                receiver.with_reports(Reporter::new(ReporterConfig { reports_rate, ..config }));
         }
         if self.drawn.sent_back.shares {
             let seed = seed ^ u64::from(run);

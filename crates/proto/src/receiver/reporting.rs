@@ -2,17 +2,19 @@
 //! when it is its turn.
 
 use super::Receiver;
+use super::sessions::{Announced, Standing};
 use crate::channel::ChannelId;
 use crate::endpoint::{Destination, Output};
 use crate::event::{ReceiverEvent, ReceiverOutput};
 use crate::job::ReceiveJob;
 use crate::lacking::Lacking;
-use crate::report::{PacketCounts, ReportFacts, Reporter, ReporterConfig, RollCallRefusal};
+use crate::report::{PacketCounts, ReportFacts, Reporter, RollCallRefusal};
 use crate::time::Instant;
 use fontana_fec::EncodingId;
-use fontana_wire::{Packet, RollCall, Toi};
+use fontana_wire::{InstanceId, Packet, RollCall, SessionHead, Toi};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A receiver's reports.
@@ -31,9 +33,9 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(config: ReporterConfig) -> Self {
+    fn new(reporter: Reporter) -> Self {
         Self {
-            reporter: Reporter::new(config),
+            reporter,
             calls: VecDeque::new(),
             sealed: VecDeque::new(),
             told: None,
@@ -87,10 +89,43 @@ impl Reports {
 }
 
 impl Receiver {
-    /// The receiver, which reports. To be called before anything is received.
+    /// The receiver, which reports; perhaps with the reporter of an earlier reception. To be called
+    /// before anything is received.
     #[must_use]
-    pub fn with_reports(self, config: ReporterConfig) -> Self {
-        Self { reports: Some(Box::new(Reports::new(config))), ..self }
+    pub fn with_reports(self, mut reporter: Reporter) -> Self {
+        reporter.go_on();
+        Self { reports: Some(Box::new(Reports::new(reporter))), ..self }
+    }
+
+    /// What reports, for the reception of the next version. This one reports no more.
+    pub fn take_reporter(&mut self) -> Option<Reporter> {
+        self.reports.take().map(|reports| reports.reporter)
+    }
+
+    /// Whether the reporter answers this run of a sender. A follower of versions learns from the
+    /// heads which of them a run sends, and whether that one is here already.
+    fn answers(&self, now: Instant, instance: InstanceId, reporter: &mut Reporter) -> bool {
+        if !reporter.follows() {
+            return true;
+        }
+        let heads = self.sessions.iter().filter_map(|session| match &session.announced {
+            Announced::Head(state) => Some((session.standing, state)),
+            Announced::Nothing | Announced::Tables(_) => None,
+        });
+        for (standing, state) in heads {
+            let is_of_run = |head: &Arc<SessionHead>| head.instance == instance;
+            if standing != Standing::Refused && state.head().is_some_and(is_of_run) {
+                if self.ending.is_none() {
+                    reporter.begin();
+                }
+                return true;
+            }
+            if let Some(kept) = state.kept().filter(|kept| kept.instance == instance) {
+                reporter.has(now, kept.manifest.hash);
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether a sender that has asked knows how the reception has ended; `None` if none has asked.
@@ -107,6 +142,7 @@ impl Receiver {
     ) {
         let Some(mut reports) = self.reports.take() else { return };
         match call {
+            Ok(call) if !self.answers(now, call.instance, &mut reports.reporter) => {}
             Ok(call) => {
                 let counts = self.packet_counts();
                 let lacking = |most| match self.ending {

@@ -625,12 +625,12 @@ impl ReportCollector {
         same.map(|&(_, number)| number).find(has_label)
     }
 
-    /// What is known of the receiver with this label. Of several processes, those count that have
-    /// not gone.
+    /// What is known of the receiver with this label. Of several processes, those count that still
+    /// report; if none does, the one that has reported last, which another was started after.
     fn state_of(&self, label: &ReceiverLabel) -> ExpectedState {
         let processes = || self.places.labelled(self.places.fingerprint(label), label);
         let mut present =
-            processes().filter(|place| !place.is_gone(self.head_count.round(), self.seen));
+            processes().filter(|place| place.is_present(self.head_count.round(), self.seen));
         let counted = match (present.next(), present.next()) {
             (Some(_), Some(_)) => return ExpectedState::Contradictory,
             (Some(only), None) => Some(only),

@@ -35,6 +35,9 @@ const SILENT_ROUNDS: u32 = 2;
 /// Time after which a receiver that no longer reports in these rounds has gone, and another process
 /// may have its name. The last rounds of a session take less.
 const GONE: Duration = Duration::from_secs(10);
+/// Time after the last report of a receiver that has ended after which another process may have its
+/// name: it was started again.
+const ENDED: Duration = Duration::from_secs(5);
 /// Authentic answers of a round for each of a receiver that nothing authenticates, where others
 /// sign.
 const AUTHENTIC_PER_OTHER: usize = 3;
@@ -98,6 +101,14 @@ impl Place {
         !self.status.report.state.is_final()
             && self.is_silent(round)
             && now >= self.status.reported_at + GONE
+    }
+
+    /// Whether it still reports, or has done so lately.
+    pub(super) fn is_present(&self, round: u32, now: Instant) -> bool {
+        match self.status.report.state.is_final() {
+            true => now < self.status.reported_at + ENDED,
+            false => !self.is_gone(round, now),
+        }
     }
 }
 

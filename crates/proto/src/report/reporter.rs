@@ -8,8 +8,8 @@ use crate::lacking::Lacking;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{
-    Feedback, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairRequest,
-    RollCall, RollCallEcho, SealId,
+    Feedback, Hash, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
+    RepairRequest, RollCall, RollCallEcho, SealId,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -47,6 +47,9 @@ pub struct ReporterConfig {
     /// It also reports how much arrives, to a sender that controls its rate by that. Such reports
     /// are at most half of all answers.
     pub reports_rate: bool,
+    /// It receives one version after the other, and answers only senders whose head says which
+    /// version they send.
+    pub follows: bool,
     /// Seed of its random waits.
     pub seed: u64,
 }
@@ -55,8 +58,8 @@ impl ReporterConfig {
     /// Without rate reports, and with [`Reporter::DEFAULT_MAX_PER_SECOND`].
     pub fn new(receiver: ReceiverId, label: ReceiverLabel, seed: u64) -> Self {
         let max_per_second = Reporter::DEFAULT_MAX_PER_SECOND;
-        let (started_unix_ms, reports_rate) = (0, false);
-        Self { receiver, label, started_unix_ms, max_per_second, reports_rate, seed }
+        let (started_unix_ms, reports_rate, follows) = (0, false, false);
+        Self { receiver, label, started_unix_ms, max_per_second, reports_rate, follows, seed }
     }
 }
 
@@ -109,14 +112,14 @@ impl Reporter {
 
     /// A reporter that was not asked.
     pub fn new(config: ReporterConfig) -> Self {
-        let ReporterConfig { max_per_second, reports_rate, seed, .. } = config;
+        let ReporterConfig { max_per_second, seed, .. } = config;
         Self {
+            rate: rate_reporter(&config),
             config,
             random: SplitMix64::new(seed, 0),
             limit: SecondLimit::new(max_per_second),
             asked: None,
             repair: RepairRequester::new(seed),
-            rate: reports_rate.then(|| RateReporter::new(max_per_second, seed)),
             counter: 0,
             state: ReceiverState::Receiving,
             ended_at: None,
@@ -127,12 +130,54 @@ impl Reporter {
         }
     }
 
-    /// The reception has ended so. The state will not change again.
+    /// The number that the receiver has drawn.
+    pub fn receiver(&self) -> ReceiverId {
+        self.config.receiver
+    }
+
+    /// Whether it receives one version after the other.
+    pub fn follows(&self) -> bool {
+        self.config.follows
+    }
+
+    /// The reception has ended so. The state will not change before it [begins](Self::begin) again.
     pub fn end(&mut self, now: Instant, state: ReceiverState) {
         if self.ended_at.is_none() {
             (self.state, self.ended_at) = (state, Some(now));
             // What arrives now is of no use to it: the rate need not suit it.
             self.rate = None;
+        }
+    }
+
+    /// It receives the next version, unless it does so already.
+    pub fn begin(&mut self) {
+        if self.ended_at.take().is_some() {
+            self.state = ReceiverState::Receiving;
+            (self.final_at, self.listed, self.is_known) = (None, None, false);
+            self.rate = rate_reporter(&self.config);
+        }
+    }
+
+    /// Goes on in another reception, whose clock begins at zero: times of the last one mean
+    /// nothing.
+    pub(crate) fn go_on(&mut self) {
+        self.limit = SecondLimit::new(self.config.max_per_second);
+        self.repair = RepairRequester::new(self.config.seed);
+        self.rate = self.rate.take().and_then(|_| rate_reporter(&self.config));
+        let zero = |at: &mut Instant| *at = Instant::ZERO;
+        self.ended_at.iter_mut().chain(&mut self.final_at).for_each(zero);
+        if let Some(asked) = &mut self.asked {
+            (asked.at, asked.until, asked.due) = (Instant::ZERO, Instant::ZERO, None);
+            asked.is_over = true;
+        }
+    }
+
+    /// It has the version with this manifest already.
+    pub fn has(&mut self, now: Instant, manifest: Hash) {
+        let state = ReceiverState::Complete { manifest };
+        if self.state != state {
+            self.begin();
+            self.end(now, state);
         }
     }
 
@@ -304,6 +349,10 @@ impl Reporter {
     fn below(&mut self, limit: Duration) -> Duration {
         limit.mul_f64(self.random.unit())
     }
+}
+
+fn rate_reporter(config: &ReporterConfig) -> Option<RateReporter> {
+    config.reports_rate.then(|| RateReporter::new(config.max_per_second, config.seed))
 }
 
 /// Time until this part of the window has passed.

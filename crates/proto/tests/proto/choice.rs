@@ -3,8 +3,12 @@
 use crate::support::world::{
     Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender,
 };
-use fontana_proto::{Endpoint, ReceiverEvent, Rejection};
-use fontana_wire::{SecretKey, Toi};
+use fontana_proto::report::{Reporter, ReporterConfig};
+use fontana_proto::{Endpoint, Instant, Output, ReceiveDone, ReceiveJob, ReceiverEvent, Rejection};
+use fontana_wire::{
+    Feedback, InstanceId, ReceiverId, ReceiverLabel, ReceiverState, RollCall, RollCallList,
+    SecretKey, Toi, Tsi,
+};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(600);
@@ -109,6 +113,66 @@ fn a_version_that_is_not_newer_is_refused_once_and_costs_no_signature_again() {
         assert_eq!(refused.endpoint.source_symbols(), 0);
         assert_eq!(refused.endpoint.stats().session_packets, 0, "it is not what is wanted");
     }
+}
+
+/// What a receiver reports if this run of a sender asks now.
+fn reported(receiver: &mut ReceiverDriver, now: Instant, instance: u8) -> Option<ReceiverState> {
+    let call = RollCall {
+        instance: InstanceId([instance; 16]),
+        tsi: Tsi(5),
+        serial: 1,
+        issued_unix_ms: 0,
+        collector: "10.0.0.1:9".parse().unwrap(),
+        round: 1,
+        position: 0,
+        window_ms: 0,
+        head_count: 1,
+        known: 0,
+        salt: 1,
+        list: RollCallList::Known(Vec::new()),
+        repair: None,
+        rate: None,
+    };
+    receiver.endpoint.handle_done(now, ReceiveDone::Called(Ok(Box::new(call))));
+    let mut header = Vec::new();
+    let outputs = std::iter::from_fn(|| receiver.endpoint.poll_output(now, &mut header));
+    outputs.into_iter().find_map(|output| match output {
+        Output::Job(ReceiveJob::Seal(answer)) => match answer.feedback {
+            Feedback::Report(report) => Some(report.state),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// A follower of versions learns from the heads what the run sends that asks.
+#[test]
+fn a_follower_reports_of_the_version_that_the_asking_run_sends() {
+    let (content, key) = (content(), SecretKey::from_seed(&[3; 32]));
+    let setup = Setup { seed: 9, ..Setup::default() };
+    let mut senders = [SenderDriver::new(sender(&content, &setup, Some(&key)), &content)];
+    let reports = |newer_than| {
+        let config = ReporterConfig::new(ReceiverId([7; 16]), ReceiverLabel::default(), 1);
+        let config = ReporterConfig { follows: true, ..config };
+        follower(&key, newer_than).with_reports(Reporter::new(config))
+    };
+    let mut receivers = [reports(None), reports(Some(1)), reports(Some(2))];
+    assert_eq!(reported(&mut reports(None), Instant::ZERO, 9), None, "no head has arrived");
+    let after = Duration::from_millis(300);
+    run(&mut senders, &mut receivers, after);
+    let now = Instant::ZERO + after;
+    let manifest = content.hash();
+    let [lacks, has, is_ahead] = &mut receivers;
+    assert_eq!(reported(lacks, now, 9), Some(ReceiverState::Receiving));
+    assert_eq!(reported(has, now, 9), Some(ReceiverState::Complete { manifest }));
+    assert_eq!(reported(is_ahead, now, 9), None, "an old run, which has nothing for it");
+    assert_eq!(reported(lacks, now, 8), None, "a run that has sent no head");
+
+    // The next reception of the same follower goes on with what its sender knows.
+    let reporter = has.endpoint.take_reporter().unwrap();
+    assert_eq!(reported(has, now, 9), None);
+    let mut next = follower(&key, Some(1)).with_reports(reporter);
+    assert_eq!(reported(&mut next, Instant::ZERO, 9), None, "it has not seen a head yet");
 }
 
 #[test]

@@ -519,6 +519,26 @@ fn only_one_process_without_contradiction_makes_a_name_complete() {
     assert!(!summary.is_as_expected());
 }
 
+/// A host that was started again has another number, and its name.
+#[test]
+fn of_several_processes_of_a_name_the_one_that_still_reports_counts_and_then_the_last() {
+    let mut collector = ReportCollector::new(config(named(&[("a", None)]), 1), Instant::ZERO);
+    let failed = ReceiverState::Failed { exit_code: 130 };
+    let mut state_after = |seconds, number, state, counter| {
+        let report = report(receiver_id(number), "a", state, 1);
+        let now = Instant::ZERO + Duration::from_secs(seconds);
+        take(&mut collector, now, &opened(&report, counter, None)).unwrap();
+        collector.summary().missing.first().map(|missing| missing.state)
+    };
+    assert_eq!(state_after(0, 1, failed, 0), Some(ExpectedState::Reported(failed)));
+    let receiving = ReceiverState::Receiving;
+    assert_eq!(state_after(4, 2, receiving, 0), Some(ExpectedState::Contradictory), "too early");
+    assert_eq!(state_after(5, 2, receiving, 1), Some(ExpectedState::Reported(receiving)));
+    assert_eq!(state_after(6, 2, COMPLETE, 2), None);
+    let third = state_after(11, 3, receiving, 0);
+    assert_eq!(third, Some(ExpectedState::Reported(receiving)), "the second has said its last");
+}
+
 #[test]
 fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_first() {
     let (key, other) = (SecretKey::from_seed(&[1; 32]), SecretKey::from_seed(&[2; 32]));

@@ -4,7 +4,7 @@ use crate::support::answers::{COLLECTOR, collection, received};
 use crate::support::world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
-use fontana_proto::report::{Authority, Expected, ReporterConfig};
+use fontana_proto::report::{Authority, Expected, Reporter, ReporterConfig};
 use fontana_proto::{
     BatchId, Destination, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig,
     ReceiverEvent, RepairBy, SendDone, SendJob, SenderEvent, StreamBreak, StreamRedundancy,
@@ -754,7 +754,7 @@ fn a_datagram_for_another_session_is_foreign() {
 fn reporting(loss: f64, number: u8) -> ReceiverDriver {
     let id = ReceiverId([number + 1; 16]);
     let config = ReporterConfig::new(id, ReceiverLabel::default(), number.into());
-    receiver(loss, number.into()).with_reports(config)
+    receiver(loss, number.into()).with_reports(Reporter::new(config))
 }
 
 /// The sender gets what they have sent, as of members of a group with a key.

@@ -1,6 +1,6 @@
 //! The endpoint's events: recorded for the report, and emitted to the application.
 
-use super::DecidingThread;
+use super::{DecidingThread, OldVersion};
 use crate::error::TransferError;
 use crate::event::{AcceptedManifest, ObjectReport, ReceiveEvent};
 use crate::receive::options::SILENCE;
@@ -26,7 +26,7 @@ impl DecidingThread<'_, '_> {
                 }
             }
             ReceiverEvent::Accepted { session, manifest, hash, verified } => {
-                self.old_version_since = None;
+                self.old = None;
                 let version = manifest.version();
                 self.outcome.manifest = Some(AcceptedManifest { hash, version });
                 self.outcome.accepted = Some(verified);
@@ -179,7 +179,8 @@ impl DecidingThread<'_, '_> {
             self.outcome.over = Some(Over::Hopeless);
         }
         if matches!(reason, Rejection::OldVersion { .. }) && self.follows {
-            self.old_version_since.get_or_insert(elapsed);
+            let datagrams = self.core.endpoint.stats().datagrams;
+            self.old.get_or_insert(OldVersion { since: elapsed, datagrams });
         }
         self.outcome.rejections.push(RejectedSession { session, reason });
         (self.emit)(ReceiveEvent::Rejected { session, reason });

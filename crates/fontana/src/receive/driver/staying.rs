@@ -26,6 +26,14 @@ impl DecidingThread<'_, '_> {
         reports: &Reports,
         options: &ReceiveOptions,
     ) -> Result<(), Error> {
+        let is_of_version = match over {
+            Over::Superseded | Over::NothingNew => false,
+            _ => self.outcome.manifest.is_some(),
+        };
+        if self.follows && !is_of_version {
+            // What it reports is about the version that is here, or the next one.
+            return Ok(());
+        }
         let now = self.now();
         let ending = self.ending(over, options);
         self.core.endpoint.end(now, ending);

@@ -139,7 +139,8 @@ impl HeadChecks {
         };
         let trusted = trusted.and_then(|trusted| {
             self.remember(symbol, &trusted);
-            cx.config.expectation.check_validity(&trusted.head, cx.unix_seconds())?;
+            let validity = cx.config.expectation.check_validity(&trusted.head, cx.unix_seconds());
+            validity.inspect_err(|&reason| state.note_refused(&trusted.head, reason))?;
             Ok(trusted)
         });
         let is_busy = self.repetitions.is_some();

@@ -28,6 +28,8 @@ pub(in crate::receiver) struct HeadState {
     /// The head that was refused last, and why; `None` if the one in force is better.
     refused: Vec<u8>,
     refused_for: Option<Rejection>,
+    /// The last head of the version that is here already.
+    kept: Option<Arc<SessionHead>>,
     /// The complete manifest or index.
     metadata: Option<Metadata>,
 }
@@ -107,6 +109,19 @@ impl HeadState {
     /// Remembers a head that is not taken. Without a reason: the head in force is a better one.
     pub(in crate::receiver) fn refuse(&mut self, bytes: &[u8], reason: Option<Rejection>) {
         (self.refused, self.refused_for) = (bytes.to_vec(), reason);
+    }
+
+    /// The last head of the version that is here already.
+    pub(in crate::receiver) fn kept(&self) -> Option<&Arc<SessionHead>> {
+        self.kept.as_ref()
+    }
+
+    /// Notes a head that the publisher has signed, and that was refused for this reason.
+    pub(in crate::receiver) fn note_refused(&mut self, head: &SessionHead, reason: Rejection) {
+        if matches!(reason, Rejection::OldVersion { version, newer_than } if version == newer_than)
+        {
+            self.kept = Some(Arc::new(head.clone()));
+        }
     }
 
     /// Why these bytes were refused last.

@@ -14,7 +14,7 @@ pub use files::{PlainFiles, md5_of};
 use fontana_fec::Esi;
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
 use fontana_proto::pull::PulledRun;
-use fontana_proto::report::ReporterConfig;
+use fontana_proto::report::Reporter;
 use fontana_proto::{
     Acceptance, BlockId, Category, ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy,
     Destination, Driver, Ecn, Effect, Ending, Endpoint, Expectation, Finished, Instant, JobError,
@@ -379,9 +379,9 @@ impl ReceiverDriver {
     }
 
     /// A receiver that has heard nothing, and reports.
-    pub fn with_reports(self, config: ReporterConfig) -> Self {
+    pub fn with_reports(self, reporter: Reporter) -> Self {
         let Self { driver, loss, random, .. } = self;
-        Self { random, ..Self::of(driver.endpoint.with_reports(config), loss, 0) }
+        Self { random, ..Self::of(driver.endpoint.with_reports(reporter), loss, 0) }
     }
 
     pub fn hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
