@@ -64,7 +64,7 @@ pub(crate) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let mut sandbox = Sandbox::prepare(arguments)?;
+    let mut sandbox = Sandbox::prepare(arguments, console)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
     clock::check(setup.heeds_expiry, arguments.may_report(), console);
     if arguments.watch && arguments.format() == SessionFormat::Fontana {

@@ -64,8 +64,8 @@ pub enum SendEvent {
         /// What it gets.
         rate: Rate,
     },
-    /// All receivers are complete or have failed, and no content is sent until another one comes;
-    /// or one has come ([`ReportCollection::rests`](crate::ReportCollection::rests)).
+    /// No receiver lacks symbols, and no content is sent until one does; or one does
+    /// ([`ReportCollection::rests`](crate::ReportCollection::rests)).
     Resting(bool),
     /// The state of all receivers, once a second while reports are collected, and at the end.
     Crowd(Arc<Crowd>),

@@ -226,7 +226,7 @@ pub enum SenderEvent {
     RateChanged(u64),
     /// Of a stream: other receivers are there of those that it waits for.
     Awaited(AwaitedReceivers),
-    /// All receivers are complete or have failed, and no content is sent; or one needs it again.
+    /// No receiver lacks symbols, and no content is sent; or one needs it again.
     Resting(bool),
     /// All expected receivers are complete, or it is the deadline: the session is over.
     Over,

@@ -395,7 +395,8 @@ impl Receiver {
             }
             let is_control = |toi| {
                 matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST)
-                    || (toi == Toi::DIGESTS && self.reception.is_control(toi))
+                    || (matches!(toi, Toi::DIGESTS | Toi::ROLL_CALL)
+                        && self.reception.is_control(toi))
             };
             session.counters.control.count(u64::from(packet.header.toi.is_some_and(is_control)));
         }

@@ -356,9 +356,8 @@ impl ReceiveArguments {
             let has_number = ticket.manifest.is_none() || !self.watch;
             ticket.key.is_some() && ticket.ask.is_some() && has_number
         });
-        let uses_web = self.web || !self.mirrors.is_empty() || self.then_serve.is_some();
         let answers = self.format() == SessionFormat::Fontana && !self.list;
-        is_asked && answers && !uses_web && !self.one_way
+        is_asked && answers && !self.one_way
     }
 
     /// The ticket of a session.

@@ -47,7 +47,10 @@ impl<'a> Sandbox<'a> {
     ///
     /// # Errors
     /// The arguments contradict each other, or the kernel cannot do what they ask for.
-    pub(super) fn prepare(arguments: &'a ReceiveArguments) -> Result<Self, Failure> {
+    pub(super) fn prepare(
+        arguments: &'a ReceiveArguments,
+        console: &Console,
+    ) -> Result<Self, Failure> {
         if arguments.one_way && arguments.named.is_none() {
             refuse_names(&arguments.group)?;
         }
@@ -61,11 +64,15 @@ impl<'a> Sandbox<'a> {
                 Failure::new(Outcome::Usage, message, "a kernel with seccomp filters can")
             })?;
         }
-        let feedback = arguments.may_report().then(|| open_feedback(arguments)).transpose()?;
+        let feedback = arguments.may_report().then(|| open_feedback(arguments, console)).flatten();
         let network = match &feedback {
             _ if arguments.one_way => Network::ReceiveOnly,
-            // A receiver that shares sends from two sockets.
-            Some(socket) if !arguments.no_sandbox && !arguments.share => {
+            // A receiver that shares sends from two sockets, and one with mirrors asks for names.
+            Some(socket)
+                if !arguments.no_sandbox
+                    && !arguments.share
+                    && Mirrors::of_arguments(arguments).is_empty() =>
+            {
                 limit_to(socket, arguments.sandbox)?
             }
             _ => Network::Open,
@@ -224,12 +231,19 @@ impl<'a> Hook<'a> {
     }
 }
 
-/// The socket that reports are sent from, of the session's address family.
-fn open_feedback(arguments: &ReceiveArguments) -> Result<FeedbackSocket, Failure> {
+/// The socket that reports are sent from, of the session's address family. Nothing that is received
+/// depends on it.
+fn open_feedback(arguments: &ReceiveArguments, console: &Console) -> Option<FeedbackSocket> {
     let group = arguments.ticket().map_or(Ipv4Addr::UNSPECIFIED.into(), |it| it.group);
-    FeedbackSocket::open(IpVersion::of(group)).map_err(|error| {
-        Failure::new(Outcome::Io, format!("no socket can be opened to report from: {error}"), "")
-    })
+    let opened = FeedbackSocket::open(IpVersion::of(group));
+    opened
+        .inspect_err(|error| {
+            console.warning(
+                &format!("nothing is reported to the sender: {error}"),
+                "it does not know when this receiver is complete",
+            );
+        })
+        .ok()
 }
 
 /// Lets the kernel refuse packets from other sockets than this one. `is_demanded`: it is an error

@@ -124,11 +124,12 @@ fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bo
 }
 
 /// Whether receivers are asked although no option says so: if the ticket makes their reports
-/// authentic, and one session collects them. Senders of one manifest would each wait for their own.
+/// authentic. Sessions on several networks would each wait for their own.
 fn asks_by_default(arguments: &SendArguments) -> bool {
-    let is_mirrored = arguments.manifest.is_some() || arguments.mirror;
-    let is_one = arguments.interfaces.len() <= 1 && arguments.to.len() == 1 && !is_mirrored;
-    keys::are_of_ticket(arguments) && is_one && arguments.push.is_none() && !arguments.one_way
+    keys::are_of_ticket(arguments)
+        && arguments.interfaces.len() <= 1
+        && arguments.push.is_none()
+        && !arguments.one_way
 }
 
 /// Says that receivers are not asked, though they would be by default.
@@ -298,7 +299,7 @@ impl<'a> ReportWatch<'a> {
     pub(super) fn show_rest(rests: bool, console: &Console) {
         console.event(&SendEvent::Resting { rests });
         console.note(match rests {
-            true => "all receivers are complete or have failed: waiting for others",
+            true => "no receiver lacks anything: waiting for others",
             false => "another receiver has come: sending again",
         });
     }

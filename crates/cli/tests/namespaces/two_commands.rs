@@ -175,3 +175,32 @@ fn a_directory_is_followed_by_receivers_that_report_each_version() {
     assert_eq!(until_complete(&mut session.sender, 2)["known"], 2);
     session.end();
 }
+
+/// A receiver tells both senders of one ticket, and both serve one that comes later.
+#[test]
+fn senders_of_one_ticket_rest_when_all_are_complete_and_serve_a_later_receiver() {
+    let Some(scene) = Scene::new(4) else { return };
+    let file = scene.noise("image.raw", 4 << 20);
+    let options = format!("--rate 20M --manifest {}", scene.path("manifest").display());
+    let first = scene.send(0, &options, &file);
+    let second = scene.send(1, &format!("{options} --mirror"), &file);
+    let ticket = first.ticket.clone();
+    let mut senders = [first, second];
+    let mut all_rest = |expected: bool| {
+        for session in &mut senders {
+            let event = session.sender.wait_for("resting", PATIENCE);
+            assert_eq!(event["rests"], expected, "{event}");
+        }
+    };
+    scene.receive(2, &ticket, "").complete();
+    all_rest(true);
+    let mut later = scene.receive(3, &ticket, "");
+    all_rest(false);
+    later.complete();
+    all_rest(true);
+    assert!(same_file(&file, &scene.received(3).join("image.raw")));
+    for mut session in senders {
+        assert_eq!(until_complete(&mut session.sender, 2)["known"], 2);
+        session.end();
+    }
+}

@@ -27,6 +27,11 @@ const LAST_PORT: u16 = 7799;
 /// receivers.
 const LEAST_CAPACITY: usize = 4;
 
+/// Whether no router is between the sender and its receivers: none would pass their packets on.
+pub(super) fn is_near(addressing: &Addressing) -> bool {
+    addressing.hop_limit <= 1 && addressing.address().ip().is_multicast()
+}
+
 /// The address of this host that receivers can reach: `local`, which packets are sent from, or the
 /// one from which the routing table would send them.
 pub(super) fn reachable(local: IpAddr, addressing: &Addressing) -> IpAddr {
@@ -49,6 +54,8 @@ pub(super) struct ReportedSession {
     pub(super) manifest: Hash,
     /// The address that packets are sent from.
     pub(super) local: IpAddr,
+    /// No router is between the sender and its receivers.
+    pub(super) is_near: bool,
     /// Bytes of a symbol of content.
     pub(super) symbol_size: u16,
     pub(super) signer: SecretKey,
@@ -101,6 +108,7 @@ impl Reports {
             tsi: ticket.tsi,
             manifest: manifest.unwrap_or(Hash([0; Hash::SIZE])),
             local,
+            is_near: is_near(&options.addressing),
             symbol_size,
             signer,
             group_key: format.group_seal.as_ref().map(|seal| seal.key.clone()),
@@ -127,8 +135,8 @@ impl Reports {
         Demands { repair, rate }: Demands,
     ) -> Result<Self, Error> {
         let needs = |needs| SetupError::Reports { needs };
-        let ReportedSession { instance, tsi, manifest, local, symbol_size, signer, group_key } =
-            session;
+        let ReportedSession { instance, tsi, manifest, local, symbol_size, signer, .. } = session;
+        let ReportedSession { is_near, group_key, .. } = session;
         if !(1..=ReportCollection::MAX_BUDGET).contains(&reports.budget_per_second) {
             let (what, actual) = ("the reports per second", reports.budget_per_second.into());
             return Err(SetupError::Range { what, actual, allowed: "1 to 200" }.into());
@@ -176,6 +184,7 @@ impl Reports {
             list_capacity,
             max_receivers: MAX_RECEIVERS,
             trusts_unauthenticated: reports.trust_unauthenticated,
+            is_near,
             ..CollectorConfig::new(instance, tsi, manifest, collector, system::random_u64()?)
         };
         let config = CollectionConfig {

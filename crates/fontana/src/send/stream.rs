@@ -6,7 +6,7 @@ use super::egress::Egress;
 use super::pacing::{Core, PacingThread, SendingRunner, Supply};
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
-use super::reports::{Demands, ReportedSession, Reports, reachable};
+use super::reports::{Demands, ReportedSession, Reports, is_near, reachable};
 use super::sealing::Sealing;
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
@@ -291,6 +291,7 @@ fn prepare_reports(
         tsi,
         manifest: ReceiverState::whole_stream(instance),
         local: reachable(local, &options.addressing),
+        is_near: is_near(&options.addressing),
         symbol_size,
         signer: signer.clone(),
         group_key: options.group_seal.as_ref().map(|seal| seal.key.clone()),

@@ -63,16 +63,21 @@ impl Reports {
     }
 
     /// Whether the host stays joined in spite of this output: roll calls still arrive on channel 0
-    /// when the reception has left it.
-    pub(super) fn keeps_joined(&mut self, output: &ReceiverOutput, is_listening: bool) -> bool {
-        match output {
-            Output::Leave(ChannelId::BASE) if !is_listening => {
-                self.stays_on_base = true;
-                true
-            }
-            Output::Join(ChannelId::BASE) => std::mem::take(&mut self.stays_on_base),
-            _ => false,
-        }
+    /// when the reception has left it. The sender hears that no more is needed, or more again.
+    pub(super) fn keeps_joined(
+        &mut self,
+        now: Instant,
+        output: &ReceiverOutput,
+        is_listening: bool,
+    ) -> bool {
+        let leaves = match output {
+            Output::Leave(ChannelId::BASE) if !is_listening => true,
+            Output::Join(ChannelId::BASE) if self.stays_on_base => false,
+            _ => return false,
+        };
+        self.stays_on_base = leaves;
+        self.reporter.hurry(now);
+        true
     }
 
     /// The next output, except for a new answer.
@@ -108,24 +113,26 @@ impl Receiver {
         if !reporter.follows() {
             return true;
         }
-        let heads = self.sessions.iter().filter_map(|session| match &session.announced {
-            Announced::Head(state) => Some((session.standing, state)),
-            Announced::Nothing | Announced::Tables(_) => None,
-        });
-        for (standing, state) in heads {
-            let is_of_run = |head: &Arc<SessionHead>| head.instance == instance;
-            if standing != Standing::Refused && state.head().is_some_and(is_of_run) {
-                if self.ending.is_none() {
-                    reporter.begin();
-                }
-                return true;
+        let heads = || {
+            self.sessions.iter().filter_map(|session| match &session.announced {
+                Announced::Head(state) => Some((session.standing, state)),
+                Announced::Nothing | Announced::Tables(_) => None,
+            })
+        };
+        let wanted = || heads().filter(|(standing, _)| *standing != Standing::Refused);
+        let is_of_run = |head: &Arc<SessionHead>| head.instance == instance;
+        if wanted().any(|(_, state)| state.head().is_some_and(is_of_run)) {
+            if self.ending.is_none() {
+                reporter.begin();
             }
-            if let Some(kept) = state.kept().filter(|kept| kept.instance == instance) {
-                reporter.has(now, kept.manifest.hash);
-                return true;
-            }
+            return true;
         }
-        false
+        // Senders of the version before are not told of it again while there is a newer one.
+        let is_wanted = wanted().any(|(_, state)| state.head().is_some());
+        let kept = heads().find_map(|(_, state)| state.kept().filter(|kept| is_of_run(kept)));
+        let Some(kept) = kept.filter(|_| !is_wanted) else { return false };
+        reporter.has(now, kept.manifest.hash);
+        true
     }
 
     /// Whether a sender that has asked knows how the reception has ended; `None` if none has asked.

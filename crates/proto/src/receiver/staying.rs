@@ -88,7 +88,8 @@ impl Receiver {
         }
         while let Some(output) = self.ending.is_none().then(|| self.poll_reception(now)).flatten() {
             let is_listening = self.reception.is_listening();
-            let keeps = |reports: &mut Box<Reports>| reports.keeps_joined(&output, is_listening);
+            let keeps =
+                |reports: &mut Box<Reports>| reports.keeps_joined(now, &output, is_listening);
             if self.reports.as_mut().is_some_and(keeps) {
                 continue;
             }

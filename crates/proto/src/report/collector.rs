@@ -22,10 +22,14 @@ use std::time::Duration;
 
 /// Interval of roll calls.
 const EVERY: Duration = Duration::from_millis(500);
-/// Interval of roll calls before the first report, if the number of receivers is not known.
+/// Interval of roll calls before the first report, if the number of receivers is not known, and of
+/// receivers on this network.
 const EVERY_WHILE_SEARCHING: Duration = Duration::from_millis(200);
+const EVERY_WHILE_SEARCHING_NEAR: Duration = Duration::from_millis(50);
 /// Shortest interval of roll calls. Overload makes the next one come sooner.
 const LEAST_INTERVAL: Duration = Duration::from_millis(20);
+/// Receivers that say at once that they have ended, and are told at once that they are known.
+pub(crate) const FEW: u32 = 20;
 /// States that are shown in a second, at most: as many as receivers report in the budget.
 const NEWS_PER_SECOND: u32 = 200;
 
@@ -52,6 +56,8 @@ pub struct CollectorConfig {
     pub max_receivers: usize,
     /// The user trusts receivers that nothing authenticates.
     pub trusts_unauthenticated: bool,
+    /// No router is between the sender and a receiver: their answers arrive at once.
+    pub is_near: bool,
     /// Seed of the salts.
     pub seed: u64,
 }
@@ -75,6 +81,7 @@ impl CollectorConfig {
             list_capacity: 100,
             max_receivers: 1 << 16,
             trusts_unauthenticated: false,
+            is_near: false,
             seed,
         }
     }
@@ -154,7 +161,7 @@ impl ReportCollector {
         let signers = Signers::new(&config.expected);
         Self {
             random: SplitMix64::new(config.seed, 0),
-            head_count: HeadCount::new(config.budget_per_second, known, now),
+            head_count: HeadCount::new(config.budget_per_second, known, config.is_near, now),
             places,
             labels,
             limits_others: !signers.is_empty() && !config.trusts_unauthenticated,
@@ -441,15 +448,17 @@ impl ReportCollector {
         authentic > 0 || (others > 0 && self.config.trusts_unauthenticated)
     }
 
-    /// Whether receivers are known that count, and none of them needs anything: all have reported a
-    /// final state, or no longer report. Those that nothing authenticates count if the user trusts
-    /// them.
+    /// Whether receivers are known that count, and none of them needs symbols: all have reported a
+    /// final state or that they lack none, or no longer report. Those that nothing authenticates
+    /// count if the user trusts them.
     pub fn needs_nothing(&self) -> bool {
-        let counted = match self.config.trusts_unauthenticated {
-            true => self.places.len(),
-            false => self.places.len().saturating_sub(self.places.unauthenticated()),
+        let Counts { authentic, others } = self.places.needing(self.round());
+        let others_known = self.places.unauthenticated();
+        let (counted, needing) = match self.config.trusts_unauthenticated {
+            true => (self.places.len(), authentic + others),
+            false => (self.places.len().saturating_sub(others_known), authentic),
         };
-        counted > 0 && !self.is_followed()
+        counted > 0 && needing == 0
     }
 
     /// Whether all expected receivers are complete. Looks at every receiver only if as many are
@@ -512,7 +521,11 @@ impl ReportCollector {
             if self.head_count.round() != round {
                 self.last_estimate = Some(estimate.unwrap_or(0.0).ceil() as u32);
             }
-            let every = if self.head_count.is_searching() { EVERY_WHILE_SEARCHING } else { EVERY };
+            let every = match (self.head_count.is_searching(), self.config.is_near) {
+                (true, true) => EVERY_WHILE_SEARCHING_NEAR,
+                (true, false) => EVERY_WHILE_SEARCHING,
+                (false, _) => EVERY,
+            };
             self.next_call = now + every;
         } else if std::mem::take(&mut self.begins_round) {
             let outstanding = self.outstanding_count();

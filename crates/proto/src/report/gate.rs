@@ -8,8 +8,10 @@ use std::time::Duration;
 
 /// Largest difference between the time of issue and this host's clock.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// Time without a roll call of one sender after which another one's is obeyed.
-const SENDER_GONE: Duration = Duration::from_secs(5);
+/// Runs of senders that are obeyed at the same time: mirrors, and one sender on several networks.
+pub(super) const MAX_RUNS: usize = 4;
+/// Time without a roll call of one run after which another has its place.
+pub(super) const RUN_GONE: Duration = Duration::from_secs(5);
 /// Largest number of signatures that are checked per second, of 50 microseconds each. A sender
 /// issues 50 roll calls a second at most.
 const CHECKS_PER_SECOND: u32 = 60;
@@ -42,9 +44,9 @@ pub enum RollCallRefusal {
     /// It is not newer than the last one.
     #[error("the roll call was received before")]
     Replayed,
-    /// Another sender of the session is obeyed.
-    #[error("another sender of the session asks for reports")]
-    OtherSender,
+    /// As many other senders of the session are obeyed as may be.
+    #[error("{MAX_RUNS} other senders of the session ask for reports")]
+    OtherSenders,
     /// The collector's address is not that of one host.
     #[error("reports cannot be sent to {0}")]
     Collector(SocketAddr),
@@ -58,8 +60,10 @@ pub enum RollCallRefusal {
 pub struct RollCallGate {
     publisher: PublicKey,
     tsi: Tsi,
-    /// The sender that is obeyed, and its last roll call.
-    last: Option<Last>,
+    /// The runs that are obeyed, and their last roll calls.
+    runs: Vec<Last>,
+    /// When the newest roll call of a run was issued that has lost its place.
+    newest_gone: Option<u64>,
     /// Start of the second in which signatures are counted, and their number.
     counted_from: Instant,
     checks: u32,
@@ -81,7 +85,8 @@ impl RollCallGate {
         Self {
             publisher,
             tsi,
-            last: None,
+            runs: Vec::new(),
+            newest_gone: None,
             counted_from: Instant::ZERO,
             checks: 0,
             has_differed: false,
@@ -108,38 +113,44 @@ impl RollCallGate {
         let apart = Duration::from_millis(apart);
         if apart > MAX_AGE {
             let seconds = apart.as_secs();
-            if self.last.is_some() || self.has_differed || self.count_check(now).is_err() {
+            if !self.runs.is_empty() || self.has_differed || self.count_check(now).is_err() {
                 return Err(RollCallRefusal::NotNow { seconds });
             }
             unverified.verify(&self.publisher)?;
             self.has_differed = true;
             return Err(RollCallRefusal::ClocksDiffer { seconds });
         }
-        if let Some(last) = &self.last {
-            let is_same = last.instance == claimed.instance;
-            if !is_same && now < last.at + SENDER_GONE {
-                return Err(RollCallRefusal::OtherSender);
+        let is_gone = |run: &Last| now >= run.at + RUN_GONE;
+        let is_later = match self.runs.iter().find(|run| run.instance == claimed.instance) {
+            Some(last) => claimed.serial > last.serial,
+            None if self.runs.len() >= MAX_RUNS && !self.runs.iter().any(is_gone) => {
+                return Err(RollCallRefusal::OtherSenders);
             }
-            // A run of the sender that another has followed is not continued.
-            let is_later = match is_same {
-                true => claimed.serial > last.serial,
-                false => claimed.issued_unix_ms >= last.issued_unix_ms,
-            };
-            if !is_later {
-                return Err(RollCallRefusal::Replayed);
+            // A run that another has followed is not continued.
+            None => {
+                let gone = self.runs.iter().filter(|run| is_gone(run));
+                let gone = gone.map(|run| run.issued_unix_ms).chain(self.newest_gone);
+                gone.max().is_none_or(|newest| claimed.issued_unix_ms >= newest)
             }
+        };
+        if !is_later {
+            return Err(RollCallRefusal::Replayed);
         }
         if !can_collect(claimed.collector) {
             return Err(RollCallRefusal::Collector(claimed.collector));
         }
         self.count_check(now)?;
         let roll_call = unverified.verify(&self.publisher)?;
-        self.last = Some(Last {
-            instance: roll_call.instance,
-            serial: roll_call.serial,
-            issued_unix_ms: roll_call.issued_unix_ms,
-            at: now,
+        let &RollCall { instance, serial, issued_unix_ms, .. } = &roll_call;
+        self.runs.retain(|run| {
+            let is_other = run.instance != instance;
+            if is_other && now >= run.at + RUN_GONE {
+                self.newest_gone = self.newest_gone.max(Some(run.issued_unix_ms));
+                return false;
+            }
+            is_other
         });
+        self.runs.push(Last { instance, serial, issued_unix_ms, at: now });
         Ok(roll_call)
     }
 

@@ -11,6 +11,8 @@ const UNKNOWN_CROWD: f64 = (1_u32 << 20) as f64;
 const AIM: f64 = 0.93;
 /// Shortest window of a round.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
+/// The same before the first report, and of receivers on this network: they all report in it.
+const LEAST_NEAR_WINDOW: Duration = Duration::from_millis(200);
 /// Shortest window of a round that is begun early.
 const LEAST_SHORT_WINDOW: Duration = Duration::from_millis(10);
 /// Part of the receivers of one round that are expected in the next one: those whose report was
@@ -33,13 +35,20 @@ pub(crate) struct HeadCount {
     least: f64,
     /// No receiver has reported yet.
     is_searching: bool,
+    /// Reports arrive at once: the first one is looked for faster.
+    is_near: bool,
     /// The round was begun early: its window is as short as the budget permits.
     is_short: bool,
 }
 
 impl HeadCount {
     /// The first round begins at `now`. `known`: the number of receivers, if the user gives it.
-    pub(crate) fn new(budget_per_second: u32, known: Option<u32>, now: Instant) -> Self {
+    pub(crate) fn new(
+        budget_per_second: u32,
+        known: Option<u32>,
+        is_near: bool,
+        now: Instant,
+    ) -> Self {
         Self {
             budget_per_second: f64::from(budget_per_second.max(1)),
             round: 1,
@@ -49,6 +58,7 @@ impl HeadCount {
             assumed: known.map_or(UNKNOWN_CROWD, f64::from),
             least: 0.0,
             is_searching: known.is_none(),
+            is_near,
             is_short: false,
         }
     }
@@ -68,7 +78,11 @@ impl HeadCount {
 
     pub(crate) fn window(&self) -> Duration {
         let seconds = self.assumed / (AIM * self.budget_per_second);
-        let least = if self.is_short { LEAST_SHORT_WINDOW } else { LEAST_WINDOW };
+        let least = match (self.is_short, self.is_searching && self.is_near) {
+            (true, _) => LEAST_SHORT_WINDOW,
+            (false, true) => LEAST_NEAR_WINDOW,
+            (false, false) => LEAST_WINDOW,
+        };
         Duration::from_secs_f64(seconds).max(least)
     }
 
@@ -105,7 +119,7 @@ impl HeadCount {
         if self.position >= 1.0 {
             self.next_round(outstanding);
         } else if self.is_searching && self.position > 0.0 {
-            self.assumed /= 2.0;
+            self.assumed /= if self.is_near { 4.0 } else { 2.0 };
         } else {
             self.adapt();
         }
@@ -176,7 +190,7 @@ mod tests {
         turns.iter_mut().for_each(|turn| *turn /= total);
 
         let mut now = Instant::ZERO;
-        let mut count = HeadCount::new(200, None, now);
+        let mut count = HeadCount::new(200, None, false, now);
         let mut next = now;
         let mut turns = turns.into_iter().peekable();
         while let Some(&turn) = turns.peek() {
@@ -219,7 +233,7 @@ mod tests {
     #[test]
     fn the_number_is_halved_until_the_first_report_and_doubled_by_overload() {
         let mut now = Instant::ZERO;
-        let mut count = HeadCount::new(200, None, now);
+        let mut count = HeadCount::new(200, None, false, now);
         count.announce(now, 0);
         assert_eq!(count.assumed(), 1 << 20);
         for halvings in 1..=5 {

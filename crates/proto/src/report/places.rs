@@ -147,6 +147,8 @@ impl SlotQueue {
 struct Census {
     /// Those without a final state, by the round of their last report.
     unfinished: BTreeMap<u32, Counts>,
+    /// Of these: those that need symbols.
+    needing: BTreeMap<u32, Counts>,
     finished: u32,
     /// Those that are complete with the session's manifest, and have not contradicted themselves.
     complete: u64,
@@ -157,11 +159,14 @@ impl Census {
     fn count(&mut self, place: &Place, manifest: Hash, adds: bool) {
         let status = &place.status;
         if !status.report.state.is_final() {
-            let counts = self.unfinished.entry(place.round).or_default();
-            let count = counts.of(status.by);
-            *count = if adds { *count + 1 } else { count.saturating_sub(1) };
-            if counts.authentic + counts.others == 0 {
-                self.unfinished.remove(&place.round);
+            let needing = Some(&mut self.needing).filter(|_| status.needs_symbols());
+            for by_round in needing.into_iter().chain([&mut self.unfinished]) {
+                let counts = by_round.entry(place.round).or_default();
+                let count = counts.of(status.by);
+                *count = if adds { *count + 1 } else { count.saturating_sub(1) };
+                if counts.authentic + counts.others == 0 {
+                    by_round.remove(&place.round);
+                }
             }
             return;
         }
@@ -202,6 +207,16 @@ pub(super) struct Places {
     /// The numbers of the expected labels whose final state was not known when they were looked at
     /// last, or of which something has changed since.
     unsettled: BTreeSet<u32>,
+}
+
+/// Those whose last report is of this round or of those before it that count.
+fn lately(by_round: &BTreeMap<u32, Counts>, round: u32) -> Counts {
+    let rounds = (0..=SILENT_ROUNDS).map(|back| round.wrapping_sub(back));
+    let lately = rounds.filter_map(|round| by_round.get(&round));
+    lately.fold(Counts::default(), |all, counts| Counts {
+        authentic: all.authentic + counts.authentic,
+        others: all.others + counts.others,
+    })
 }
 
 impl Places {
@@ -258,12 +273,12 @@ impl Places {
 
     /// Receivers that have reported in this round or lately, and no final state.
     pub(super) fn outstanding(&self, round: u32) -> Counts {
-        let rounds = (0..=SILENT_ROUNDS).map(|back| round.wrapping_sub(back));
-        let lately = rounds.filter_map(|round| self.census.unfinished.get(&round));
-        lately.fold(Counts::default(), |all, counts| Counts {
-            authentic: all.authentic + counts.authentic,
-            others: all.others + counts.others,
-        })
+        lately(&self.census.unfinished, round)
+    }
+
+    /// Of these, the ones that need symbols.
+    pub(super) fn needing(&self, round: u32) -> Counts {
+        lately(&self.census.needing, round)
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&Place> {

@@ -123,6 +123,11 @@ impl RateReporter {
         self.due = is_drawn.then_some(Due { at, round: rate.round, from, weight });
     }
 
+    /// The sender that it reports to.
+    pub(super) fn sender(&self) -> Option<InstanceId> {
+        self.sender
+    }
+
     /// When the report is due; `None` if there is none.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due.map(|due| due.at.max(self.limit.earliest()))

@@ -1,6 +1,8 @@
 //! The receiver's side: when to answer roll calls.
 
 use super::answer::{Answer, ReportFacts, micros};
+use super::collector::FEW;
+use super::gate::{MAX_RUNS, RUN_GONE};
 use super::limit::SecondLimit;
 use super::rate_reporter::{PacketCounts, RateReporter};
 use super::requester::RepairRequester;
@@ -32,6 +34,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 /// Longest time from its first report of its end to the answer; two windows of reports if these are
 /// longer. After that its reports do not arrive, or the answers do not.
 const UNANSWERED: Duration = Duration::from_secs(10);
+/// The same, if another sender has answered.
+const OTHERS_UNANSWERED: Duration = Duration::from_secs(3);
 
 /// Who reports, and what.
 #[derive(Clone, Debug)]
@@ -63,9 +67,9 @@ impl ReporterConfig {
     }
 }
 
-/// What a receiver knows of the sender's requests.
+/// A run of a sender that asks, and what is known of its requests.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Run {
     instance: InstanceId,
     collector: SocketAddr,
     serial: u64,
@@ -78,17 +82,39 @@ struct Asked {
     until: Instant,
     /// When to report; `None`: it has reported in this round.
     due: Option<Instant>,
+    /// It reports its end, and waits for no turn.
+    is_urgent: bool,
     /// The request has ended before the report was sent.
     is_over: bool,
+    /// The receivers that the sender assumes are few: one may report at once, and one roll call
+    /// tells it that it is known.
+    has_few: bool,
+    /// The window of reports of the last roll call: at first that of a crowd, which may not be
+    /// there.
+    window: Duration,
+    /// What it has been told of the end, if that is told.
+    told: Told,
 }
 
-/// Answers roll calls that were [checked](super::RollCallGate).
+/// What a run of a sender has been told of the end of the reception.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    /// When the end was first reported to it.
+    at: Option<Instant>,
+    /// Salt of the first roll call that lists the receiver since.
+    listed: Option<u64>,
+    is_known: bool,
+}
+
+/// Answers roll calls that were [checked](super::RollCallGate): those of several runs of senders,
+/// each by itself. It requests symbols, and reports what arrives, of the one that has asked first.
 #[derive(Debug)]
 pub struct Reporter {
     config: ReporterConfig,
     random: SplitMix64,
     limit: SecondLimit,
-    asked: Option<Asked>,
+    /// The runs that ask, the first one first.
+    runs: Vec<Run>,
     repair: RepairRequester,
     /// `None`: its user does not allow rate reports.
     rate: Option<RateReporter>,
@@ -96,14 +122,6 @@ pub struct Reporter {
     state: ReceiverState,
     /// When the state became final.
     ended_at: Option<Instant>,
-    /// When it has first reported its end to the run of the sender that asks.
-    final_at: Option<Instant>,
-    /// The window of reports of the last roll call: at first that of a crowd, which may not be
-    /// there.
-    window: Duration,
-    /// Salt of the first roll call that lists it.
-    listed: Option<u64>,
-    is_known: bool,
 }
 
 impl Reporter {
@@ -118,15 +136,11 @@ impl Reporter {
             config,
             random: SplitMix64::new(seed, 0),
             limit: SecondLimit::new(max_per_second),
-            asked: None,
+            runs: Vec::new(),
             repair: RepairRequester::new(seed),
             counter: 0,
             state: ReceiverState::Receiving,
             ended_at: None,
-            final_at: None,
-            window: Duration::ZERO,
-            listed: None,
-            is_known: false,
         }
     }
 
@@ -146,6 +160,14 @@ impl Reporter {
             (self.state, self.ended_at) = (state, Some(now));
             // What arrives now is of no use to it: the rate need not suit it.
             self.rate = None;
+            self.hurry(now);
+        }
+    }
+
+    /// Reports now that something has changed, where few do.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        for run in self.runs.iter_mut().filter(|run| run.has_few && now <= run.until) {
+            (run.due, run.is_urgent) = (Some(now), true);
         }
     }
 
@@ -153,7 +175,7 @@ impl Reporter {
     pub fn begin(&mut self) {
         if self.ended_at.take().is_some() {
             self.state = ReceiverState::Receiving;
-            (self.final_at, self.listed, self.is_known) = (None, None, false);
+            self.runs.iter_mut().for_each(|run| run.told = Told::default());
             self.rate = rate_reporter(&self.config);
         }
     }
@@ -164,11 +186,10 @@ impl Reporter {
         self.limit = SecondLimit::new(self.config.max_per_second);
         self.repair = RepairRequester::new(self.config.seed);
         self.rate = self.rate.take().and_then(|_| rate_reporter(&self.config));
-        let zero = |at: &mut Instant| *at = Instant::ZERO;
-        self.ended_at.iter_mut().chain(&mut self.final_at).for_each(zero);
-        if let Some(asked) = &mut self.asked {
-            (asked.at, asked.until, asked.due) = (Instant::ZERO, Instant::ZERO, None);
-            asked.is_over = true;
+        self.ended_at.iter_mut().for_each(|at| *at = Instant::ZERO);
+        for run in &mut self.runs {
+            (run.at, run.until, run.due, run.is_over) = (Instant::ZERO, Instant::ZERO, None, true);
+            run.told.at.iter_mut().for_each(|at| *at = Instant::ZERO);
         }
     }
 
@@ -181,32 +202,39 @@ impl Reporter {
         }
     }
 
-    /// Until when a receiver that has ended waits for the collector to know it: longer if it asks.
-    /// `None` if it knows, or the reception has not ended.
+    /// Until when a receiver that has ended waits for the senders that ask to know it. `None` if
+    /// they know, or the reception has not ended.
     pub fn waits_until(&self) -> Option<Instant> {
-        let ended_at = self.ended_at.filter(|_| !self.is_known)?;
-        let until = match self.asked {
-            None => ended_at + FIRST_CALL,
-            Some(asked) => asked.at.max(ended_at) + NEXT_CALL,
+        let ended_at = self.ended_at?;
+        if self.runs.is_empty() {
+            return Some(ended_at + FIRST_CALL);
+        }
+        let is_known = |run: &&Run| run.told.is_known;
+        let patience =
+            if self.runs.iter().any(|run| is_known(&run)) { OTHERS_UNANSWERED } else { UNANSWERED };
+        let unknown = self.runs.iter().filter(|run| !is_known(run));
+        let until = |run: &Run| {
+            let until = run.at.max(ended_at) + NEXT_CALL;
+            let answered = run.told.at.map(|at| at + patience.max(2 * run.window));
+            answered.map_or(until, |answered| until.min(answered)).min(ended_at + LONGEST_WAIT)
         };
-        let unanswered = self.final_at.map(|at| at + UNANSWERED.max(2 * self.window));
-        let until = unanswered.map_or(until, |unanswered| until.min(unanswered));
-        Some(until.min(ended_at + LONGEST_WAIT))
+        unknown.map(until).max()
     }
 
     /// Whether a sender has asked.
     pub fn was_asked(&self) -> bool {
-        self.asked.is_some()
+        !self.runs.is_empty()
     }
 
-    /// The collector has confirmed that it knows the final state: nothing is left to report.
+    /// The senders that ask have confirmed that they know the final state: nothing is left to
+    /// report.
     pub fn is_known(&self) -> bool {
-        self.is_known
+        self.was_asked() && self.runs.iter().all(|run| run.told.is_known)
     }
 
     /// True if the sender asks for reports now.
     pub fn is_asked(&self, now: Instant) -> bool {
-        self.asked.is_some_and(|asked| now <= asked.until)
+        self.runs.iter().any(|run| now <= run.until)
     }
 
     /// Handles a roll call that was checked. `counts`: the packets that have arrived before, and
@@ -218,29 +246,32 @@ impl Reporter {
         counts: PacketCounts,
         lacking: impl FnOnce(usize) -> Lacking,
     ) {
-        self.repair.handle_roll_call(now, call, lacking);
-        self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call, counts));
-        let last = self.asked.filter(|asked| asked.instance == call.instance);
-        if last.is_none() {
-            // Another run of the sender knows nothing of this receiver.
-            (self.final_at, self.listed, self.is_known) = (None, None, false);
+        self.runs.retain(|run| run.instance == call.instance || now < run.at + RUN_GONE);
+        let at = self.runs.iter().position(|run| run.instance == call.instance);
+        if at.unwrap_or(self.runs.len()) == 0 {
+            self.repair.handle_roll_call(now, call, lacking);
+            self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call, counts));
         }
-        self.window = Duration::from_millis(call.window_ms.into());
-        if self.final_at.is_some() && call.lists(&self.config.receiver, &self.config.label) {
-            match self.listed {
-                Some(salt) if salt != call.salt => self.is_known = true,
-                _ => self.listed = Some(call.salt),
+        let last = at.and_then(|at| self.runs.get(at)).copied();
+        // Another run of the sender knows nothing of this receiver.
+        let mut told = last.map_or_else(Told::default, |last| last.told);
+        if told.at.is_some() && call.lists(&self.config.receiver, &self.config.label) {
+            match told.listed {
+                Some(salt) if salt != call.salt => told.is_known = true,
+                _ if call.head_count <= FEW => told.is_known = true,
+                _ => told.listed = Some(call.salt),
             }
         }
         let position = f64::from(call.position) / f64::from(u32::MAX);
         let follows = last.filter(|last| last.round == call.round && now <= last.until);
         let (turn, due) = match follows {
-            Some(Asked { turn, due: None, .. }) => (turn, None),
-            Some(Asked { turn, due: Some(due), .. }) if turn < position => {
+            Some(Run { turn, due: None, .. }) => (turn, None),
+            Some(Run { turn, due, is_urgent: true, .. }) => (turn, due),
+            Some(Run { turn, due: Some(due), .. }) if turn < position => {
                 let made_up = now + self.below(MAKE_UP);
                 (turn, Some(due.min(made_up)))
             }
-            Some(Asked { turn, .. }) => (turn, Some(now + wait(call, turn - position))),
+            Some(Run { turn, .. }) => (turn, Some(now + wait(call, turn - position))),
             // It has reported in this round, although it has missed some roll calls since.
             None if last.is_some_and(|l| l.round == call.round && l.due.is_none()) => (1.0, None),
             // Most of the window has passed: a crowd would report in the rest of it.
@@ -250,7 +281,7 @@ impl Reporter {
                 (turn, Some(now + wait(call, turn - position)))
             }
         };
-        self.asked = Some(Asked {
+        let run = Run {
             instance: call.instance,
             collector: call.collector,
             serial: call.serial,
@@ -259,72 +290,82 @@ impl Reporter {
             turn,
             until: now + VALID,
             due,
+            is_urgent: due.is_some() && last.is_some_and(|last| last.is_urgent),
             is_over: false,
-        });
+            has_few: call.head_count <= FEW,
+            window: Duration::from_millis(call.window_ms.into()),
+            told,
+        };
+        if let Some(last) = self.runs.iter_mut().find(|last| last.instance == run.instance) {
+            *last = run;
+        } else if self.runs.len() < MAX_RUNS {
+            self.runs.push(run);
+        }
     }
 
     /// The answer that is due, once. `facts` is how far the receiver is.
     pub fn poll(&mut self, now: Instant, facts: impl FnOnce() -> ReportFacts) -> Option<Answer> {
-        let (is_known, earliest) = (self.is_known, self.limit.earliest());
-        let asked = self.asked.as_mut()?;
-        asked.is_over |= now > asked.until;
-        if asked.is_over || now < earliest {
+        self.runs.iter_mut().for_each(|run| run.is_over |= now > run.until);
+        if now < self.limit.earliest() {
             return None;
         }
-        let (to, instance) = (asked.collector, SealId::from(asked.instance));
-        let held_us = micros(now.saturating_since(asked.at));
-        let echo = RollCallEcho { serial: asked.serial, held_us };
-        let receiver = self.config.receiver;
-        let feedback = if asked.due.is_some_and(|due| due <= now) && !is_known {
-            asked.due = None;
-            let round = asked.round;
+        let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        let is_wanted = |run: &Run| !run.is_over && !run.told.is_known;
+        let reports = self.runs.iter().position(|run| is_wanted(run) && is_due(run.due));
+        let (run, feedback) = if let Some(run) = reports.and_then(|at| self.runs.get_mut(at)) {
+            (run.due, run.is_urgent) = (None, false);
             if self.ended_at.is_some() {
-                self.final_at.get_or_insert(now);
+                run.told.at.get_or_insert(now);
             }
-            self.limit.spend(now);
-            Feedback::Report(self.report(now, round, echo, &facts()))
-        } else if self.repair.due().is_some_and(|due| due <= now) {
+            let run = *run;
+            (run, Feedback::Report(self.report(now, &run, &facts())))
+        } else if let Some(run) = self.repair.sender().and_then(|of| self.run(of))
+            && is_due(self.repair.due())
+        {
             let (round, Lacking { may_lack_more, blocks, maps }) = self.repair.take()?;
             self.limit.spend(now);
             let mute_us = micros(self.limit.earliest().saturating_since(now));
-            let loss_ppm = facts().loss_ppm();
             let request = RepairRequest {
-                receiver,
+                receiver: self.config.receiver,
                 round,
-                echo,
-                loss_ppm,
+                echo: run.echo(now),
+                loss_ppm: facts().loss_ppm(),
                 mute_us,
                 may_lack_more,
                 blocks,
                 maps,
             };
-            Feedback::Request(request)
+            return Some(self.answer(&run, Feedback::Request(request)));
         } else {
-            let rate = self.rate.as_mut().filter(|rate| rate.due().is_some_and(|due| due <= now));
-            let report = rate?.take(now, facts().packets)?.report(receiver, echo);
-            self.limit.spend(now);
-            Feedback::Rate(report)
+            let run = self.run(self.rate.as_ref().and_then(RateReporter::sender)?)?;
+            let rate = self.rate.as_mut().filter(|rate| is_due(rate.due()));
+            let sample = rate?.take(now, facts().packets)?;
+            (run, Feedback::Rate(sample.report(self.config.receiver, run.echo(now))))
         };
-        let counter = self.counter;
-        self.counter += 1;
-        Some(Answer { to, instance, counter, feedback })
+        self.limit.spend(now);
+        Some(self.answer(&run, feedback))
     }
 
-    fn report(
-        &self,
-        now: Instant,
-        round: u32,
-        echo: RollCallEcho,
-        facts: &ReportFacts,
-    ) -> ReceiverReport {
+    /// The run whose request is still valid.
+    fn run(&self, instance: InstanceId) -> Option<Run> {
+        self.runs.iter().find(|run| run.instance == instance && !run.is_over).copied()
+    }
+
+    fn answer(&mut self, run: &Run, feedback: Feedback) -> Answer {
+        let counter = self.counter;
+        self.counter += 1;
+        Answer { to: run.collector, instance: SealId::from(run.instance), counter, feedback }
+    }
+
+    fn report(&self, now: Instant, run: &Run, facts: &ReportFacts) -> ReceiverReport {
         let ReporterConfig { receiver, ref label, started_unix_ms, .. } = self.config;
         let is_complete = matches!(self.state, ReceiverState::Complete { .. });
         ReceiverReport {
             receiver,
             label: label.clone(),
             started_unix_ms,
-            round,
-            echo,
+            round: run.round,
+            echo: run.echo(now),
             state: self.state,
             permille: if is_complete { 1_000 } else { facts.permille() },
             symbols_lacking: facts.symbols_wanted,
@@ -337,17 +378,26 @@ impl Reporter {
 
     /// When the next answer is due; `None` if none is.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let asked = self.asked.filter(|asked| !asked.is_over)?;
-        let report = asked.due.filter(|_| !self.is_known);
-        let rate = self.rate.as_ref().and_then(RateReporter::due);
-        let due = report.into_iter().chain(self.repair.due()).chain(rate).min()?;
-        let due = due.max(self.limit.earliest());
-        (due <= asked.until).then_some(due)
+        let valid = self.runs.iter().filter(|run| !run.is_over);
+        let reports = valid.clone().filter(|run| !run.told.is_known).filter_map(|run| run.due);
+        let of = |due: Option<Instant>, sender: Option<InstanceId>| {
+            due.filter(|_| sender.is_some_and(|sender| self.run(sender).is_some()))
+        };
+        let rate = self.rate.as_ref().and_then(|rate| of(rate.due(), rate.sender()));
+        let repair = of(self.repair.due(), self.repair.sender());
+        let due = reports.chain(repair).chain(rate).min()?.max(self.limit.earliest());
+        (due <= valid.map(|run| run.until).max()?).then_some(due)
     }
 
     /// A random time up to `limit`.
     fn below(&mut self, limit: Duration) -> Duration {
         limit.mul_f64(self.random.unit())
+    }
+}
+
+impl Run {
+    fn echo(&self, now: Instant) -> RollCallEcho {
+        RollCallEcho { serial: self.serial, held_us: micros(now.saturating_since(self.at)) }
     }
 }
 

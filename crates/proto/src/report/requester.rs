@@ -69,6 +69,11 @@ impl RepairRequester {
         self.round = Some(round);
     }
 
+    /// The sender to request from.
+    pub(super) fn sender(&self) -> Option<InstanceId> {
+        Some(self.round.as_ref()?.instance)
+    }
+
     /// When the request is due; `None` if there is none.
     pub(super) fn due(&self) -> Option<Instant> {
         self.round.as_ref()?.due

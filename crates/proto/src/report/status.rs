@@ -44,6 +44,12 @@ impl ReceiverStatus {
     pub const fn is_signed(&self) -> bool {
         matches!(self.by, Authority::Key(_))
     }
+
+    /// Whether it receives, and lacks symbols, or does not know of what.
+    pub const fn needs_symbols(&self) -> bool {
+        let ReceiverReport { permille, symbols_lacking, .. } = self.report;
+        !self.report.state.is_final() && (permille < 1_000 || symbols_lacking > 0)
+    }
 }
 
 /// What is known of an expected receiver.

@@ -10,8 +10,8 @@ use crate::endpoint::BlockId;
 use crate::event::SenderEvent;
 use crate::job::SendJob;
 use crate::report::{
-    Authentic, Authority, AwaitedReceivers, CollectorConfig, Expected, ExpectedState, RateConfig,
-    RateControl, ReceiverStatus, RepairConfig, RepairRounds, ReportCollector, Signers,
+    Authentic, Authority, AwaitedReceivers, CollectorConfig, Expected, ExpectedState, FEW,
+    RateConfig, RateControl, ReceiverStatus, RepairConfig, RepairRounds, ReportCollector, Signers,
 };
 use crate::time::Instant;
 use fontana_fec::Esi;
@@ -54,7 +54,7 @@ pub struct CollectionConfig {
     pub must_finish: bool,
     /// The session ends when the expected receivers are complete, even if not everything was sent.
     pub until_complete: bool,
-    /// A session without an end sends no content while all receivers are complete or have failed.
+    /// A session without an end sends no content while no receiver lacks symbols.
     pub rests: bool,
     /// Longest time until the end of the session: from its beginning; of a stream, from its end,
     /// and from its beginning while it waits for receivers.
@@ -379,6 +379,10 @@ impl Collection {
         }
         if !self.is_trusted(by) {
             return;
+        }
+        if report.state.is_final() && self.collector.head_count() <= FEW {
+            // It waits to be told that this is known.
+            self.collector.want_call();
         }
         if self.stream.as_ref().is_some_and(|stream| stream.on_request) {
             self.demands.push_back(Demand::Loss { ppm: report.loss_ppm });

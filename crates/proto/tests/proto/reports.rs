@@ -48,6 +48,7 @@ fn config(expected: Expected, seed: u64) -> CollectorConfig {
         list_capacity: RollCall::capacity(1388, None).unwrap(),
         max_receivers: 1 << 20,
         trusts_unauthenticated: false,
+        is_near: false,
         seed,
     }
 }
@@ -98,6 +99,8 @@ fn take_from(
 struct Run {
     /// Reports sent in each second.
     per_second: Vec<u32>,
+    /// When the first report arrived.
+    first_at: Option<Duration>,
     /// Time from which all receivers are known.
     all_known_at: Option<Duration>,
     roll_calls: u32,
@@ -110,13 +113,18 @@ enum Event {
     Report(Box<OpenedFeedback>),
 }
 
-/// `crowd` receivers that finish within a second. Roll calls and reports take 10 ms, and each is
-/// lost with probability `loss` at each receiver.
+/// `crowd` receivers that finish within a second. Roll calls and reports take 10 ms, or on one
+/// network 1 ms, and each is lost with probability `loss` at each receiver.
 fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
+    simulate_in(crowd, loss, seed, limit, false)
+}
+
+fn simulate_in(crowd: usize, loss: f64, seed: u64, limit: Duration, is_near: bool) -> Run {
     let mut random = SplitMix64::new(seed, 1);
     let mut unit = move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     let start = Instant::ZERO;
-    let mut collector = ReportCollector::new(config(Expected::Anyone, seed), start);
+    let config = CollectorConfig { is_near, ..config(Expected::Anyone, seed) };
+    let mut collector = ReportCollector::new(config, start);
     let mut reporters: Vec<_> = (0..crowd as u64)
         .map(|number| {
             let (id, label) = (receiver_id(number), ReceiverLabel::default());
@@ -124,15 +132,20 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
         })
         .collect();
     let finished: Vec<_> = (0..crowd).map(|_| start + Duration::from_secs_f64(unit())).collect();
-    let delay = Duration::from_millis(10);
+    let delay = Duration::from_millis(if is_near { 1 } else { 10 });
     let (mut queue, mut events, mut serial) = (BinaryHeap::new(), BTreeMap::new(), 0_u64);
     let mut push = |queue: &mut BinaryHeap<_>, events: &mut BTreeMap<u64, Event>, at, event| {
         serial += 1;
         queue.push(Reverse((at, serial)));
         events.insert(serial, event);
     };
-    let mut run =
-        Run { per_second: Vec::new(), all_known_at: None, roll_calls: 0, roll_call_bytes: 0 };
+    let mut run = Run {
+        per_second: Vec::new(),
+        first_at: None,
+        all_known_at: None,
+        roll_calls: 0,
+        roll_call_bytes: 0,
+    };
     let key = SecretKey::from_seed(&[7; 32]);
     let mut finals = 0;
     loop {
@@ -182,6 +195,7 @@ fn simulate(crowd: usize, loss: f64, seed: u64, limit: Duration) -> Run {
                 }
             }
             Event::Report(report) => {
+                run.first_at.get_or_insert(Duration::from_nanos(now.as_nanos()));
                 let news = take(&mut collector, now, &report).unwrap();
                 finals += usize::from(news.is_some_and(|status| status.report.state.is_final()));
                 // The summary looks at all receivers.
@@ -246,6 +260,43 @@ fn few_receivers_are_known_in_seconds() {
             let last = run.per_second.len();
             assert!(last <= 25, "{crowd}, seed {seed}: a report in second {last}");
         }
+    }
+}
+
+/// The number is quartered every 50 ms until a report arrives, whether one receiver is there or
+/// a hundred thousand.
+#[test]
+fn on_one_network_the_first_report_arrives_within_six_tenths_of_a_second() {
+    for (crowd, seeds) in [(1, 50), (3, 50), (20, 20), (1_000, 5), (10_000, 3), (100_000, 1)] {
+        for seed in 1..=seeds {
+            let run = simulate_in(crowd, 0.0, seed, Duration::from_secs(3), true);
+            let first = run.first_at.unwrap();
+            assert!(first <= Duration::from_millis(600), "{crowd}, seed {seed}: {first:?}");
+            let most = run.per_second.iter().max().unwrap();
+            assert!(*most <= 4 * BUDGET, "{crowd}, seed {seed}: {most} in a second");
+        }
+    }
+}
+
+/// Where few report, no receiver waits for a turn to say that it has ended, or for a second roll
+/// call.
+#[test]
+fn of_few_receivers_one_that_ends_says_so_at_once_and_one_roll_call_tells_it_that_this_is_known() {
+    for (head_count, is_at_once) in [(3, true), (1_000, false)] {
+        let id = receiver_id(1);
+        let mut reporter = Reporter::new(ReporterConfig::new(id, ReceiverLabel::default(), 1));
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let late = RollCall { position: u32::MAX, head_count, round: 1, ..call(1, CLOCK) };
+        reporter.handle_roll_call(at(0), &late, NO_PACKETS, nothing);
+        reporter.end(at(100), COMPLETE);
+        assert_eq!(reporter.poll_timeout(), is_at_once.then_some(at(100)));
+        let report = reporter.poll(at(100), ReportFacts::default);
+        assert_eq!(report.is_some(), is_at_once);
+        assert_eq!(reporter.poll(at(100), ReportFacts::default), None, "once");
+        let list = RollCallList::Known(vec![Fingerprint::of_receiver(2, &id)]);
+        let listing = RollCall { serial: 2, salt: 2, list, ..late };
+        reporter.handle_roll_call(at(120), &listing, NO_PACKETS, nothing);
+        assert_eq!(reporter.is_known(), is_at_once);
     }
 }
 
@@ -387,10 +438,14 @@ fn a_gate_says_why_it_refuses() {
     assert_eq!(check(10, &call(2, CLOCK)), Err(RollCallRefusal::Replayed));
     assert_eq!(check(10, &call(4, CLOCK - 60_000)), Err(RollCallRefusal::NotNow { seconds: 60 }));
     assert_eq!(check(10, &call(4, CLOCK)), Ok(()));
-    // Another run of the sender: only when the first one is silent, and never an earlier one.
-    let restarted = RollCall { instance: InstanceId([6; 16]), ..call(1, CLOCK + 100) };
-    assert_eq!(check(200, &restarted), Err(RollCallRefusal::OtherSender));
-    assert_eq!(check(5100, &restarted), Ok(()));
+    // Four runs at the same time, and in the place of one that is silent never an earlier one.
+    let run = |own: u8, issued| RollCall { instance: InstanceId([own; 16]), ..call(1, issued) };
+    for own in 6..9 {
+        assert_eq!(check(200, &run(own, CLOCK - 100)), Ok(()), "mirrors have clocks of their own");
+    }
+    assert_eq!(check(200, &run(9, CLOCK + 200)), Err(RollCallRefusal::OtherSenders));
+    assert_eq!(check(5100, &run(9, CLOCK - 1)), Err(RollCallRefusal::Replayed));
+    assert_eq!(check(5100, &run(9, CLOCK + 100)), Ok(()));
     assert_eq!(check(11_000, &call(5, CLOCK + 50)), Err(RollCallRefusal::Replayed));
     let later = |serial| call(serial, CLOCK + 11_000);
     let checked = (100..300).filter(|&serial| check(11_000, &later(serial)).is_ok()).count();
@@ -578,6 +633,25 @@ fn receivers_are_followed_whose_reports_count_until_they_are_final_or_silent() {
     assert_eq!(tell(1, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
     assert_eq!(tell(2, "a", ReceiverState::Receiving, 0, Some(&key)), [true, true]);
     assert_eq!(tell(2, "a", COMPLETE, 1, Some(&key)), [true, false]);
+}
+
+/// A sender that asks for nothing more than that goes quiet while the files get their names.
+#[test]
+fn receivers_need_nothing_when_they_have_all_symbols() {
+    let config = CollectorConfig { trusts_unauthenticated: true, ..config(Expected::Anyone, 1) };
+    let mut collector = ReportCollector::new(config, Instant::ZERO);
+    let mut tell = |number, counter, permille, symbols_lacking| {
+        let report = report(receiver_id(number), "", ReceiverState::Receiving, 1);
+        let report = ReceiverReport { permille, symbols_lacking, ..report };
+        take(&mut collector, Instant::ZERO, &opened(&report, counter, None)).unwrap();
+        collector.needs_nothing()
+    };
+    assert!(!tell(1, 0, 0, 0), "it does not know of what it lacks none");
+    assert!(!tell(1, 1, 999, 1));
+    assert!(tell(1, 2, 1_000, 0));
+    assert!(!tell(2, 0, 500, 10), "another one");
+    assert!(tell(2, 1, 1_000, 0));
+    assert!(!tell(1, 3, 999, 1), "a block was corrupt");
 }
 
 #[test]
