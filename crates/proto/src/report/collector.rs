@@ -22,9 +22,10 @@ use std::time::Duration;
 
 /// Interval of roll calls.
 const EVERY: Duration = Duration::from_millis(500);
-/// Interval of roll calls before the first report, if the number of receivers is not known, and of
-/// receivers on this network.
+/// Interval of roll calls before the first report, if the number of receivers is not known, or if
+/// they are on this network.
 const EVERY_WHILE_SEARCHING: Duration = Duration::from_millis(200);
+/// The same of receivers on this network whose number is not known, until one is assumed.
 const EVERY_WHILE_SEARCHING_NEAR: Duration = Duration::from_millis(50);
 /// Shortest interval of roll calls. Overload makes the next one come sooner.
 const LEAST_INTERVAL: Duration = Duration::from_millis(20);
@@ -521,12 +522,7 @@ impl ReportCollector {
             if self.head_count.round() != round {
                 self.last_estimate = Some(estimate.unwrap_or(0.0).ceil() as u32);
             }
-            let every = match (self.head_count.is_searching(), self.config.is_near) {
-                (true, true) => EVERY_WHILE_SEARCHING_NEAR,
-                (true, false) => EVERY_WHILE_SEARCHING,
-                (false, _) => EVERY,
-            };
-            self.next_call = now + every;
+            self.next_call = now + self.interval();
         } else if std::mem::take(&mut self.begins_round) {
             let outstanding = self.outstanding_count();
             self.head_count.begin_round(now, outstanding);
@@ -556,6 +552,18 @@ impl ReportCollector {
             repair: None,
             rate: None,
         })
+    }
+
+    /// The interval until the next roll call.
+    fn interval(&self) -> Duration {
+        let (searches, is_near) = (self.head_count.is_searching(), self.config.is_near);
+        match searches {
+            true if is_near && self.head_count.assumed() > 1 => EVERY_WHILE_SEARCHING_NEAR,
+            true => EVERY_WHILE_SEARCHING,
+            // The first one of those that are expected need not wait.
+            false if is_near && self.places.len() == 0 => EVERY_WHILE_SEARCHING,
+            false => EVERY,
+        }
     }
 
     /// True if receivers wait to be told that their final state is known.

@@ -253,18 +253,22 @@ impl Reporter {
             self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call, counts));
         }
         let last = at.and_then(|at| self.runs.get(at)).copied();
+        let has_few = call.head_count <= FEW;
         // Another run of the sender knows nothing of this receiver.
         let mut told = last.map_or_else(Told::default, |last| last.told);
         if told.at.is_some() && call.lists(&self.config.receiver, &self.config.label) {
             match told.listed {
                 Some(salt) if salt != call.salt => told.is_known = true,
-                _ if call.head_count <= FEW => told.is_known = true,
+                _ if has_few => told.is_known = true,
                 _ => told.listed = Some(call.salt),
             }
         }
+        let ends_late = has_few && self.ended_at.is_some() && told.at.is_none();
         let position = f64::from(call.position) / f64::from(u32::MAX);
         let follows = last.filter(|last| last.round == call.round && now <= last.until);
         let (turn, due) = match follows {
+            // It has ended before it was asked.
+            _ if ends_late && last.is_none() => (1.0, Some(now)),
             Some(Run { turn, due: None, .. }) => (turn, None),
             Some(Run { turn, due, is_urgent: true, .. }) => (turn, due),
             Some(Run { turn, due: Some(due), .. }) if turn < position => {
@@ -290,9 +294,9 @@ impl Reporter {
             turn,
             until: now + VALID,
             due,
-            is_urgent: due.is_some() && last.is_some_and(|last| last.is_urgent),
+            is_urgent: due.is_some() && last.map_or(ends_late, |last| last.is_urgent),
             is_over: false,
-            has_few: call.head_count <= FEW,
+            has_few,
             window: Duration::from_millis(call.window_ms.into()),
             told,
         };

@@ -294,9 +294,14 @@ fn of_few_receivers_one_that_ends_says_so_at_once_and_one_roll_call_tells_it_tha
         assert_eq!(report.is_some(), is_at_once);
         assert_eq!(reporter.poll(at(100), ReportFacts::default), None, "once");
         let list = RollCallList::Known(vec![Fingerprint::of_receiver(2, &id)]);
-        let listing = RollCall { serial: 2, salt: 2, list, ..late };
+        let listing = RollCall { serial: 2, salt: 2, list, ..late.clone() };
         reporter.handle_roll_call(at(120), &listing, NO_PACKETS, nothing);
         assert_eq!(reporter.is_known(), is_at_once);
+        // One that has ended before it is asked.
+        let mut reporter = Reporter::new(ReporterConfig::new(id, ReceiverLabel::default(), 1));
+        reporter.end(at(0), COMPLETE);
+        reporter.handle_roll_call(at(10), &late, NO_PACKETS, nothing);
+        assert_eq!(reporter.poll(at(10), ReportFacts::default).is_some(), is_at_once);
     }
 }
 
