@@ -4,7 +4,7 @@
 export FAKETIME_DONT_FAKE_MONOTONIC=1
 random 3000000 f
 "$FONTANA" keygen k >/dev/null
-"$FONTANA" send f --sign k --receivers 1 --deadline 30 -i lo --ticket-file t >s.log 2>&1 &
+"$FONTANA" send f --sign k --receivers 1 --for 30 -i lo --ticket-file t >s.log 2>&1 &
 sender=$!
 until_true 50 test -s t
 start=$SECONDS

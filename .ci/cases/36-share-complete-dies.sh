@@ -24,7 +24,7 @@ NFT
 done
 sleep 1
 random 10000000 f
-ip netns exec case-0 timeout 10 "$FONTANA" send f -i eth0 --duration 0.1 --ticket-file t \
+ip netns exec case-0 timeout 10 "$FONTANA" send f -i eth0 --for 0.1 --ticket-file t \
   >s0.log 2>&1
 receivers=()
 for n in 1 2 3 4; do

@@ -22,7 +22,7 @@ inject() {
   local sending=() receiving=()
   [ "$side" = send ] && sending=("${traced[@]}") || receiving=("${traced[@]}")
   rm -rf o st t
-  "${sending[@]}" "$FONTANA" send d -i lo --rate 40M --duration 20 --ticket-file t >s.log 2>&1 &
+  "${sending[@]}" "$FONTANA" send d -i lo --rate 40M --for 20 --ticket-file t >s.log 2>&1 &
   local sending_process=$!
   until_true 100 test -s t -o ! -d /proc/$sending_process
   received=- right=0

@@ -536,7 +536,7 @@ impl Watch<'_> {
 
     fn conclude(self, summary: &SendReport) -> Outcome {
         let result = match summary.outcome {
-            // The sender ended after `--duration`.
+            // The sender ended after `--for`.
             Outcome::Interrupted if self.time_is_up => Outcome::Complete,
             other => other,
         };

@@ -147,10 +147,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
         "ask the sender to send it in another way; if it asks for too much: --memory, --max-size",
     ),
     (ErrorKind::MissingSlices, "receive longer, or ask the sender for all slices"),
-    (
-        ErrorKind::ReceiversAbsent,
-        "check that they run and reach this host, or wait longer: --deadline",
-    ),
+    (ErrorKind::ReceiversAbsent, "check that they run and reach this host, or wait longer: --for"),
     (ErrorKind::NotOneFile, "receive into a directory, or with --flute choose one: --only"),
     (ErrorKind::TooSmall, "use a larger device; nothing was written beyond its end"),
     (

@@ -17,8 +17,8 @@ use std::time::Duration;
 /// Send files to a multicast group
 ///
 /// Sends the source symbols once, then new repair symbols without end, so that receivers may join
-/// at any time. Stops when interrupted (Ctrl-C), after a time (--duration), or after a finite
-/// amount (--push).
+/// at any time. Stops when interrupted (Ctrl-C), after a time (--for), or after a finite amount
+/// (--push).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana send image.raw
@@ -55,10 +55,10 @@ pub(crate) struct SendArguments {
     pub(crate) spool: Option<Option<PathBuf>>,
     /// Announce a stream for this long before it begins: 10s, 1m; or until N receivers are there: 3
     ///
-    /// Receivers can be started in this time. A later receiver misses the beginning. --deadline
-    /// limits the wait for receivers. If they are not asked (--one-way, --open), a number is one of
+    /// Receivers can be started in this time. A later receiver misses the beginning. --for limits
+    /// the wait for receivers. If they are not asked (--one-way, --open), a number is one of
     /// seconds.
-    #[arg(long, value_name = "TIME|N", value_parser = parse_wait, group = "waits")]
+    #[arg(long, value_name = "TIME|N", value_parser = parse_wait)]
     pub(crate) wait: Option<WaitArgument>,
     /// Send this percentage of a stream's source symbols as repair symbols, or what receivers lack
     ///
@@ -166,7 +166,11 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "PERCENT", value_parser = parse_permille)]
     pub(crate) push: Option<u32>,
     /// End after this time: 90, 90s, 10m, 2h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    ///
+    /// With --receivers it ends before if all are complete, and otherwise with exit code 9. A
+    /// stream with --wait N or --receivers must begin within this time, and after its end it waits
+    /// for reports for no longer.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Send one block after the other, each with PERCENT repair symbols
     ///
@@ -387,7 +391,6 @@ pub(crate) struct SendArguments {
 /// The options about reports of receivers.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("asks").multiple(true)))]
-#[command(group(ArgGroup::new("waits").multiple(true)))]
 pub(crate) struct ReportArguments {
     /// Ask the receivers for reports: which of them are complete, and which have failed
     ///
@@ -443,17 +446,12 @@ pub(crate) struct ReportArguments {
     ///
     /// FILE has a line for each receiver: its label (recv --label), and perhaps ed25519:KEY, the
     /// key with which it signs (recv --identity). The exit code is 0 only if all of them are
-    /// complete and verified. With --duration it ends then in any case. With --watch it goes on
-    /// with the next version. A file whose name is a number: ./12.
+    /// complete and verified. With --for it ends then in any case. With --watch it goes on with the
+    /// next version. A file whose name is a number: ./12.
     #[arg(long, value_name = "FILE|COUNT", value_parser = parse_receivers,
           conflicts_with_all = ["one_way", "flute", "fcast", "push", "certificate"],
-          group = "waits", value_hint = ValueHint::FilePath)]
+          value_hint = ValueHint::FilePath)]
     pub(crate) receivers: Option<ReceiversArgument>,
-    /// With --receivers or --wait N: end after this time in any case: 90, 90s, 10m, 2h
-    ///
-    /// A stream must begin within this time, and after its end it waits for reports for no longer.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "waits")]
-    pub(crate) deadline: Option<Duration>,
     /// Obey receivers although nothing authenticates their reports
     ///
     /// Any host that can reach this one can then claim to be a receiver that is complete

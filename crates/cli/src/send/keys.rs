@@ -87,7 +87,7 @@ pub(super) fn write_beside_manifest(
         written => written,
     };
     written.map_err(|error| {
-        let message = format!("cannot write the key of the manifest {path:?}: {error}");
+        let message = format!("cannot write the manifest's key {path:?}: {error}");
         Failure::new(Outcome::Refused, message, "choose a directory that this user may write to")
     })
 }

@@ -72,12 +72,8 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         || !arguments.layers.is_empty()
         || arguments.congestion_control.is_some();
     collection.rests = !arguments.reports.repairs_on_demand() && !has_layers;
-    if arguments.watch && arguments.reports.deadline.is_some() {
-        let message = "--deadline with --watch, whose versions follow each other without an end";
-        return Err(Failure::new(Outcome::Usage, message, "end it after a time: --duration TIME"));
-    }
-    let ends = arguments.duration.filter(|_| collection.until_complete);
-    collection.deadline = arguments.reports.deadline.or(ends);
+    let waits = matches!(arguments.wait, Some(WaitArgument::Number(number)) if number > 0);
+    collection.deadline = arguments.duration.filter(|_| collection.until_complete || waits);
     collection.max_age = arguments.reports.max_age;
     if collection.max_age.is_some() && !arguments.reports.repairs_on_demand() {
         let message = "--max-age with a session that does not repair what receivers request";
@@ -145,10 +141,10 @@ pub(super) fn awaited(
     reports: Option<&ReportCollection>,
 ) -> Result<u32, Failure> {
     let (Some(WaitArgument::Number(number)), Some(reports)) = (arguments.wait, reports) else {
-        if arguments.reports.deadline.is_some() && arguments.reports.receivers.is_none() {
-            let message = "--deadline, and the stream waits for no receivers";
+        if arguments.duration.is_some() && arguments.reports.receivers.is_none() {
+            let message = "--for, and the stream waits for no receivers";
             let hint = "wait for some before it begins: --wait N\nor after its end: \
-                        --receivers FILE|COUNT\nor leave it out";
+                        --receivers FILE|COUNT\nor read standard input to its end first: --spool";
             return Err(Failure::new(Outcome::Usage, message, hint));
         }
         return Ok(0);

@@ -170,7 +170,6 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
     let given = [
         (arguments.push.is_some(), "--push"),
         (arguments.sequential.is_some(), "--sequential"),
-        (arguments.duration.is_some(), "--duration"),
         (arguments.interfaces.len() > 1, "several -i"),
         (arguments.flute.is_some(), "--flute"),
         (arguments.fcast, "--fcast"),

@@ -29,11 +29,9 @@ fn text<'a>(event: &'a Value, field: &str) -> &'a str {
 fn a_unicast_host_that_does_not_answer_is_an_error_with_the_command_that_helps() {
     let Some(scene) = Scene::new(1) else { return };
     let file = scene.noise("file", 100_000);
-    for (host, end) in [
-        ("10.77.0.99", "--duration 3"),
-        ("10.77.0.98", "--push 0"),
-        ("[fd77::99]", "--duration 1500ms"),
-    ] {
+    for (host, end) in
+        [("10.77.0.99", "--for 3"), ("10.77.0.98", "--push 0"), ("[fd77::99]", "--for 1500ms")]
+    {
         let words = format!("send --json --to {host}:7701 --rate 1M {end}");
         let bare = host.trim_matches(['[', ']']);
         let mut sender = start(&scene, 0, &words, &file);
@@ -49,14 +47,14 @@ fn a_unicast_host_that_does_not_answer_is_an_error_with_the_command_that_helps()
         assert!(errors.contains("no packet left this host"), "{errors}");
         assert!(!errors.contains("the other files"), "{errors}");
         assert_eq!(sender.last("summary").unwrap()["verdict"], "io");
-        let words = format!("send --to {host}:7701 --rate 1M --duration 1500ms");
+        let words = format!("send --to {host}:7701 --rate 1M --for 1500ms");
         let (code, said) = start(&scene, 0, &words, &file).finish(PATIENCE);
         assert_eq!(code, Some(5), "{said}");
         assert!(said.contains("sent nothing in") && !said.contains("on the wire"), "{said}");
 
         let lladdr = "lladdr 02:00:00:00:00:99 dev eth0 nud permanent";
         run(&scene, 0, &format!("ip neigh replace {bare} {lladdr}"));
-        let words = format!("send --json --to {host}:7701 --rate 1M --duration 1500ms");
+        let words = format!("send --json --to {host}:7701 --rate 1M --for 1500ms");
         let mut sender = start(&scene, 0, &words, &file);
         assert_eq!(sender.finish(PATIENCE).0, Some(0));
         assert!(sender.last("warning").is_none(), "{:?}", sender.seen);
@@ -75,7 +73,7 @@ fn a_packet_filter_that_forbids_sending_is_named_at_once() {
          nft add rule inet no output udp dport 7701 drop",
     );
     for to in ["239.255.77.1:7701", "10.77.0.254:7701"] {
-        let words = format!("send --json --to {to} --rate 1M --duration 2");
+        let words = format!("send --json --to {to} --rate 1M --for 2");
         let mut sender = start(&scene, 0, &words, &file);
         let warning = sender.wait_for("warning", PATIENCE);
         assert!(text(&warning, "message").contains("Operation not permitted"), "{warning}");
@@ -95,7 +93,7 @@ fn a_sender_that_misses_its_rate_says_what_limits_it() {
     // The queue is longer than the socket's buffer, which therefore blocks.
     run(&scene, 0, "tc qdisc add dev eth0 root tbf rate 5mbit burst 20k limit 20M");
     for (rate, is_missed) in [("20M", true), ("4M", false)] {
-        let words = format!("send --json --rate {rate} --duration 7");
+        let words = format!("send --json --rate {rate} --for 7");
         let mut sender = start(&scene, 0, &words, &file);
         assert_eq!(sender.finish(PATIENCE).0, Some(0));
         // What the full queue costs is another warning.
@@ -111,7 +109,7 @@ fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_
     let Some(scene) = Scene::new(1) else { return };
     let file = scene.noise("file", 1000);
     run(&scene, 0, "ip link set eth0 multicast off");
-    for words in ["send --json --duration 1", "recv --json -y --silence 1 -o"] {
+    for words in ["send --json --for 1", "recv --json -y --silence 1 -o"] {
         let path = if words.starts_with("recv") { &scene.path("into") } else { &file };
         let mut refused = start(&scene, 0, words, path);
         let (code, errors) = refused.finish(PATIENCE);
@@ -119,7 +117,7 @@ fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_
         assert!(errors.contains("ip link set eth0 multicast on"), "{errors}");
         assert!(refused.last("session").is_none(), "{:?}", refused.seen);
     }
-    for words in ["send -i eth0 --json --duration 1", "send -i lo --json --duration 1"] {
+    for words in ["send -i eth0 --json --for 1", "send -i lo --json --for 1"] {
         let mut asked = start(&scene, 0, words, &file);
         assert_eq!(asked.finish(PATIENCE).0, Some(0));
         let warning = asked.last("warning").map(|warning| text(warning, "way_out"));
@@ -127,7 +125,7 @@ fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_
     }
     // A host needs no multicast.
     run(&scene, 0, "ip neigh replace 10.77.0.99 lladdr 02:00:00:00:00:99 dev eth0 nud permanent");
-    let mut unicast = start(&scene, 0, "send --json --to 10.77.0.99 --duration 1", &file);
+    let mut unicast = start(&scene, 0, "send --json --to 10.77.0.99 --for 1", &file);
     let (code, errors) = unicast.finish(PATIENCE);
     assert_eq!((code, &*errors), (Some(0), ""));
     assert_eq!(unicast.last("session").unwrap()["interface"], "eth0");

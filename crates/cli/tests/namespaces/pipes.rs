@@ -76,7 +76,7 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
     let script = format!(
         "set -o pipefail; head -c {} /dev/urandom | tee >(sha256sum >&2) | \
          \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 --repair auto --reports \
-         --wait 3 --receivers 3 --deadline 60 --group-key {key} --json",
+         --wait 3 --receivers 3 --for 60 --group-key {key} --json",
         48 << 20
     );
     let mut sender = shell(&scene, 0, &script);

@@ -184,7 +184,7 @@ fn each_is_named(count: usize) {
 
 /// The sender with a deadline and a program at the end.
 fn send_with_program(session: &Session, done: &Path) -> Program {
-    let words = format!("send --json --to {GROUP} {} --deadline 110", session.options);
+    let words = format!("send --json --to {GROUP} {} --for 110", session.options);
     let words = words.split_whitespace().map(OsString::from);
     let program = ["--exec-complete".into(), "touch".into(), OsString::from(done)];
     let file = [OsString::from(&session.file)];

@@ -12,7 +12,7 @@ fn a_sender_knows_when_three_receivers_have_the_file_and_ends() {
     let Some(scene) = Scene::new(4) else { return };
     (1..4).for_each(|host| scene.bench.lose(host, 50));
     let file = scene.noise("image.raw", 4 << 20);
-    let mut session = scene.send(0, "--receivers 3 --deadline 100 --rate 20M", &file);
+    let mut session = scene.send(0, "--receivers 3 --for 100 --rate 20M", &file);
     let receivers: Vec<_> =
         (1..4).map(|host| (host, scene.receive(host, &session.ticket, ""))).collect();
     for (host, mut receiver) in receivers {
@@ -29,7 +29,7 @@ fn a_sender_knows_when_three_receivers_have_the_file_and_ends() {
 fn one_that_is_missing_is_counted_and_the_sender_ends_with_9() {
     let Some(scene) = Scene::new(2) else { return };
     let file = scene.noise("image.raw", 1 << 20);
-    let mut session = scene.send(0, "--receivers 2 --deadline 6 --rate 20M", &file);
+    let mut session = scene.send(0, "--receivers 2 --for 6 --rate 20M", &file);
     scene.receive(1, &session.ticket, "").complete();
     let (code, said) = session.sender.finish(PATIENCE);
     assert_eq!(code, Some(9), "{said}");

@@ -94,7 +94,7 @@ fn a_ticket_goes_to_a_file_too() {
     sender.finish();
 
     let hosts = format!("--to 127.0.0.1:9,127.0.0.1:10 --ticket-file {}", to.display());
-    let sent = run(&arguments(&format!("send {hosts} --duration 100ms"), &[&file])).expect(0);
+    let sent = run(&arguments(&format!("send {hosts} --for 100ms"), &[&file])).expect(0);
     let lines: Vec<String> = std::fs::read_to_string(&to)
         .unwrap()
         .lines()
@@ -178,7 +178,7 @@ fn a_dry_run_says_what_it_would_do_and_sends_nothing() {
     }
     assert!(listener.recv(&mut [0; 2000]).is_err(), "nothing arrives");
     // The listener does receive what is sent.
-    let words = format!("send -i lo --to {place} --duration 300ms");
+    let words = format!("send -i lo --to {place} --for 300ms");
     run(&arguments(&words, &[&file])).expect(0);
     assert!(listener.recv(&mut [0; 2000]).is_ok());
 }
@@ -237,7 +237,7 @@ fn without_a_terminal_the_start_and_the_end_are_printed_and_with_q_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, noise(20_000, 1)).unwrap();
-    let send = format!("send -i lo --to {} --duration 300ms", place());
+    let send = format!("send -i lo --to {} --for 300ms", place());
     let sent = run(&arguments(&send, &[&file])).expect(0);
     let [start, end] = sent.stderr.lines().collect::<Vec<_>>()[..] else {
         panic!("{}", sent.stderr);
@@ -289,13 +289,13 @@ fn the_first_line_says_what_ends_the_session() {
     std::fs::write(&file, noise(1000, 1)).unwrap();
     run(&arguments("keygen", &[&key])).expect(0);
     let expected = format!(
-        "--sign {} --receivers 1 --deadline 1 \
+        "--sign {} --receivers 1 --for 1 \
          --trust-unauthenticated-reports",
         key.display()
     );
     for (options, code, end) in [
         ("--push 0", 0, "once; receive"),
-        ("--duration 100ms", 0, "for a while; receive"),
+        ("--for 100ms", 0, "for a while; receive"),
         (&*expected, 9, "until the expected receivers are complete; receive"),
     ] {
         let words = format!("send -i lo --to {} {options}", place());

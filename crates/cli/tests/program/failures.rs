@@ -387,7 +387,7 @@ fn a_number_that_another_sender_uses_is_warned_of() {
     let to = place();
     let sender = Sender::start(&format!("--to {to} --tsi 12"), &[&path]);
     let send = |options: &str| {
-        let words = format!("send -i lo --duration 200ms {options}");
+        let words = format!("send -i lo --for 200ms {options}");
         run(&arguments(&words, &[&path])).expect(0).stderr
     };
     let warned = "another program on this host sends a session with the number 12";

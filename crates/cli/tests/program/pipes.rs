@@ -134,9 +134,9 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send - --feedback bmtp --trust-unauthenticated-reports", 2, "limit the rate"),
         ("send - --open --reports --wait 3", 2, "any host could begin the stream"),
         ("send - --receivers 2 --wait 3", 2, "--wait 2"),
-        ("send - --open --wait 3 --deadline 10", 2, "waits for no receivers"),
-        ("send - --reports --wait 3s --deadline 10", 2, "waits for no receivers"),
-        ("send - --reports --deadline 10", 2, "--wait <TIME|N>"),
+        ("send - --open --wait 3 --for 10", 2, "waits for no receivers"),
+        ("send - --reports --wait 3s --for 10", 2, "waits for no receivers"),
+        ("send - --reports --for 10", 2, "waits for no receivers"),
     ] {
         let run = run(&arguments(words, &[])).expect(code);
         assert!(run.stderr.contains(expected), "{words}: {}", run.stderr);
@@ -161,7 +161,7 @@ fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
     run(&arguments("keygen --group", &[&key])).expect(0);
     let key = key.display();
     let words = format!(
-        "--rate 40M --block-symbols 500 --repair auto --wait 2 --receivers 2 --deadline 100 \
+        "--rate 40M --block-symbols 500 --repair auto --wait 2 --receivers 2 --for 100 \
          --group-key {key}"
     );
     let (sender, stream) = reporting(&words, File::open(&input).unwrap());
@@ -198,13 +198,13 @@ fn a_stream_whose_receivers_do_not_come_ends_at_the_deadline() {
     let directory = tempfile::tempdir().unwrap();
     let input = directory.path().join("input");
     std::fs::write(&input, noise(1_000_000, 8)).unwrap();
-    let words = "--reports --wait 3 --deadline 1 --trust-unauthenticated-reports";
+    let words = "--reports --wait 3 --for 1 --trust-unauthenticated-reports";
     let (sender, stream) = reporting(words, File::open(&input).unwrap());
     // It is told that the stream is broken, and does not count, as it says nothing.
     let words = format!("recv {} --one-way --to -", stream["ticket"].as_str().unwrap());
     let receiver = Running::start(&arguments(&words, &[]));
     let run = sender.wait().expect(9);
-    assert_says(&run, "waited for 3 receivers, and 0 have reported", "--deadline");
+    assert_says(&run, "waited for 3 receivers, and 0 have reported", "--for");
     let summary = run.event("summary");
     assert_eq!(summary["verdict"], "receivers_incomplete");
     assert_eq!(summary["source_symbols"], 0);

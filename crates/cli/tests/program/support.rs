@@ -179,6 +179,11 @@ pub(crate) fn record(file: &Path, words: &str) -> (String, Vec<Vec<u8>>, u16) {
     (ticket, public, port)
 }
 
+/// A ticket without the port for reports: other tests may have it at another time.
+pub(crate) fn without_port(ticket: &str) -> &str {
+    ticket.split("&ask=").next().unwrap_or(ticket)
+}
+
 /// Checks the message and the hint.
 pub(crate) fn assert_says(run: &Run, message: &str, way_out: &str) {
     let mut lines = run.stderr.lines();

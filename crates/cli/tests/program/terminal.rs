@@ -125,7 +125,7 @@ fn a_sender_on_a_terminal_shows_its_rate() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, noise(20_000, 1)).unwrap();
-    let words = format!("send -i lo --to {} --duration 1", place());
+    let words = format!("send -i lo --to {} --for 1", place());
     let mut terminal = Terminal::start(&words, &[&path]);
     for text in ["sending 1 file", "fontana recv 'fontana://", "bit/s", "on the wire in"] {
         terminal.read_until(text);

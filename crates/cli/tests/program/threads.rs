@@ -96,7 +96,7 @@ fn a_sender_of_a_directory_without_threads_ends_with_5() {
     let folder = directory.path().join("folder");
     fs::create_dir(&folder).unwrap();
     file(&folder);
-    let watch = "--watch --settle 100ms --duration 2 --memory 32M --block-symbols 300";
+    let watch = "--watch --settle 100ms --for 2 --memory 32M --block-symbols 300";
     let words = format!("send -i lo --to {} {watch} --sign {}", place(), key.display());
     let enough = fails_until_there_are_threads(|_| arguments(&words, &[&folder]), b"");
     // Signals, changes, versions, and at least one worker.

@@ -232,7 +232,7 @@ fn a_receiver_that_was_stopped_goes_on_with_what_it_had() {
 fn a_sender_ends_when_its_time_is_up() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[1000]);
-    let words = format!("send -i lo --to {} --duration 500ms --json", place());
+    let words = format!("send -i lo --to {} --for 500ms --json", place());
     let sent = run(&arguments(&words, &paths(&files))).expect(0);
     let seconds = sent.event("summary")["seconds"].as_f64().unwrap();
     assert!(seconds >= 0.5, "{seconds}");

@@ -1,6 +1,6 @@
 //! Following a publisher with `recv --watch`: messages and exit codes.
 
-use crate::support::{Running, Sender, arguments, noise, place, run};
+use crate::support::{Running, Sender, arguments, noise, place, run, without_port};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -87,7 +87,6 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     let mut json = Running::start(&arguments(&format!("send -i lo --json {words}"), &[&folder]));
     let session: serde_json::Value = serde_json::from_str(&json.line()).unwrap();
     assert_eq!(session["event"], "session");
-    let without_port = |ticket: &str| ticket.split("&ask=").next().map(str::to_owned);
     let ticket = session["ticket"].as_str().unwrap();
     assert_eq!(without_port(ticket), without_port(&sender.ticket));
     json.stop();
@@ -142,7 +141,7 @@ fn a_folder_whose_version_is_sent_waits_idly_and_ends_when_the_time_is_up() {
     let directory = tempfile::tempdir().unwrap();
     let (key, folder) = plant(directory.path());
     let words = format!("send --to {} --sign {key} --watch --settle 100ms --push 10", place());
-    let mut sending = Running::start(&arguments(&format!("{words} --duration 4"), &[&folder]));
+    let mut sending = Running::start(&arguments(&format!("{words} --for 4"), &[&folder]));
     sending.line(); // the ticket
     std::thread::sleep(Duration::from_millis(1_500));
     let before = sending.processor_time();

@@ -337,6 +337,20 @@ impl Places {
             .filter(move |place| place.status.report.label == *label)
     }
 
+    /// Of the processes with this label that report no more, the one that has reported first.
+    fn oldest_ended(
+        &self,
+        fingerprint: Fingerprint,
+        label: &ReceiverLabel,
+        is_gone: impl Fn(&Place) -> bool,
+    ) -> Option<Slot> {
+        let ended = self
+            .labelled(fingerprint, label)
+            .filter(|place| place.status.report.state.is_final() || is_gone(place));
+        let oldest = ended.min_by_key(|place| place.status.reported_at)?;
+        self.slot(oldest.status.by, &oldest.status.report.receiver)
+    }
+
     /// Gives a place to a receiver that has none. `None`: there is none for it. `is_gone`: whether
     /// one no longer reports, and need not keep its place.
     pub(super) fn add(
@@ -350,7 +364,9 @@ impl Places {
         let fingerprint = self.fingerprint(&status.report.label);
         let is_named = is_expected && !matches!(by, Authority::Key(_));
         if is_named && self.labelled(fingerprint, &status.report.label).count() >= MOST_OF_A_NAME {
-            return None;
+            // A receiver that is started again and again has its name again each time.
+            let ended = self.oldest_ended(fingerprint, &status.report.label, &is_gone)?;
+            self.remove(ended);
         }
         let has_room = match by {
             Authority::Unauthenticated(network) => {

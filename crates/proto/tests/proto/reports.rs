@@ -599,6 +599,22 @@ fn of_several_processes_of_a_name_the_one_that_still_reports_counts_and_then_the
     assert_eq!(third, Some(ExpectedState::Reported(receiving)), "the second has said its last");
 }
 
+/// At most eight processes of a name are remembered: those that have ended give way.
+#[test]
+fn a_receiver_that_is_started_again_and_again_is_known_each_time() {
+    let mut collector = ReportCollector::new(config(named(&[("a", None)]), 1), Instant::ZERO);
+    for start in 0..20 {
+        let now = Instant::ZERO + Duration::from_secs(6 * start);
+        for (counter, state) in [(0, ReceiverState::Receiving), (1, COMPLETE)] {
+            let report = report(receiver_id(start), "a", state, 1);
+            take(&mut collector, now, &opened(&report, counter, None)).unwrap();
+        }
+        let summary = collector.summary();
+        assert!(summary.is_as_expected(), "start {start}");
+        assert!(summary.known <= 8, "{summary:?}");
+    }
+}
+
 #[test]
 fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_first() {
     let (key, other) = (SecretKey::from_seed(&[1; 32]), SecretKey::from_seed(&[2; 32]));
