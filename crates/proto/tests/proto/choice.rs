@@ -4,7 +4,9 @@ use crate::support::world::{
     Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender,
 };
 use fontana_proto::report::{Reporter, ReporterConfig};
-use fontana_proto::{Endpoint, Instant, Output, ReceiveDone, ReceiveJob, ReceiverEvent, Rejection};
+use fontana_proto::{
+    ChannelId, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, ReceiverEvent, Rejection,
+};
 use fontana_wire::{
     Feedback, InstanceId, ReceiverId, ReceiverLabel, ReceiverState, RollCall, RollCallList,
     SecretKey, Toi, Tsi,
@@ -173,6 +175,21 @@ fn a_follower_reports_of_the_version_that_the_asking_run_sends() {
     assert_eq!(reported(has, now, 9), None);
     let mut next = follower(&key, Some(1)).with_reports(reporter);
     assert_eq!(reported(&mut next, Instant::ZERO, 9), None, "it has not seen a head yet");
+}
+
+/// Roll calls are on channel 0, which a receiver leaves that has enough and reports nothing.
+#[test]
+fn a_receiver_that_reports_stays_on_the_channel_of_roll_calls() {
+    let (content, key) = (content(), SecretKey::from_seed(&[3; 32]));
+    let signed = sender(&content, &Setup::default(), Some(&key));
+    let mut senders = [SenderDriver::new(signed, &content)];
+    let config = ReporterConfig::new(ReceiverId([7; 16]), ReceiverLabel::default(), 1);
+    let reports = follower(&key, None).with_reports(Reporter::new(config));
+    let mut receivers = [follower(&key, None), reports];
+    run(&mut senders, &mut receivers, LIMIT);
+    assert!(receivers.iter().all(|receiver| receiver.has(&content)));
+    let stays = receivers.map(|receiver| receiver.joined.contains(&ChannelId::BASE));
+    assert_eq!(stays, [false, true]);
 }
 
 #[test]
