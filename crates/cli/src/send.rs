@@ -69,7 +69,7 @@ pub(crate) fn run(
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
     let mut versions = key.filter(|_| arguments.watch).map(VersionFile::beside);
     if arguments.watch && arguments.format() == SessionFormat::Fontana && key.is_none() {
-        let (signer, beside) = keys::of_folder(&content.files, console)?;
+        let (signer, beside) = keys::of_folder(&content.files, plan.format.keys.as_ref(), console)?;
         (plan.format.signer, versions) = (Some(signer), beside);
     }
     if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {

@@ -28,8 +28,8 @@ pub struct ReportCollection {
     /// still report are otherwise waited for during a few seconds.
     pub until_complete: bool,
     /// Send no content while no receiver lacks symbols, after one and a half times the source
-    /// symbols. A receiver that comes later gets it; one that says nothing, only if
-    /// others need it, too. For sessions on one channel without an end.
+    /// symbols. A receiver that comes later gets it; one that says nothing, only if others need it,
+    /// too. For sessions on one channel without an end.
     pub rests: bool,
     /// End after this time in any case. `None`: never. Of a stream: begin, or give up, within this
     /// time, and wait for reports no longer than this after its end.

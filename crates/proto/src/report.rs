@@ -36,7 +36,6 @@ mod status;
 
 pub use answer::{Answer, ReportFacts, unverified_call};
 pub use authority::{Authority, Network};
-pub(crate) use collector::FEW;
 pub use collector::{CollectorConfig, IgnoredReport, ReportCollector};
 pub use gate::{RollCallGate, RollCallRefusal};
 pub use rate_control::{IgnoredRate, RateConfig, RateControl, SlowReceiver};

@@ -38,6 +38,8 @@ pub(super) fn run(
     console.write_aside()?;
     let (mut watch, mut announced) = (None::<Watch<'_>>, false);
     let (mut unwritten, mut left_out) = (None, 0);
+    // Whether the program of the last version has failed.
+    let mut has_failed = false;
     let publisher = publisher.start()?;
     for event in publisher.events() {
         match event {
@@ -97,7 +99,7 @@ pub(super) fn run(
             PublishEvent::Ended(sent) => {
                 if let Some(watch) = watch.take() {
                     watch.bar.clear();
-                    watch.conclude(&sent);
+                    has_failed = watch.conclude(&sent) == Outcome::Io;
                 }
             }
             PublishEvent::LeftOut(error) => {
@@ -109,5 +111,6 @@ pub(super) fn run(
         }
     }
     let report = publisher.join()?;
-    unwritten.map_or(Ok(report.outcome), Err)
+    let outcome = if has_failed { report.outcome.worst(Outcome::Io) } else { report.outcome };
+    unwritten.map_or(Ok(outcome), Err)
 }

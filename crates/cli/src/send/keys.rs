@@ -99,19 +99,26 @@ pub(super) fn of_stream(arguments: &SendArguments) -> Result<Option<ContentKey>,
 }
 
 /// The key that signs the versions of what is followed, if options name none, and where it keeps
-/// the highest of them.
+/// the highest of them. `keys`: those of the packets, which have the host's key already.
 pub(super) fn of_folder(
     followed: &[PathBuf],
+    keys: Option<&ContentKeys>,
     console: &Console,
 ) -> Result<(SecretKey, Option<VersionFile>), Failure> {
     key_file::keep_secrets();
-    let mut paths = Vec::new();
+    let mut paths = Vec::<PathBuf>::new();
     for path in followed {
-        paths.push(std::path::absolute(path).map_err(|error| {
+        let absolute = std::path::absolute(path).map_err(|error| {
             Failure::new(Outcome::Io, format!("{path:?} has no absolute path: {error}"), "")
-        })?);
+        })?;
+        // Without a slash at the end, which shells add.
+        paths.push(absolute.components().collect());
     }
-    let signer = of_host(console)?.folder_signer(paths.iter().map(PathBuf::as_path));
+    let host = match keys {
+        Some(ContentKeys::OfHost(host)) => host.clone(),
+        _ => of_host(console)?,
+    };
+    let signer = host.folder_signer(paths.iter().map(PathBuf::as_path));
     let key = directory().map(|directory| directory.join(HOST_KEY)).filter(|key| key.exists());
     Ok((signer, key.as_deref().map(VersionFile::beside)))
 }

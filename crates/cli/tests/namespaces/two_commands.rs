@@ -1,7 +1,8 @@
 //! The two commands that most people type: `fontana send FILE`, and the line that it prints.
 
-use crate::scene::{Scene, same_file};
+use crate::scene::{GROUP, Scene, same_file};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -158,7 +159,8 @@ fn a_directory_is_followed_by_receivers_that_report_each_version() {
     // The new process has the version, says so, and needs nothing.
     two.receiver.kill();
     let seen = session.sender.seen.len();
-    let mut two = follow(2, "two");
+    // One that left while nothing is new would not be back in time: it stays, since none is sent.
+    let mut two = follow(2, "two --stay-joined 1 --look-every 600");
     loop {
         let report = session.sender.wait_for("report", PATIENCE);
         if report["label"] == "two" {
@@ -168,6 +170,7 @@ fn a_directory_is_followed_by_receivers_that_report_each_version() {
     }
     let counted = until_complete(&mut session.sender, 3);
     assert_eq!(counted["known"], 3, "the processes before and after the restart: {counted}");
+    (0..4).for_each(|_| _ = session.sender.wait_for("roll_call", PATIENCE));
     assert!(session.sender.seen[seen..].iter().all(|event| event["event"] != "resting"));
     write("third", 3);
     two.receiver.wait_for("taken", PATIENCE);
@@ -203,4 +206,37 @@ fn senders_of_one_ticket_rest_when_all_are_complete_and_serve_a_later_receiver()
         assert_eq!(until_complete(&mut session.sender, 2)["known"], 2);
         session.end();
     }
+}
+
+/// A program runs for each version that all have, and the last version's receivers decide.
+#[test]
+fn a_followed_directory_has_a_program_for_each_version_and_ends_with_9_if_one_is_missing() {
+    let Some(scene) = Scene::new(2) else { return };
+    let folder = scene.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let write = |name: &str, seed| {
+        fontana_testing::noise_file(&folder.join(name), 1 << 20, seed).unwrap();
+    };
+    write("first", 1);
+    let ran = scene.path("ran");
+    let program = scene.path("program");
+    std::fs::write(&program, format!("#!/bin/sh\necho run >> {}\n", ran.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let words = format!(
+        "send --json --to {GROUP} --watch --settle 0.3 --rate 40M --receivers 1 --for 30 {} \
+         --exec-complete",
+        folder.display()
+    );
+    let mut sender = scene.start(0, &words, &program);
+    let ticket = sender.wait_for("session", PATIENCE)["ticket"].as_str().unwrap().to_owned();
+    let mut one = scene.receive(1, &ticket, "--watch --count 2");
+    let runs = || std::fs::read_to_string(&ran).map_or(0, |text| text.lines().count());
+    until_complete(&mut sender, 1);
+    write("second", 2);
+    one.complete();
+    until_complete(&mut sender, 1);
+    // It has left: no receiver has the third version.
+    write("third", 3);
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!((code, runs()), (Some(9), 2), "{said}");
 }

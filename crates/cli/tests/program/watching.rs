@@ -120,8 +120,9 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
 
     // Without a key of the user it has one of its own, also after a restart.
     let words = format!("--watch --to {}", place());
-    let [first, second] = [(); 2].map(|()| {
-        let sender = Sender::start(&words, &[&folder]);
+    let with_slash = folder.join("");
+    let [first, second] = [&folder, &with_slash].map(|folder| {
+        let sender = Sender::start(&words, &[folder]);
         let ticket = sender.ticket.clone();
         sender.finish();
         ticket

@@ -4,7 +4,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Receivers that may request at once: their requests need not be suppressed.
+/// Receivers that may answer at once: their requests need not be suppressed, and no report of an
+/// end waits for its turn.
 pub(crate) const AT_ONCE: u32 = 20;
 /// Requests of a crowd after which a round is closed.
 pub(crate) const ENOUGH: u32 = 10;

@@ -97,14 +97,15 @@ impl Receiver {
     /// The receiver, which reports; perhaps with the reporter of an earlier reception. To be called
     /// before anything is received.
     #[must_use]
-    pub fn with_reports(self, mut reporter: Reporter) -> Self {
-        reporter.go_on();
+    pub fn with_reports(self, reporter: Reporter) -> Self {
         Self { reports: Some(Box::new(Reports::new(reporter))), ..self }
     }
 
     /// What reports, for the reception of the next version. This one reports no more.
     pub fn take_reporter(&mut self) -> Option<Reporter> {
-        self.reports.take().map(|reports| reports.reporter)
+        let mut reporter = self.reports.take()?.reporter;
+        reporter.go_on(self.polled_at);
+        Some(reporter)
     }
 
     /// Whether the reporter answers this run of a sender. A follower of versions learns from the

@@ -29,8 +29,6 @@ const EVERY_WHILE_SEARCHING: Duration = Duration::from_millis(200);
 const EVERY_WHILE_SEARCHING_NEAR: Duration = Duration::from_millis(50);
 /// Shortest interval of roll calls. Overload makes the next one come sooner.
 const LEAST_INTERVAL: Duration = Duration::from_millis(20);
-/// Receivers that say at once that they have ended, and are told at once that they are known.
-pub(crate) const FEW: u32 = 20;
 /// States that are shown in a second, at most: as many as receivers report in the budget.
 const NEWS_PER_SECOND: u32 = 200;
 

@@ -28,11 +28,33 @@ impl SecondLimit {
         }
     }
 
+    /// Goes on by another clock, which begins now: at zero.
+    pub(super) fn go_on(&mut self, now: Instant) {
+        self.sent.retain(|&at| now < at + SECOND);
+        self.sent.iter_mut().for_each(|at| *at = Instant::ZERO);
+    }
+
     /// A datagram is sent.
     pub(super) fn spend(&mut self, now: Instant) {
         if self.sent.len() >= self.most {
             self.sent.pop_front();
         }
         self.sent.push_back(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_goes_on_by_another_clock() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut limit = SecondLimit::new(2);
+        [0, 5_000].map(|ms| limit.spend(at(ms)));
+        limit.go_on(at(5_300));
+        assert_eq!(limit.earliest(), Instant::ZERO, "one was sent lately");
+        limit.spend(at(100));
+        assert_eq!(limit.earliest(), at(1_000), "and two now");
     }
 }

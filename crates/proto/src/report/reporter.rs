@@ -1,11 +1,11 @@
 //! The receiver's side: when to answer roll calls.
 
 use super::answer::{Answer, ReportFacts, micros};
-use super::collector::FEW;
 use super::gate::{MAX_RUNS, RUN_GONE};
 use super::limit::SecondLimit;
 use super::rate_reporter::{PacketCounts, RateReporter};
 use super::requester::RepairRequester;
+use crate::feedback::AT_ONCE;
 use crate::lacking::Lacking;
 use crate::random::SplitMix64;
 use crate::time::Instant;
@@ -82,7 +82,7 @@ struct Run {
     until: Instant,
     /// When to report; `None`: it has reported in this round.
     due: Option<Instant>,
-    /// It reports its end, and waits for no turn.
+    /// It reports its end, or that it lacks nothing, and waits for no turn.
     is_urgent: bool,
     /// The request has ended before the report was sent.
     is_over: bool,
@@ -180,10 +180,10 @@ impl Reporter {
         }
     }
 
-    /// Goes on in another reception, whose clock begins at zero: times of the last one mean
-    /// nothing.
-    pub(crate) fn go_on(&mut self) {
-        self.limit = SecondLimit::new(self.config.max_per_second);
+    /// Goes on in another reception, whose clock begins now, at zero: other times of the last one
+    /// mean nothing.
+    pub(crate) fn go_on(&mut self, now: Instant) {
+        self.limit.go_on(now);
         self.repair = RepairRequester::new(self.config.seed);
         self.rate = self.rate.take().and_then(|_| rate_reporter(&self.config));
         self.ended_at.iter_mut().for_each(|at| *at = Instant::ZERO);
@@ -253,7 +253,7 @@ impl Reporter {
             self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call, counts));
         }
         let last = at.and_then(|at| self.runs.get(at)).copied();
-        let has_few = call.head_count <= FEW;
+        let has_few = call.head_count <= AT_ONCE;
         // Another run of the sender knows nothing of this receiver.
         let mut told = last.map_or_else(Told::default, |last| last.told);
         if told.at.is_some() && call.lists(&self.config.receiver, &self.config.label) {

@@ -8,10 +8,11 @@ use super::control::{ControlObject, control_oti};
 use crate::datagram::DatagramBatch;
 use crate::endpoint::BlockId;
 use crate::event::SenderEvent;
+use crate::feedback::AT_ONCE;
 use crate::job::SendJob;
 use crate::report::{
-    Authentic, Authority, AwaitedReceivers, CollectorConfig, Expected, ExpectedState, FEW,
-    RateConfig, RateControl, ReceiverStatus, RepairConfig, RepairRounds, ReportCollector, Signers,
+    Authentic, Authority, AwaitedReceivers, CollectorConfig, Expected, ExpectedState, RateConfig,
+    RateControl, ReceiverStatus, RepairConfig, RepairRounds, ReportCollector, Signers,
 };
 use crate::time::Instant;
 use fontana_fec::Esi;
@@ -380,7 +381,7 @@ impl Collection {
         if !self.is_trusted(by) {
             return;
         }
-        if report.state.is_final() && self.collector.head_count() <= FEW {
+        if report.state.is_final() && self.collector.head_count() <= AT_ONCE {
             // It waits to be told that this is known.
             self.collector.want_call();
         }
