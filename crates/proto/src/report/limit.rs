@@ -51,7 +51,7 @@ mod tests {
     fn a_second_goes_on_by_another_clock() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut limit = SecondLimit::new(2);
-        [0, 5_000].map(|ms| limit.spend(at(ms)));
+        [0, 5_000].into_iter().for_each(|ms| limit.spend(at(ms)));
         limit.go_on(at(5_300));
         assert_eq!(limit.earliest(), Instant::ZERO, "one was sent lately");
         limit.spend(at(100));
