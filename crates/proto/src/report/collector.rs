@@ -152,15 +152,17 @@ impl ReportCollector {
             Expected::Anyone | Expected::Count(_) => &[],
         };
         let CollectorConfig { manifest, max_receivers, trusts_unauthenticated, seed, .. } = config;
-        let places =
+        let head_count = HeadCount::new(config.budget_per_second, known, config.is_near, now);
+        let mut places =
             Places::new(manifest, named.len(), max_receivers, trusts_unauthenticated, seed);
+        places.begin_round(now, head_count.round());
         let fingerprint = |expected: &ExpectedReceiver| places.fingerprint(&expected.label);
         let mut labels: Vec<_> = named.iter().map(fingerprint).zip(0..).collect();
         labels.sort_unstable();
         let signers = Signers::new(&config.expected);
         Self {
             random: SplitMix64::new(config.seed, 0),
-            head_count: HeadCount::new(config.budget_per_second, known, config.is_near, now),
+            head_count,
             places,
             labels,
             limits_others: !signers.is_empty() && !config.trusts_unauthenticated,
@@ -436,14 +438,14 @@ impl ReportCollector {
     /// Whether receivers have reported, and all of them a final state, but those that no longer
     /// report.
     pub fn has_only_final(&self) -> bool {
-        let Counts { authentic, others } = self.places.outstanding(self.round());
+        let Counts { authentic, others } = self.places.outstanding();
         self.places.len() > 0 && authentic + others == 0
     }
 
     /// Whether receivers have reported lately, and no final state. Those that nothing authenticates
     /// count if the user trusts them.
     pub fn is_followed(&self) -> bool {
-        let Counts { authentic, others } = self.places.outstanding(self.round());
+        let Counts { authentic, others } = self.places.outstanding();
         authentic > 0 || (others > 0 && self.config.trusts_unauthenticated)
     }
 
@@ -451,7 +453,7 @@ impl ReportCollector {
     /// final state or that they lack none, or no longer report. Those that nothing authenticates
     /// count if the user trusts them.
     pub fn needs_nothing(&self) -> bool {
-        let Counts { authentic, others } = self.places.needing(self.round());
+        let Counts { authentic, others } = self.places.needing();
         let others_known = self.places.unauthenticated();
         let (counted, needing) = match self.config.trusts_unauthenticated {
             true => (self.places.len(), authentic + others),
@@ -528,6 +530,7 @@ impl ReportCollector {
             self.head_count.advance(now);
         }
         if self.head_count.round() != last_round {
+            self.places.begin_round(now, self.head_count.round());
             self.answers = Counts::default();
         }
         (self.called_at, self.is_wanted) = (Some(now), false);
@@ -573,7 +576,7 @@ impl ReportCollector {
     /// The number of receivers without a final state that a round is for.
     fn outstanding_count(&self) -> usize {
         let budget = self.config.budget_per_second as usize;
-        self.places.outstanding(self.round()).limited(self.limits_others, budget)
+        self.places.outstanding().limited(self.limits_others, budget)
     }
 
     /// The shorter of two lists: receivers whose final state is newly known, or names whose final

@@ -30,10 +30,12 @@ const LISTINGS: usize = 3;
 /// Places that are looked at for one to displace.
 const LOOKED_AT: usize = 64;
 
-/// Rounds after which a receiver that no longer reports is not waited for.
+/// Rounds after which a receiver that no longer reports is not waited for, and the time after which
+/// it is not. The last rounds of a session take a tenth of a second, and a host may be busy.
 const SILENT_ROUNDS: u32 = 2;
+const SILENT_FOR: Duration = Duration::from_secs(2);
 /// Time after which a receiver that no longer reports in these rounds has gone, and another process
-/// may have its name. The last rounds of a session take less.
+/// may have its name.
 const GONE: Duration = Duration::from_secs(10);
 /// Time after the last report of a receiver that has ended after which another process may have its
 /// name: it was started again.
@@ -207,12 +209,13 @@ pub(super) struct Places {
     /// The numbers of the expected labels whose final state was not known when they were looked at
     /// last, or of which something has changed since.
     unsettled: BTreeSet<u32>,
+    /// The rounds in which a receiver has reported that still counts, and when each began.
+    rounds: VecDeque<(u32, Instant)>,
 }
 
-/// Those whose last report is of this round or of those before it that count.
-fn lately(by_round: &BTreeMap<u32, Counts>, round: u32) -> Counts {
-    let rounds = (0..=SILENT_ROUNDS).map(|back| round.wrapping_sub(back));
-    let lately = rounds.filter_map(|round| by_round.get(&round));
+/// Those whose last report is of one of these rounds.
+fn lately(by_round: &BTreeMap<u32, Counts>, rounds: &VecDeque<(u32, Instant)>) -> Counts {
+    let lately = rounds.iter().filter_map(|(round, _)| by_round.get(round));
     lately.fold(Counts::default(), |all, counts| Counts {
         authentic: all.authentic + counts.authentic,
         others: all.others + counts.others,
@@ -248,6 +251,7 @@ impl Places {
             waiting: [0; LISTINGS],
             news: SlotQueue::default(),
             unsettled: (0..expected).collect(),
+            rounds: VecDeque::new(),
         }
     }
 
@@ -271,14 +275,27 @@ impl Places {
         self.census.complete
     }
 
+    /// A round begins. Rounds follow each other no faster than roll calls, so that few are kept.
+    pub(super) fn begin_round(&mut self, now: Instant, round: u32) {
+        self.rounds.push_back((round, now));
+        let is_over = |rounds: &VecDeque<(u32, Instant)>| {
+            let next_began = rounds.get(1).map(|&(_, began)| began);
+            rounds.len() > SILENT_ROUNDS as usize + 1
+                && next_began.is_some_and(|began| now >= began + SILENT_FOR)
+        };
+        while is_over(&self.rounds) {
+            self.rounds.pop_front();
+        }
+    }
+
     /// Receivers that have reported in this round or lately, and no final state.
-    pub(super) fn outstanding(&self, round: u32) -> Counts {
-        lately(&self.census.unfinished, round)
+    pub(super) fn outstanding(&self) -> Counts {
+        lately(&self.census.unfinished, &self.rounds)
     }
 
     /// Of these, the ones that need symbols.
-    pub(super) fn needing(&self, round: u32) -> Counts {
-        lately(&self.census.needing, round)
+    pub(super) fn needing(&self) -> Counts {
+        lately(&self.census.needing, &self.rounds)
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&Place> {

@@ -33,6 +33,9 @@ const CHECK_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 /// Longest time from the completion of all receivers to the end of the session, in which they are
 /// told that they are known.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// Longest time that receivers which report that they are not complete keep a session from its end,
+/// when nothing is left to repair and nobody is expected: a busy host may have its blocks to verify.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(30);
 /// Interval of the rounds of reports when nothing is left to repair.
 const LAST_ROUNDS: Duration = Duration::from_millis(100);
 /// Longest time from a report to its arrival, beside the round trip.
@@ -212,6 +215,8 @@ pub struct Collection {
     began_at: Option<Instant>,
     /// Since when everything is sent, and nothing is lacking.
     all_since: Option<Instant>,
+    /// When a receiver last said that it is not complete.
+    unfinished_at: Option<Instant>,
     /// Since when all expected receivers are complete, or nothing is left to repair.
     done_since: Option<Instant>,
     next_check: Instant,
@@ -271,6 +276,7 @@ impl Collection {
             is_signing: false,
             began_at: None,
             all_since: None,
+            unfinished_at: None,
             done_since: None,
             next_check: now,
             checked: None,
@@ -381,7 +387,9 @@ impl Collection {
         if !self.is_trusted(by) {
             return;
         }
-        if report.state.is_final() && self.collector.head_count() <= AT_ONCE {
+        if !report.state.is_final() {
+            self.unfinished_at = Some(now);
+        } else if self.collector.head_count() <= AT_ONCE {
             // It waits to be told that this is known.
             self.collector.want_call();
         }
@@ -648,7 +656,11 @@ impl Collection {
         }
         let may_end = self.until_complete || self.all_since.is_some();
         // Receivers that say nothing more are not waited for, unless they are expected.
-        let is_left = self.expects_anyone && self.all_since.is_some_and(|at| now >= at + FAREWELL);
+        let is_left = self.expects_anyone
+            && self.all_since.is_some_and(|at| {
+                let heard_at = self.unfinished_at.map_or(at, |heard| heard.max(at));
+                now >= (heard_at + FAREWELL).min(at + LONGEST_FAREWELL)
+            });
         let is_too_old = self.repair.as_ref().is_some_and(|it| it.rounds.is_too_old(now));
         (may_end && is_told) || is_left || is_too_old || is_late(began_at)
     }

@@ -782,6 +782,11 @@ const NO_CODE: FecScheme = FecScheme::NoCode(NoCode { max_source_block_length: 1
 
 /// A sender that repairs on demand.
 fn repairing(layout: ObjectLayout, source_pass: bool) -> Sender {
+    sender(layout, source_pass).with_collection(rounds(layout), Instant::ZERO)
+}
+
+/// Its receivers: anyone.
+fn rounds(layout: ObjectLayout) -> CollectionConfig {
     let block = |sbn| {
         let k = layout.source_symbols(sbn).unwrap();
         (BlockId { toi: Toi(1), sbn }, k)
@@ -795,8 +800,7 @@ fn repairing(layout: ObjectLayout, source_pass: bool) -> Sender {
         trusts_unauthenticated: false,
         has_signers: false,
     };
-    let config = collection(RepairBy::Rounds(Box::new(repair)), Expected::Anyone, 1);
-    sender(layout, source_pass).with_collection(config, Instant::ZERO)
+    collection(RepairBy::Rounds(Box::new(repair)), Expected::Anyone, 1)
 }
 
 fn sender(layout: ObjectLayout, source_pass: bool) -> Sender {
@@ -902,4 +906,38 @@ fn a_sender_rests_while_no_receiver_needs_the_content() {
     assert_eq!(ask(&mut collection, any_host, true, &[(8, receiving)]), None, "it is any host");
     assert_eq!(ask(&mut collection, member, true, &[(3, receiving)]), Some(false), "another one");
     assert_eq!(ask(&mut collection, member, true, &[(3, complete)]), Some(true));
+}
+
+/// A receiver that says that it is not complete keeps a session that expects nobody from its end,
+/// until it is silent for two seconds, as a busy host may be, and for thirty seconds at most.
+#[test]
+fn a_session_waits_for_receivers_that_are_about_to_be_complete() {
+    let layout = Oti { transfer_length: 3_000, symbol_size: 1000, scheme: NO_CODE };
+    let progress = SenderProgress { is_sent: true, is_announcing: false, is_enough: true };
+    for (says_until, ends) in
+        [(1_000, 2_900..4_100), (9_000, 10_900..12_100), (60_000, 30_000..31_000)]
+    {
+        let mut collection = Collection::new(rounds(layout.layout().unwrap()), Instant::ZERO);
+        let (mut counter, mut ended_at) = (0, None);
+        for ms in 0..40_000 {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            while let Some(demand) = collection.poll(now, progress) {
+                if matches!(demand, Demand::Event(SenderEvent::Over)) {
+                    ended_at = ended_at.or(Some(ms));
+                }
+                let Demand::Call { call, .. } = demand else { continue };
+                collection.handle_signed(now, b"signed");
+                if ms < says_until {
+                    counter += 1;
+                    let echo = RollCallEcho { serial: call.serial, held_us: 0 };
+                    let state = ReceiverState::Receiving;
+                    let report = report(ReceiverId([1; 16]), "", state, call.round);
+                    let report = Feedback::Report(ReceiverReport { echo, ..report });
+                    let authentic = authentic(&report, counter, Authority::Group);
+                    collection.handle_opened(now, Some(&authentic));
+                }
+            }
+        }
+        assert!(ends.contains(&ended_at.unwrap()), "{says_until} ms: {ended_at:?}");
+    }
 }
