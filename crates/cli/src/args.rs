@@ -384,7 +384,7 @@ mod tests {
     fn documented_defaults_are_those_of_the_library() {
         let send = Arguments::parse_from(["fontana", "send", "f"]);
         let Command::Send(send) = send.command else { panic!("not send") };
-        assert_eq!(send.rate, fontana::Rate::DEFAULT.as_bits_per_second());
+        assert_eq!(send.rate(), fontana::Rate::DEFAULT.as_bits_per_second());
         assert_eq!(send.ttl, fontana::Addressing::default().hop_limit);
         assert_eq!(send.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(send.content_version, fontana::FontanaFormat::default().version);

@@ -63,7 +63,7 @@ pub(crate) fn run(
     };
     let content = Named { files, name };
     plan.format.keys = keys::of_files(arguments, plan.format.manifest.is_some(), console)?;
-    let outline = Outline::of(arguments, &plan.addressing)?;
+    let outline = Outline::of(arguments, &plan)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     // A mirror's own key signs no versions.
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
@@ -193,7 +193,7 @@ impl Plan {
             let hint = "copy the manifest that it is for from the publisher";
             return Err(Failure::new(Outcome::Usage, message, hint));
         }
-        format.reports = reports::collection(arguments)?;
+        format.reports = reports::collection(arguments, &addressing)?;
         // A stream without a key gets one, and so does a directory that is followed.
         let has_key = format.signer.is_some()
             || keys::are_of_ticket(arguments)
@@ -232,7 +232,7 @@ impl Plan {
             .addressing(self.addressing.clone())
             .format(self.format(arguments))
             .controlled_network(arguments.controlled_network)
-            .rate(fontana::Rate::bits_per_second(arguments.rate))
+            .rate(fontana::Rate::bits_per_second(arguments.rate()))
             .peak_window(arguments.burst)
             .tsi(arguments.tsi.map(Tsi))
             .mode(match arguments.push {
@@ -326,19 +326,23 @@ fn group_seal(arguments: &SendArguments) -> Result<Option<GroupSeal>, Failure> {
 struct Outline {
     addressing: Addressing,
     interface: String,
-    /// Bits per second of all channels.
+    /// Bits per second of all channels, and whether that is the most of an automatic rate.
     rate_bits_per_second: u64,
+    is_automatic: bool,
     /// Bytes of a packet before its symbol, without IP and UDP headers.
     packet_header: u64,
 }
 
 impl Outline {
-    fn of(arguments: &SendArguments, addressing: &Addressing) -> Result<Self, Failure> {
+    fn of(arguments: &SendArguments, plan: &Plan) -> Result<Self, Failure> {
+        let Plan { addressing, format, .. } = plan;
+        let following = format.reports.as_ref().and_then(|reports| reports.rate);
         Ok(Self {
+            is_automatic: following.is_some_and(|following| following.automatic),
             interface: addressing.interface()?.name,
             addressing: addressing.clone(),
             rate_bits_per_second: match &arguments.layers[..] {
-                [] => arguments.rate,
+                [] => arguments.rate(),
                 // Their sum is at most the rate.
                 layers => layers.iter().sum(),
             },
@@ -381,7 +385,7 @@ impl Outline {
             dry_run: arguments.dry_run,
         });
         let what = format!(
-            "{}, to {}{} ({}) at {}",
+            "{}, to {}{} ({}) at {}{}",
             listing::counts(manifest),
             to.join(", "),
             match channels {
@@ -389,6 +393,7 @@ impl Outline {
                 count => format!(" and {} more", Count(u64::from(count) - 1, "group")),
             },
             self.interface,
+            if self.is_automatic { "up to " } else { "" },
             ExactRate(self.rate_bits_per_second),
         );
         plain::tell(session, arguments, console);
@@ -439,8 +444,8 @@ impl Outline {
             || arguments.congestion_control.is_some()
             || self.addressing.channels.count() > 1;
         let copies = self.addressing.to.len() as u64;
-        let is_constant = !is_layered && arguments.reports.feedback.is_none();
-        is_constant.then(|| Shortfall::new(self.rate_bits_per_second, copies))
+        (!is_layered && !self.is_automatic && arguments.reports.feedback.is_none())
+            .then(|| Shortfall::new(self.rate_bits_per_second, copies))
     }
 
     /// A ticket for the group, or for each host.

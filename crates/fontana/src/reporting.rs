@@ -37,9 +37,8 @@ pub struct ReportCollection {
     /// Largest age of what is sent again: end so long after the source symbols were sent, whatever
     /// receivers lack then. Needs [`SendMode::RepairOnDemand`](crate::SendMode). `None`: any.
     pub max_age: Option<Duration>,
-    /// How the rate follows the receivers: the sender's rate is then the highest. Needs
-    /// [`SendMode::RepairOnDemand`](crate::SendMode), and authentic reports. `None`: the rate is
-    /// constant.
+    /// How the rate follows the receivers: the sender's rate is then the highest. Needs authentic
+    /// reports, one channel and one address. `None`: the rate is constant.
     pub rate: Option<RateFollowing>,
     /// Count expected receivers as complete although neither a group key nor signatures
     /// authenticate their reports.
@@ -100,9 +99,21 @@ pub struct RateFollowing {
     /// Follow the expected receivers also below `least`, down to [`LEAST`](Self::LEAST), until they
     /// have finished. Needs [`Expected::Named`].
     pub must_finish: bool,
+    /// Begin in short rounds, take the losses of the first rates for errors of the lines, see a
+    /// queue that grows as a full path, and send at the highest rate where no receiver reports
+    /// within three seconds ([`RateConfig::blind`](fontana_proto::report::RateConfig::blind)).
+    pub automatic: bool,
 }
 
 impl RateFollowing {
+    /// For networks of which nothing is known: [automatic](Self::automatic), from 2 Mbit/s, and not
+    /// below 1 Mbit/s.
+    #[must_use]
+    pub fn of_any_network() -> Self {
+        let (start, least) = (Rate::mbit(2), Some(Rate::mbit(1)));
+        Self { start, least, must_finish: false, automatic: true }
+    }
+
     /// Default of [`start`](Self::start).
     pub const START: Rate = Rate::mbit(1);
     /// The lowest rate without another: a packet or two a second. Below that, a round of reports
@@ -112,7 +123,7 @@ impl RateFollowing {
 
 impl Default for RateFollowing {
     fn default() -> Self {
-        Self { start: Self::START, least: None, must_finish: false }
+        Self { start: Self::START, least: None, must_finish: false, automatic: false }
     }
 }
 

@@ -281,6 +281,8 @@ impl Session {
             packet_bytes: self.packet_bytes().into(),
             budget_per_second: 100,
             known: None,
+            // Half of the sessions have an automatic rate.
+            blind: self.seed.is_multiple_of(2).then_some(self.rate_bytes_per_second),
             max_receivers: 1 << 10,
         });
         Some(CollectionConfig { repair, rate, ..CollectionConfig::new(collector, symbol_size) })

@@ -100,11 +100,13 @@ pub(crate) struct SendArguments {
     /// multicast.
     #[arg(short = 'i', long = "interface", value_name = "NAME|ADDR|CIDR")]
     pub(crate) interfaces: Vec<InterfaceSelector>,
-    /// Send at most this many bits per second, headers included: 100M, 1.5G
+    /// Send this many bits per second, headers included: 100M, 1.5G
     ///
-    /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.
-    #[arg(long, value_name = "RATE", default_value = "100M", value_parser = parse_rate)]
-    pub(crate) rate: u64,
+    /// Without it, at most 100M, which leaves room on a 1 Gbit/s network and on old switches that
+    /// flood multicast: as fast as the slowest receiver gets, where receivers report, and at 100M
+    /// if none does within three seconds, on this host, with layers, and of versions and streams.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    rate: Option<u64>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0
     ///
     /// A busy host wakes the sender late. Its packets then leave in bursts, of 25 ms of the rate at
@@ -531,6 +533,24 @@ fn parse_receivers(text: &str) -> Result<ReceiversArgument, String> {
 }
 
 impl SendArguments {
+    /// The rate, or the highest one, in bits per second.
+    pub(crate) fn rate(&self) -> u64 {
+        self.rate.unwrap_or(fontana::Rate::DEFAULT.as_bits_per_second())
+    }
+
+    /// Whether the user leaves the rate to the program, and the session can have one that follows
+    /// its receivers.
+    pub(crate) fn has_automatic_rate(&self) -> bool {
+        self.rate.is_none() && self.to.len() <= 1 && !self.watch && !self.has_layers()
+    }
+
+    pub(crate) fn has_layers(&self) -> bool {
+        self.layered
+            || self.channels.is_some()
+            || !self.layers.is_empty()
+            || self.congestion_control.is_some()
+    }
+
     pub(crate) fn format(&self) -> SessionFormat {
         session_format(self.flute.is_some(), self.fcast)
     }

@@ -12,7 +12,7 @@ use fontana::reports::{
     CrowdSummary, Expected, ExpectedReceiver, ExpectedState, MissingReceiver, ReceiverStatus,
 };
 use fontana::wire::{PublicKey, ReceiverId, ReceiverLabel, ReceiverState, Ticket};
-use fontana::{Crowd, FontanaFormat, Outcome, Rate, RateFollowing, ReportCollection};
+use fontana::{Addressing, Crowd, FontanaFormat, Outcome, Rate, RateFollowing, ReportCollection};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::json::rounded;
@@ -37,7 +37,10 @@ const AUTHENTICATE: &str = "leave --open out\nor give all a group key: --group-k
                             --trust-unauthenticated-reports";
 
 /// How reports are collected; `None` if no receiver is asked for them.
-pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportCollection>, Failure> {
+pub(super) fn collection(
+    arguments: &SendArguments,
+    addressing: &Addressing,
+) -> Result<Option<ReportCollection>, Failure> {
     let follows =
         arguments.repair == Some(RepairArgument::Auto) && standard_input::is_stream(arguments);
     let asks = arguments.reports.repairs_on_demand()
@@ -67,11 +70,7 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
     };
     // The versions of a directory follow each other until the user ends that.
     collection.until_complete = arguments.reports.receivers.is_some() && !arguments.watch;
-    let has_layers = arguments.layered
-        || arguments.channels.is_some()
-        || !arguments.layers.is_empty()
-        || arguments.congestion_control.is_some();
-    collection.rests = !arguments.reports.repairs_on_demand() && !has_layers;
+    collection.rests = !arguments.reports.repairs_on_demand() && !arguments.has_layers();
     let waits = matches!(arguments.wait, Some(WaitArgument::Number(number)) if number > 0);
     collection.deadline = arguments.duration.filter(|_| collection.until_complete || waits);
     collection.max_age = arguments.reports.max_age;
@@ -93,8 +92,16 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         following.must_finish = arguments.reports.must_finish;
         following
     });
+    if collection.rate.is_none()
+        && arguments.has_automatic_rate()
+        && !standard_input::is_stream(arguments)
+        && is_authenticated(arguments, &collection)
+        && leaves_this_host(addressing)
+    {
+        collection.rate = Some(RateFollowing::of_any_network());
+    }
     let relies = [
-        (collection.rate.is_some(), "--feedback", "slow the session down"),
+        (arguments.reports.feedback.is_some(), "--feedback", "slow the session down"),
         (follows, "--repair auto", "take the repair symbols from receivers that do not report"),
         (arguments.reports.receivers.is_some(), "--receivers", "send them"),
     ];
@@ -107,6 +114,11 @@ pub(super) fn collection(arguments: &SendArguments) -> Result<Option<ReportColle
         )),
         None => Ok(Some(collection)),
     }
+}
+
+/// Whether packets take a network: those of a host to itself need no other rate.
+fn leaves_this_host(addressing: &Addressing) -> bool {
+    addressing.interface().is_ok_and(|interface| !interface.is_loopback)
 }
 
 /// Whether reports are authenticated, or trusted without that.

@@ -40,7 +40,7 @@ pub(super) fn run(
         Some(WaitArgument::Time(time)) => time,
         _ => Duration::ZERO,
     };
-    let outline = Outline::of(arguments, &plan.addressing)?;
+    let outline = Outline::of(arguments, &plan)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let copies = outline.addressing.to.len() as u64;
     let name = name.unwrap_or_else(|| standard_input::NAME.into());
@@ -48,7 +48,7 @@ pub(super) fn run(
     let program = confine::confine(arguments, &[], &plan.addressing, reports, console)?;
     let prepared = StreamSender::builder(name.clone())
         .addressing(plan.addressing)
-        .rate(fontana::Rate::bits_per_second(arguments.rate))
+        .rate(fontana::Rate::bits_per_second(arguments.rate()))
         .peak_window(arguments.burst)
         .controlled_network(arguments.controlled_network)
         .tsi(arguments.tsi.map(Tsi))

@@ -158,6 +158,55 @@ fn a_rate_that_is_too_high_follows_the_slowest_receiver() {
     follows(6 << 20, "", 20);
 }
 
+/// The two commands without options: receivers behind these links, in Mbit/s, that lose this part
+/// of the packets. Returns the rates of the sender in Mbit/s, and how long the last receiver took,
+/// in seconds.
+fn two_commands(bytes: u64, links: &[Option<u32>], permille: u32) -> Option<(Vec<f64>, f64)> {
+    let scene = Scene::new(links.len() + 1)?;
+    let file = scene.noise("image.raw", bytes);
+    for (host, &megabits) in (1..).zip(links) {
+        if let Some(megabits) = megabits {
+            scene.bench.shape_with_queue(host, megabits, QUEUE);
+        }
+        if permille > 0 {
+            scene.bench.lose(host, permille);
+        }
+    }
+    let mut session = scene.send(0, "", &file);
+    let receive = |host| scene.receive(host, &session.ticket, "--timeout 100");
+    let receptions: Vec<_> = (1..=links.len()).map(receive).collect();
+    let mut seconds = 0.0_f64;
+    for (host, mut reception) in (1..).zip(receptions) {
+        seconds = seconds.max(reception.complete().number("seconds"));
+        assert!(same_file(&file, &scene.received(host).join("image.raw")));
+    }
+    session.sender.wait_for("resting", PATIENCE);
+    let rates = session.sender.all("rate").map(|it| number(it, "rate_bits_per_second") / 1e6);
+    let rates: Vec<_> = rates.collect();
+    println!("{seconds:.2} s, rates {rates:.2?}");
+    session.end();
+    Some((rates, seconds))
+}
+
+#[test]
+fn without_options_the_rate_is_that_of_the_slowest_link() {
+    let bytes = 6 << 20;
+    let links = LINKS.map(Some);
+    let Some((rates, seconds)) = two_commands(bytes, &links, 0) else { return };
+    let ideal = bytes as f64 / SYMBOL * FRAME * 8.0 / SLOWEST;
+    println!("{:.3} of the content alone", seconds / ideal);
+    assert!(seconds <= 1.25 * ideal + 1.0, "{seconds} s, and the content takes {ideal} s");
+    // It has never been far above what the link carries.
+    assert!(rates.iter().all(|&rate| rate <= 17.0), "{rates:?}");
+}
+
+#[test]
+fn without_options_losses_that_do_not_depend_on_the_rate_do_not_lower_it() {
+    let Some((rates, _)) = two_commands(24 << 20, &[None; 3], 100) else { return };
+    let highest = rates.iter().copied().fold(0.0, f64::max);
+    assert!(highest >= 90.0, "{rates:?}");
+}
+
 /// Run by `.ci/long reports`.
 #[test]
 #[ignore = "16 MiB"]

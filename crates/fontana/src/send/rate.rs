@@ -4,7 +4,6 @@ use super::options::SendOptions;
 use crate::error::{Error, SetupError};
 use crate::rate::Rate;
 use crate::reporting::{RateFollowing, ReportCollection};
-use fontana_proto::SendMode;
 use fontana_proto::report::{Expected, RateConfig};
 
 /// Rate reports that all receivers together send per second, at most.
@@ -26,15 +25,16 @@ pub(super) fn rate_config(
         return Ok(None);
     };
     let needs = |needs| SetupError::RateFollowing { needs };
-    if options.mode != SendMode::RepairOnDemand {
-        return Err(needs("repair on demand, because the rate leaves losses to be repaired").into());
+    let addressing = &options.addressing;
+    if addressing.to.len() > 1 || addressing.channels.count() > 1 || options.layering().is_some() {
+        return Err(needs("one channel to one address").into());
     }
     let is_sealed = options.group_seal().is_some();
     if !is_sealed && !reports.is_signed() && !reports.trust_unauthenticated {
         let what = "a group key, or a key of each expected receiver: any host could slow it down";
         return Err(needs(what).into());
     }
-    let RateFollowing { start, least, must_finish } = following;
+    let RateFollowing { start, least, must_finish, automatic } = following;
     if must_finish && !matches!(reports.expected, Expected::Named(_)) {
         return Err(needs("the names of the receivers that must finish").into());
     }
@@ -55,6 +55,7 @@ pub(super) fn rate_config(
         packet_bytes: packet_bytes.into(),
         budget_per_second: BUDGET_PER_SECOND.min(reports.budget_per_second),
         known: known(reports),
+        blind: automatic.then_some(most),
         max_receivers: MAX_RECEIVERS,
     }))
 }

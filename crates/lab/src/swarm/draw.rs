@@ -189,8 +189,10 @@ impl SentBack {
         match (self.shares, self.reports, self.repairs, self.follows) {
             (false, false, ..) => "",
             (true, false, ..) => " that share",
-            (false, true, false, _) => " that report",
-            (true, true, false, _) => " that share and report",
+            (false, true, false, false) => " that report",
+            (true, true, false, false) => " that share and report",
+            (false, true, false, true) => " that report and are followed",
+            (true, true, false, true) => " that share, report and are followed",
             (false, true, true, false) => " that request",
             (true, true, true, false) => " that share and request",
             (false, true, true, true) => " that request and are followed",
@@ -318,7 +320,7 @@ impl SessionDice {
     fn sent_back(&mut self, is_fixed: bool) -> SentBack {
         let (shares, reports, follows) = (self.one_in(3), self.one_in(3), self.one_in(2));
         let repairs = self.one_in(2) && reports && is_fixed;
-        SentBack { shares, reports, repairs, follows: repairs && follows }
+        SentBack { shares, reports, repairs, follows: reports && is_fixed && follows }
     }
 
     fn routing(&mut self, top_suffices: bool) -> Routing {

@@ -74,6 +74,11 @@ impl WeightCount {
         self.divisor
     }
 
+    /// The divisor is at most this, until it is adjusted, because there are no more receivers.
+    pub fn limit(&mut self, divisor: u32) {
+        self.divisor = self.divisor.min(divisor.max(1));
+    }
+
     /// A data packet is sent. Returns the divisor to announce in it.
     pub fn announce(&mut self) -> u32 {
         self.current.per_weight += 1.0 / f64::from(self.divisor);

@@ -563,6 +563,8 @@ impl ReportCollector {
             true => EVERY_WHILE_SEARCHING,
             // The first one of those that are expected need not wait.
             false if is_near && self.places.len() == 0 => EVERY_WHILE_SEARCHING,
+            // The next round need not wait.
+            false if is_near => self.head_count.left().clamp(EVERY_WHILE_SEARCHING_NEAR, EVERY),
             false => EVERY,
         }
     }

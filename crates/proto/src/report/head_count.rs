@@ -9,9 +9,11 @@ const UNKNOWN_CROWD: f64 = (1_u32 << 20) as f64;
 /// Part of the budget that a round aims at. The numbers of reports in different seconds have a
 /// standard deviation of the square root of the budget.
 const AIM: f64 = 0.93;
+/// Number of the first round.
+const FIRST_ROUND: u32 = 1;
 /// Shortest window of a round.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
-/// The same before the first report, and of receivers on this network: they all report in it.
+/// The same of the first round, and of receivers on this network: they all report in it.
 const LEAST_NEAR_WINDOW: Duration = Duration::from_millis(200);
 /// Shortest window of a round that is begun early.
 const LEAST_SHORT_WINDOW: Duration = Duration::from_millis(10);
@@ -51,7 +53,7 @@ impl HeadCount {
     ) -> Self {
         Self {
             budget_per_second: f64::from(budget_per_second.max(1)),
-            round: 1,
+            round: FIRST_ROUND,
             position: 0.0,
             at: now,
             replies: 0,
@@ -78,12 +80,17 @@ impl HeadCount {
 
     pub(crate) fn window(&self) -> Duration {
         let seconds = self.assumed / (AIM * self.budget_per_second);
-        let least = match (self.is_short, self.is_searching && self.is_near) {
+        let least = match (self.is_short, self.round == FIRST_ROUND && self.is_near) {
             (true, _) => LEAST_SHORT_WINDOW,
             (false, true) => LEAST_NEAR_WINDOW,
             (false, false) => LEAST_WINDOW,
         };
         Duration::from_secs_f64(seconds).max(least)
+    }
+
+    /// What is left of the window.
+    pub(crate) fn left(&self) -> Duration {
+        self.window().mul_f64(1.0 - self.position)
     }
 
     /// Part of the window that has passed, in units of 2^-32.

@@ -19,9 +19,14 @@
 //! more losses than there are, and the least report of all would let the rate fall for ever where
 //! lines have errors. So the losses have to exceed 5 % by several deviations, and those in a trial
 //! are compared with the same receiver's before.
+//!
+//! An [automatic](RateConfig::blind) rate begins low, in short rounds that few receivers all
+//! answer, and doubles when all have said that the last rate has arrived. A path that brings less
+//! than is sent is full, although its queue loses nothing yet, and the losses at the first rates
+//! are taken for errors of the line.
 
-use super::line_error::LineError;
-use crate::feedback::WeightCount;
+use super::line_error::{CERTAIN, LineError, OVERLOAD, StartLosses, deviation};
+use crate::feedback::{AT_ONCE, WeightCount};
 use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,6 +36,23 @@ use std::time::Duration;
 /// follow its network even if some receiver is far away.
 const INTERVAL: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(200)..=Duration::from_secs(10);
+/// The shortest interval of an automatic rate while it doubles, and its longest window, by which
+/// receivers know that they may answer so often.
+const LEAST_QUICK_INTERVAL: Duration = Duration::from_millis(50);
+pub(super) const QUICK_WINDOW: Duration = Duration::from_millis(99);
+/// Rounds without a report after which a receiver is not waited for while the rate doubles, and the
+/// least time.
+const SILENT_ROUNDS: u32 = 3;
+const SILENT_FOR: Duration = Duration::from_millis(500);
+/// Rounds at a rate after which a path that brings less is full.
+const HELD_ROUNDS: u32 = 3;
+/// Part of what such a path brings that is sent then, at the start and after a trial: its queue has
+/// to become shorter.
+const DRAINING: f64 = 0.9;
+const DRAINING_AFTER_TRIAL: f64 = 0.97;
+/// Time without a report, from the start, after which an automatic rate is the one for receivers
+/// that cannot report.
+const BLIND_AFTER: Duration = Duration::from_secs(3);
 /// Length of the first round without a report, in intervals: while a queue fills, the round-trip
 /// time grows, and no report says so yet.
 const LATE_INTERVALS: u32 = 4;
@@ -44,12 +66,7 @@ const COUNTED_ROUNDS: u32 = 3;
 const COUNTED_PACKETS: f64 = 400.0;
 /// Rounds over which receivers count, in any case: as many as they remember.
 const MOST_ROUNDS: u32 = 60;
-/// Share of lost packets above which a path is full.
-const OVERLOAD: f64 = 0.05;
-/// Standard deviations that the losses have to exceed that share by: with 100 reports a second, one
-/// is wrong in some minutes.
-const CERTAIN: f64 = 4.5;
-/// The same for what a receiver loses more in a trial than before.
+/// [`CERTAIN`] for what a receiver loses more in a trial than before.
 const CERTAIN_IN_TRIAL: f64 = 3.0;
 /// The same, if more packets are to be counted.
 const LIKELY_IN_TRIAL: f64 = 1.5;
@@ -92,6 +109,9 @@ pub struct RateConfig {
     pub budget_per_second: u32,
     /// The number of receivers, if it is known.
     pub known: Option<u32>,
+    /// The rate is automatic: without a report for three seconds from the start it is this one,
+    /// until the first report.
+    pub blind: Option<u64>,
     /// Receivers that are remembered. Further ones do not count, unless others have not reported
     /// for 60 rounds.
     pub max_receivers: usize,
@@ -121,14 +141,20 @@ pub struct SlowReceiver {
 #[derive(Debug)]
 struct Known {
     counter: u64,
-    /// The last round that it has answered.
+    /// The last round that it has answered, and when.
     round: u32,
+    heard_at: Instant,
+    /// The last round in which it has said that the rate arrives.
+    confirmed: u32,
+    start: StartLosses,
     line: LineError,
     /// Share of lost packets in its last report outside of trials.
     lost: f64,
     /// What its path carried when it was full; `None` if a higher rate arrives.
     carries: Option<f64>,
     is_slow: bool,
+    /// It says nothing more.
+    has_finished: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -194,6 +220,11 @@ pub struct RateControl {
     required: BTreeSet<ReceiverId>,
     weights: WeightCount,
     is_searching: bool,
+    /// The number of receivers, as far as the caller knows.
+    crowd: u32,
+    began: Instant,
+    /// No receiver has reported yet.
+    is_unheard: bool,
     /// Times of the reports of the last second.
     recent: VecDeque<Instant>,
     /// When the last report of a receiver arrived that is not slow.
@@ -231,6 +262,9 @@ impl RateControl {
             required: BTreeSet::new(),
             weights,
             is_searching: config.known.is_none(),
+            crowd: UNKNOWN_CROWD,
+            began: now,
+            is_unheard: true,
             recent: VecDeque::new(),
             counted_at: now,
             quiet_since: now,
@@ -270,6 +304,9 @@ impl RateControl {
     /// The receiver has finished, or need not. If it was the last one that had to, the rate begins
     /// again at the lowest one if it is below, and doubles.
     pub fn has_finished(&mut self, receiver: &ReceiverId) {
+        if let Some(known) = self.receivers.get_mut(receiver) {
+            known.has_finished = true;
+        }
         let was_last = self.required.remove(receiver) && self.required.is_empty();
         let least = self.config.least.min(self.config.most) as f64;
         if was_last && self.rate < least {
@@ -285,7 +322,24 @@ impl RateControl {
         // In the shorter half of its window a receiver counts enough packets.
         let packets = f64::from(2 * LEAST_PACKETS * self.config.packet_bytes);
         let counted = Duration::from_secs_f64((packets / self.rate.max(1.0)).min(3600.0));
-        (2 * round_trip).max(counted).clamp(*INTERVAL.start(), *INTERVAL.end())
+        let least = if self.is_quick() { LEAST_QUICK_INTERVAL } else { *INTERVAL.start() };
+        (2 * round_trip).max(counted).clamp(least, *INTERVAL.end())
+    }
+
+    /// Whether the rate is automatic, and few receivers answer each round.
+    fn has_few(&self) -> bool {
+        self.config.blind.is_some() && self.crowd.max(self.receivers.len() as u32) <= AT_ONCE
+    }
+
+    /// Whether it doubles from a low one.
+    fn is_starting(&self) -> bool {
+        let doubles = matches!(self.phase, Phase::Start) && self.rate < self.config.most as f64;
+        doubles && self.config.blind.is_some()
+    }
+
+    /// Whether it does so in short rounds.
+    fn is_quick(&self) -> bool {
+        self.is_starting() && !self.is_searching && self.has_few()
     }
 
     /// Whether a roll call should be issued: a round begins.
@@ -293,13 +347,28 @@ impl RateControl {
         self.began_at.is_none()
     }
 
-    /// The rate round for a roll call that is issued now.
-    pub fn call(&mut self, now: Instant, round_trip: Duration) -> RateCall {
+    /// The rate round for a roll call that is issued now. `crowd`: the number of receivers, if some
+    /// have reported.
+    pub fn call(&mut self, now: Instant, round_trip: Duration, crowd: Option<u32>) -> RateCall {
+        self.crowd = crowd.unwrap_or(UNKNOWN_CROWD);
+        if self.has_few() && std::mem::take(&mut self.is_searching) && self.began_at.is_some() {
+            self.begin_round();
+        }
         if self.began_at.is_none() {
+            if self.config.blind.is_some() {
+                // Who reports how much arrives is who reports.
+                let per_round = aim(self.config.budget_per_second, self.interval, self.window);
+                let most =
+                    if self.has_few() { 1 } else { (f64::from(self.crowd) / per_round) as u32 };
+                self.weights.limit(most);
+            }
             self.began_at = Some(now);
             self.interval = self.interval(round_trip);
             // The last reports arrive before the round is over.
             self.window = self.interval.saturating_sub(round_trip).max(self.interval / 2);
+            if self.is_quick() {
+                self.window = self.window.min(QUICK_WINDOW);
+            }
             let budget = self.config.budget_per_second;
             self.weights.set_aim(aim(budget, self.interval, self.window));
             self.weights.announce();
@@ -362,10 +431,14 @@ impl RateControl {
         let known = self.receivers.entry(report.receiver).or_insert_with(|| Known {
             counter,
             round: 0,
+            heard_at: now,
+            confirmed: 0,
+            start: StartLosses::default(),
             line: LineError::default(),
             lost: 0.0,
             carries: None,
             is_slow: false,
+            has_finished: false,
         });
         if !is_new && known.counter >= counter {
             return Err(IgnoredRate::Replayed);
@@ -374,7 +447,8 @@ impl RateControl {
         if known.round >= report.round {
             return Err(IgnoredRate::OtherRound);
         }
-        known.round = report.round;
+        (known.round, known.heard_at) = (report.round, now);
+        self.is_unheard = false;
         self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, SILENCE);
         Ok(self.judge(now, report))
@@ -411,7 +485,14 @@ impl RateControl {
             self.recent.pop_front();
         }
         // Twice the budget bounds the list.
-        if self.recent.len() >= 2 * self.config.budget_per_second.max(1) as usize {
+        let most = match self.is_quick() {
+            true => {
+                AT_ONCE
+                    * (Duration::from_secs(1).as_millis() / LEAST_QUICK_INTERVAL.as_millis()) as u32
+            }
+            false => 2 * self.config.budget_per_second.max(1),
+        };
+        if self.recent.len() >= most as usize {
             self.recent.clear();
             self.weights.overload();
             return Err(IgnoredRate::TooMany);
@@ -428,15 +509,36 @@ impl RateControl {
         }
         let (most, least) = (self.config.most as f64, self.least());
         let least_of_it = self.least_of(&report.receiver);
+        let (is_starting, is_quick) = (self.is_starting(), self.is_quick());
         let known = self.receivers.get_mut(&report.receiver)?;
         let seconds = f64::from(report.window_us) / 1e6;
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
         let share = f64::from(report.lost) / packets;
         let is_current = report.round >= self.since;
-        let excess = 1.0 - (1.0 - share) / (1.0 - known.line.share());
-        let is_full = excess > OVERLOAD + deviation(CERTAIN, OVERLOAD, packets);
+        // As much as the line loses, and what that may differ by.
+        let (line, certain) = match is_starting {
+            true => known.start.line(share, packets, self.rate <= self.config.start as f64),
+            false => {
+                let line = known.line.share();
+                let mean = if self.config.blind.is_some() { line.max(OVERLOAD) } else { OVERLOAD };
+                (line, deviation(CERTAIN, mean, packets))
+            }
+        };
+        let excess = 1.0 - (1.0 - share) / (1.0 - line);
+        let mut is_full = excess > OVERLOAD + certain;
         // What its path carries, if it is full.
-        let carries = (gets / (1.0 - known.line.share())).clamp(1.0, most);
+        let mut carries = (gets / (1.0 - line)).clamp(1.0, most);
+        if is_starting && is_current && !is_full {
+            known.start.note(report.received, report.lost);
+        }
+        if is_quick && is_current && !is_full {
+            if gets / (1.0 - share) >= IN_USE * self.rate {
+                known.confirmed = report.round;
+            } else if report.round >= self.since.saturating_add(HELD_ROUNDS) {
+                // The queue on its path grows.
+                (is_full, carries) = (true, (DRAINING * carries).max(1.0));
+            }
+        }
         if is_full && carries < least_of_it {
             let slow = SlowReceiver { receiver: report.receiver, bytes_per_second: carries as u64 };
             let is_news = !std::mem::replace(&mut known.is_slow, true);
@@ -473,9 +575,14 @@ impl RateControl {
                 let fails =
                     |certainty| excess > trial.failing() + deviation(certainty, before, packets);
                 self.heard.is_doubtful |= fails(LIKELY_IN_TRIAL);
-                if fails(CERTAIN_IN_TRIAL) {
+                // Nothing is lost yet, and less arrives: a queue grows.
+                let is_held = self.config.blind.is_some()
+                    && packets >= COUNTED_PACKETS / 2.0
+                    && gets / (1.0 - share) < trial.arriving();
+                if is_held || fails(CERTAIN_IN_TRIAL) {
                     known.carries = Some(carries);
-                    self.fail(trial.base.min(carries).max(least));
+                    let part = if is_held { DRAINING_AFTER_TRIAL } else { 1.0 };
+                    self.fail((part * trial.base.min(carries)).max(least));
                     return None;
                 }
             } else {
@@ -520,11 +627,35 @@ impl RateControl {
 
     /// Sets another rate, with which a round begins.
     fn change(&mut self, rate: f64, phase: Phase) {
+        self.note_start(false, true);
         (self.rate, self.phase) = (rate, phase);
         self.weights.cut_short();
         self.begin_round();
         self.since = self.round;
         self.heard = Heard::default();
+    }
+
+    /// While the rate doubles: what receivers lose at a rate that `arrives` is what their lines
+    /// lose. `ends`: it doubles no more.
+    fn note_start(&mut self, arrives: bool, ends: bool) {
+        if self.is_starting() {
+            for known in self.receivers.values_mut() {
+                known.start.end_rate(arrives);
+                if ends && let Some(share) = known.start.of_line() {
+                    known.line.set(share);
+                }
+            }
+        }
+    }
+
+    /// Whether all receivers that report have said that this rate arrives.
+    fn is_confirmed(&self, now: Instant) -> bool {
+        let silent_for = SILENT_FOR.max(SILENT_ROUNDS * self.interval);
+        let counts = |known: &&Known| {
+            !known.is_slow && !known.has_finished && now < known.heard_at + silent_for
+        };
+        let mut counted = self.receivers.values().filter(counts).peekable();
+        counted.peek().is_some() && counted.all(|known| known.confirmed >= self.since)
     }
 
     fn begin_round(&mut self) {
@@ -535,7 +666,18 @@ impl RateControl {
 
     /// Ends the round that is over, and begins the next one, perhaps with a higher rate.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if now >= self.quiet_since + self.quiet_for {
+        let blind =
+            self.config.blind.filter(|_| self.is_unheard && now >= self.began + BLIND_AFTER);
+        if let Some(blind) = blind.filter(|&blind| self.rate < blind as f64) {
+            self.change(blind.min(self.config.most) as f64, Phase::Start);
+            return;
+        }
+        // The receivers that have finished say nothing more.
+        let is_awaited = || {
+            let is_automatic = self.config.blind.is_some();
+            !is_automatic || self.receivers.values().any(|known| !known.has_finished)
+        };
+        if now >= self.quiet_since + self.quiet_for && is_awaited() {
             (self.quiet_since, self.quiet_for) = (now, STILL_SILENT);
             let rate = (self.rate / 2.0).max(self.least()).max(1.0);
             self.change(rate, Phase::Start);
@@ -551,6 +693,10 @@ impl RateControl {
         let most = self.config.most as f64;
         let is_used = self.heard.reports > 0 && self.heard.sent >= IN_USE * self.rate;
         match self.phase {
+            Phase::Start if self.is_quick() => match self.is_confirmed(now) {
+                true => self.raise((2.0 * self.rate).min(most), Phase::Start),
+                false => self.begin_round(),
+            },
             Phase::Start if is_used && self.rate < most && !self.is_searching => {
                 self.raise((2.0 * self.rate).min(most), Phase::Start);
             }
@@ -570,6 +716,10 @@ impl RateControl {
                 let (rounds, lengths) = (self.trial_rounds() - 1, trial.lengths + 1);
                 self.phase = Phase::Trial(Trial { rounds, lengths, ..trial });
                 self.begin_round();
+            }
+            // An automatic rate yields.
+            Phase::Trial(trial) if self.heard.is_doubtful && self.config.blind.is_some() => {
+                self.fail(trial.base);
             }
             Phase::Trial(trial) => {
                 self.forget_trials();
@@ -593,6 +743,7 @@ impl RateControl {
 
     /// Sets the rate at the end of a round, whose reports were counted.
     fn raise(&mut self, rate: f64, phase: Phase) {
+        self.note_start(true, rate >= self.config.most as f64);
         (self.rate, self.phase) = (rate, phase);
         self.begin_round();
         self.since = self.round;
@@ -614,17 +765,16 @@ impl RateControl {
 }
 
 impl Trial {
+    /// The rate that arrives, if half of what is more does.
+    fn arriving(&self) -> f64 {
+        self.base * (1.0 + self.step) / 2.0
+    }
+
     /// Share of lost packets, beyond those before the trial, above which it fails: half of what is
     /// more.
     fn failing(&self) -> f64 {
         (1.0 - 1.0 / self.step) / 2.0
     }
-}
-
-/// What the share of lost packets of so many exceeds its mean by at most, with this certainty. Few
-/// packets have larger shares than a normal distribution says: two are added.
-fn deviation(certainty: f64, mean: f64, packets: f64) -> f64 {
-    certainty * (mean * (1.0 - mean) / packets).sqrt() + 2.0 / packets
 }
 
 /// Reports of a round of this length that keep to the budget in each second. They arrive in the

@@ -1,7 +1,8 @@
 //! The receiver's side of rate control: when to report how much arrives, and what.
 
 use super::limit::SecondLimit;
-use crate::feedback::{MOST_GROWTH, answers, status_weight};
+use super::rate_control::QUICK_WINDOW;
+use crate::feedback::{AT_ONCE, MOST_GROWTH, answers, status_weight};
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{InstanceId, RateReport, RollCall};
@@ -15,6 +16,10 @@ const REMEMBERED: usize = 64;
 const WEIGHED: u32 = 3;
 /// Part of a round's window before which no receiver reports: it has to count something first.
 const EARLIEST: f64 = 0.5;
+/// Time from the first short round of a run of a sender in which a receiver answers each of them,
+/// where few receivers do: twenty a second.
+const QUICK_FOR: Duration = Duration::from_secs(3);
+const QUICK_BURST: usize = 10;
 /// Stream of the random generator, different from those of reports and requests.
 const RATE_STREAM: u64 = 2;
 
@@ -58,6 +63,8 @@ pub(super) struct RateReporter {
     weight: u32,
     /// Reports share a limit with the other answers, and take at most half of it.
     limit: SecondLimit,
+    /// When the first short round began.
+    quick_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +92,7 @@ impl RateReporter {
             due: None,
             weight: 1,
             limit: SecondLimit::new(max_per_second / 2),
+            quick_at: None,
         }
     }
 
@@ -98,10 +106,14 @@ impl RateReporter {
         };
         if self.sender.replace(call.instance) != Some(call.instance) {
             self.rounds.clear();
-            (self.due, self.weight) = (None, 1);
+            (self.due, self.weight, self.quick_at) = (None, 1, None);
         }
         if self.rounds.back().is_some_and(|last| last.round >= rate.round) {
             return;
+        }
+        let window = Duration::from_millis(rate.window_ms.into());
+        if window <= QUICK_WINDOW && call.head_count <= AT_ONCE {
+            self.quick_at.get_or_insert(now);
         }
         if self.rounds.len() >= REMEMBERED {
             self.rounds.pop_front();
@@ -117,7 +129,7 @@ impl RateReporter {
         let weight = status_weight(lost, most);
         self.weight = weight;
         let part = EARLIEST + (1.0 - EARLIEST) * self.random.unit();
-        let at = now + Duration::from_millis(rate.window_ms.into()).mul_f64(part);
+        let at = now + window.mul_f64(part);
         let is_drawn = answers(weight, rate.divisor, &mut self.random);
         let weight = u8::try_from(weight).unwrap_or(RateReport::MAX_WEIGHT);
         self.due = is_drawn.then_some(Due { at, round: rate.round, from, weight });
@@ -128,9 +140,18 @@ impl RateReporter {
         self.sender
     }
 
+    /// Whether the sender doubles its rate in short rounds, each of which is answered.
+    pub(super) fn is_quick(&self, now: Instant) -> bool {
+        self.quick_at.is_some_and(|at| now < at + QUICK_FOR)
+    }
+
     /// When the report is due; `None` if there is none.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.due.map(|due| due.at.max(self.limit.earliest()))
+        let of = |due: &Due| {
+            let burst = if self.is_quick(due.at) { QUICK_BURST } else { 1 };
+            due.at.max(self.limit.earliest(burst))
+        };
+        self.due.as_ref().map(of)
     }
 
     /// The report, with what has arrived until now.

@@ -37,6 +37,9 @@ const UNANSWERED: Duration = Duration::from_secs(10);
 /// The same, if another sender has answered.
 const OTHERS_UNANSWERED: Duration = Duration::from_secs(3);
 
+/// How many times as many answers a receiver sends while a sender asks in short rounds.
+const QUICK_BURST: usize = 6;
+
 /// Who reports, and what.
 #[derive(Clone, Debug)]
 pub struct ReporterConfig {
@@ -310,7 +313,7 @@ impl Reporter {
     /// The answer that is due, once. `facts` is how far the receiver is.
     pub fn poll(&mut self, now: Instant, facts: impl FnOnce() -> ReportFacts) -> Option<Answer> {
         self.runs.iter_mut().for_each(|run| run.is_over |= now > run.until);
-        if now < self.limit.earliest() {
+        if now < self.earliest(now) {
             return None;
         }
         let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
@@ -328,7 +331,7 @@ impl Reporter {
         {
             let (round, Lacking { may_lack_more, blocks, maps }) = self.repair.take()?;
             self.limit.spend(now);
-            let mute_us = micros(self.limit.earliest().saturating_since(now));
+            let mute_us = micros(self.earliest(now).saturating_since(now));
             let request = RepairRequest {
                 receiver: self.config.receiver,
                 round,
@@ -389,8 +392,15 @@ impl Reporter {
         };
         let rate = self.rate.as_ref().and_then(|rate| of(rate.due(), rate.sender()));
         let repair = of(self.repair.due(), self.repair.sender());
-        let due = reports.chain(repair).chain(rate).min()?.max(self.limit.earliest());
+        let due = reports.chain(repair).chain(rate).min()?;
+        let due = due.max(self.earliest(due));
         (due <= valid.map(|run| run.until).max()?).then_some(due)
+    }
+
+    /// No answer may be sent before: to a sender that asks in short rounds, six times as many may.
+    fn earliest(&self, now: Instant) -> Instant {
+        let is_quick = self.rate.as_ref().is_some_and(|rate| rate.is_quick(now));
+        self.limit.earliest(if is_quick { QUICK_BURST } else { 1 })
     }
 
     /// A random time up to `limit`.

@@ -387,6 +387,11 @@ impl Collection {
         if !self.is_trusted(by) {
             return;
         }
+        if report.state.is_final()
+            && let Some((control, _)) = &mut self.rate
+        {
+            control.has_finished(&report.receiver);
+        }
         if !report.state.is_final() {
             self.unfinished_at = Some(now);
         } else if self.collector.head_count() <= AT_ONCE {
@@ -604,7 +609,9 @@ impl Collection {
             self.last_round = LastRound::HeardAt(now + window + round_trip + SLACK);
         }
         let trip = self.collector.long_round_trip();
-        call.rate = self.rate.as_mut().map(|(control, _)| control.call(now, trip));
+        // Before the first report the number is an assumption.
+        let crowd = self.collector.receivers().next().map(|_| receivers);
+        call.rate = self.rate.as_mut().map(|(control, _)| control.call(now, trip, crowd));
         self.is_signing = true;
         // A stream has its repair round for the longest path, as far as it follows that.
         self.demands.push_back(Demand::Call { call: Box::new(call), receivers, round_trip: trip });

@@ -1,6 +1,7 @@
 //! Endpoints: whole sessions in virtual time, and any sequence of what attackers choose (`fuzz`).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod automatic_rate;
 mod batches;
 mod choice;
 mod congestion;

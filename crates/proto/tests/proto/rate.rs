@@ -129,6 +129,7 @@ impl Session {
             packet_bytes: PACKET_BYTES,
             budget_per_second: BUDGET,
             known,
+            blind: None,
             max_receivers: 1 << 16,
         };
         let receiver = |(number, &path): (usize, &Path)| {
@@ -175,7 +176,11 @@ impl Session {
             self.collector.want_call();
         }
         if let Some(mut call) = self.collector.poll_roll_call(now, 0) {
-            call.rate = Some(self.control.call(now, self.collector.long_round_trip()));
+            call.rate = Some(self.control.call(
+                now,
+                self.collector.long_round_trip(),
+                Some(self.collector.head_count()),
+            ));
             self.down.push_back((at, Packet::Call(Rc::new(call))));
         }
         self.allowance += self.rate() * STEP.as_secs_f64();
@@ -494,12 +499,13 @@ fn receivers_that_have_gone_give_way_to_others() {
         packet_bytes: 1_000,
         budget_per_second: 100,
         known: Some(2),
+        blind: None,
         max_receivers: 2,
     };
     let mut control = RateControl::new(config, Instant::ZERO);
     let mut now = Instant::ZERO;
     let tell = |control: &mut RateControl, now, number: u8| {
-        let call = control.call(now, Duration::from_millis(1));
+        let call = control.call(now, Duration::from_millis(1), Some(1));
         let report = RateReport {
             receiver: ReceiverId([number; 16]),
             round: call.round,
@@ -514,7 +520,7 @@ fn receivers_that_have_gone_give_way_to_others() {
     assert_eq!([1, 2, 3].map(|it| tell(&mut control, now, it).is_ok()), [true, true, false]);
     for _ in 0..200 {
         now = now + Duration::from_secs(1);
-        let _ = control.call(now, Duration::from_millis(1));
+        let _ = control.call(now, Duration::from_millis(1), Some(1));
         control.handle_timeout(now);
         let _ = tell(&mut control, now, 2);
     }

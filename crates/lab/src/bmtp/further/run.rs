@@ -57,6 +57,7 @@ impl SessionSetting {
             packet_bytes: PACKET_BYTES,
             budget_per_second: RATE_REPORTS_PER_SECOND,
             known: None,
+            blind: None,
             max_receivers: 1 << 16,
         }
     }

@@ -1,0 +1,315 @@
+//! An automatic rate: from a low one to what the slowest path carries, or to the highest one.
+
+use crate::support::answers::{authentic, collection};
+use fontana_proto::report::{
+    Authority, Expected, PacketCounts, RateConfig, ReportFacts, Reporter, ReporterConfig,
+};
+use fontana_proto::{
+    Collection, CollectionConfig, Demand, Instant, Lacking, RepairBy, SenderProgress, SplitMix64,
+};
+use fontana_wire::{Feedback, ReceiverId, ReceiverLabel, RollCall};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+const PACKET_BYTES: u32 = 1_500;
+const STEP: Duration = Duration::from_millis(1);
+/// Packets per second of 100 Mbit/s, of 20 and of 5.
+const MOST: u32 = 8_333;
+const TWENTY: f64 = 1_667.0;
+const FIVE: f64 = 417.0;
+/// Of the rate at the start.
+const START: u32 = 167;
+
+/// The path to a receiver: line errors, then a queue that is served at this rate.
+#[derive(Clone, Copy)]
+struct Path {
+    packets_per_second: f64,
+    queue: usize,
+    errors: f64,
+}
+
+#[derive(Clone)]
+enum Packet {
+    Data(u64),
+    Call(Rc<RollCall>),
+}
+
+struct Receiver {
+    path: Path,
+    reporter: Reporter,
+    counts: PacketCounts,
+    queue: VecDeque<Packet>,
+    /// Packets that the path may pass on now.
+    allowance: f64,
+    /// The number that is expected next.
+    next: u64,
+    joins_at: Instant,
+    answers: Vec<Instant>,
+}
+
+struct Session {
+    now: Instant,
+    delay: Duration,
+    random: SplitMix64,
+    collection: Collection,
+    rate: f64,
+    receivers: Vec<Receiver>,
+    allowance: f64,
+    sent: u64,
+    /// Packets that queues dropped, in all and before the rate first fell.
+    dropped: u64,
+    dropped_before: Option<u64>,
+    down: VecDeque<(Instant, Packet)>,
+    up: VecDeque<(Instant, Feedback, u64)>,
+    /// Packets per second, every ten milliseconds.
+    rates: Vec<f64>,
+}
+
+impl Session {
+    fn new(paths: &[Path], delay: Duration, seed: u64) -> Self {
+        let bytes = |packets: u32| u64::from(packets) * u64::from(PACKET_BYTES);
+        let mut config: CollectionConfig = collection(RepairBy::Nothing, Expected::Anyone, seed);
+        config.collector.is_near = true;
+        config.rate = Some(RateConfig {
+            start: bytes(START),
+            most: bytes(MOST),
+            least: bytes(42),
+            least_to_finish: bytes(42),
+            packet_bytes: PACKET_BYTES,
+            budget_per_second: 100,
+            known: None,
+            blind: Some(bytes(MOST)),
+            max_receivers: 1 << 16,
+        });
+        let receiver = |(number, &path): (usize, &Path)| {
+            let id = ReceiverId([number as u8 + 1; 16]);
+            let config =
+                ReporterConfig::new(id, ReceiverLabel::default(), seed << 8 | number as u64);
+            Receiver {
+                path,
+                reporter: Reporter::new(ReporterConfig { reports_rate: true, ..config }),
+                counts: PacketCounts::default(),
+                queue: VecDeque::new(),
+                allowance: 0.0,
+                next: 0,
+                joins_at: Instant::ZERO,
+                answers: Vec::new(),
+            }
+        };
+        let collection = Collection::new(config, Instant::ZERO);
+        Self {
+            now: Instant::ZERO,
+            delay,
+            random: SplitMix64::new(seed, 77),
+            rate: f64::from(START),
+            collection,
+            receivers: paths.iter().enumerate().map(receiver).collect(),
+            allowance: 0.0,
+            sent: 0,
+            dropped: 0,
+            dropped_before: None,
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    fn send(&mut self) {
+        let (now, at) = (self.now, self.now + self.delay);
+        let progress = SenderProgress { is_sent: false, is_announcing: false, is_enough: false };
+        while let Some(demand) = self.collection.poll(now, progress) {
+            match demand {
+                Demand::Call { call, .. } => {
+                    self.collection.handle_signed(now, b"signed");
+                    self.down.push_back((at, Packet::Call(Rc::new(*call))));
+                }
+                Demand::Rate(rate) => {
+                    let rate = rate as f64 / f64::from(PACKET_BYTES);
+                    if rate < self.rate {
+                        self.dropped_before.get_or_insert(self.dropped);
+                    }
+                    self.rate = rate;
+                }
+                _ => {}
+            }
+        }
+        self.allowance += self.rate * STEP.as_secs_f64();
+        while self.allowance >= 1.0 {
+            self.allowance -= 1.0;
+            self.down.push_back((at, Packet::Data(self.sent)));
+            self.sent += 1;
+        }
+    }
+
+    fn receive(&mut self) {
+        let now = self.now;
+        while self.down.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, packet)) = self.down.pop_front() else { break };
+            for receiver in self.receivers.iter_mut().filter(|it| it.joins_at <= now) {
+                let is_lost = self.random.unit() < receiver.path.errors;
+                if is_lost {
+                    continue;
+                }
+                if receiver.queue.len() < receiver.path.queue {
+                    receiver.queue.push_back(packet.clone());
+                } else {
+                    self.dropped += 1;
+                }
+            }
+        }
+        for receiver in &mut self.receivers {
+            receiver.serve(now);
+            let packets = receiver.counts;
+            let facts = || ReportFacts { packets, ..ReportFacts::default() };
+            while let Some(answer) = receiver.reporter.poll(now, facts) {
+                receiver.answers.push(now);
+                if self.random.unit() >= receiver.path.errors {
+                    self.up.push_back((now + self.delay, answer.feedback, answer.counter));
+                }
+            }
+        }
+        while self.up.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, feedback, counter)) = self.up.pop_front() else { break };
+            let authentic = authentic(&feedback, counter, Authority::Group);
+            self.collection.handle_opened(now, Some(&authentic));
+        }
+    }
+
+    fn run(&mut self, seconds: u64) {
+        let end = self.now + Duration::from_secs(seconds);
+        while self.now < end {
+            self.send();
+            self.receive();
+            self.now = self.now + STEP;
+            if self.now.as_nanos().is_multiple_of(10_000_000) {
+                self.rates.push(self.rate);
+            }
+        }
+    }
+
+    /// When the rate was first this, in seconds.
+    fn reaches(&self, rate: f64) -> f64 {
+        let at = self.rates.iter().position(|&it| it >= rate);
+        at.map_or(f64::INFINITY, |at| at as f64 / 100.0)
+    }
+
+    /// The mean rate between these seconds.
+    fn mean(&self, from: usize, to: usize) -> f64 {
+        let rates = &self.rates[100 * from..100 * to];
+        rates.iter().sum::<f64>() / rates.len() as f64
+    }
+}
+
+impl Receiver {
+    /// Passes on what its path carries.
+    fn serve(&mut self, now: Instant) {
+        let served = self.path.packets_per_second * STEP.as_secs_f64();
+        self.allowance = (self.allowance + served).min(served + 1.0);
+        while self.allowance >= 1.0
+            && let Some(packet) = self.queue.pop_front()
+        {
+            match packet {
+                Packet::Data(number) => {
+                    self.allowance -= 1.0;
+                    self.counts.received += 1;
+                    if self.counts.received > 1 {
+                        self.counts.lost += number - self.next;
+                    }
+                    self.next = number + 1;
+                }
+                // Small packets.
+                Packet::Call(call) => {
+                    let nothing = |_: usize| Lacking::default();
+                    self.reporter.handle_roll_call(now, &call, self.counts, nothing);
+                }
+            }
+        }
+    }
+}
+
+fn path(packets_per_second: f64, queue: usize, errors: f64) -> Path {
+    Path { packets_per_second, queue, errors }
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// From 2 to 100 Mbit/s, whatever the lines lose, and however far the receivers are.
+#[test]
+fn a_free_path_has_the_highest_rate_soon() {
+    for (errors, delay_ms, most_s) in
+        [(0.0, 1, 1.6), (0.0, 40, 2.5), (0.01, 1, 1.6), (0.1, 1, 2.5), (0.3, 1, 6.0)]
+    {
+        for receivers in [1, 3, 10, 40] {
+            for seed in 1..=5 {
+                let paths = vec![path(20_000.0, 1_000, errors); receivers];
+                let mut session = Session::new(&paths, delay_ms * MILLISECOND, seed);
+                session.run(10);
+                let at = session.reaches(f64::from(MOST) - 1.0);
+                let case = format!("{errors}, {delay_ms} ms, {receivers}, seed {seed}");
+                // Of a crowd, few answer each round.
+                let (most_s, least) =
+                    if receivers > 20 { (2.0 * most_s, 0.4) } else { (most_s, 0.9) };
+                assert!(at <= most_s, "{case}: {at} s");
+                let mean = session.mean(5, 10) / f64::from(MOST);
+                assert!(mean >= least, "{case}: {mean}");
+            }
+        }
+    }
+}
+
+/// Links of 20, 20, 20 and 5 Mbit/s with queues of 50 packets, and longer ones.
+#[test]
+fn the_rate_stops_at_the_slowest_link_before_much_is_dropped() {
+    for queue in [13, 50, 400, 2_700] {
+        for seed in 1..=5 {
+            let links = [TWENTY, TWENTY, TWENTY, FIVE].map(|rate| path(rate, queue, 0.0));
+            let mut session = Session::new(&links, MILLISECOND, seed);
+            session.run(30);
+            let case = format!("queues of {queue}, seed {seed}");
+            let dropped = session.dropped_before.unwrap_or(0);
+            assert!(dropped <= 200, "{case}: {dropped}");
+            let mean = session.mean(3, 30) / FIVE;
+            assert!((0.85..1.05).contains(&mean), "{case}: {mean}");
+            let share = session.dropped as f64 / session.sent as f64;
+            assert!(share <= 0.04, "{case}: {share}");
+        }
+    }
+}
+
+/// Without a report the rate is that for receivers that cannot report. A receiver that comes later,
+/// behind a slow link, has what its link carries at once.
+#[test]
+fn a_sender_that_hears_no_receiver_sends_at_the_highest_rate() {
+    let mut session = Session::new(&[path(FIVE, 50, 0.0)], MILLISECOND, 1);
+    session.receivers[0].joins_at = Instant::ZERO + Duration::from_secs(10);
+    session.run(20);
+    assert!(session.mean(0, 2) <= f64::from(START), "{:?}", session.rates);
+    assert!(session.reaches(f64::from(MOST) - 1.0) <= 3.2);
+    assert!(session.mean(4, 10) >= f64::from(MOST) - 1.0);
+    let mean = session.mean(13, 20) / FIVE;
+    assert!((0.85..1.1).contains(&mean), "{mean}");
+}
+
+/// While the rate doubles few receivers send at most 24 datagrams a second, for three seconds, and
+/// at most four after that.
+#[test]
+fn receivers_send_little() {
+    for delay_ms in [1, 20] {
+        let links = [path(20_000.0, 100, 0.0), path(FIVE, 50, 0.0)];
+        let mut session = Session::new(&links, delay_ms * MILLISECOND, 1);
+        session.run(12);
+        for receiver in &session.receivers {
+            let in_second = |at: Instant| {
+                let second = at..at + Duration::from_secs(1);
+                receiver.answers.iter().filter(|at| second.contains(at)).count()
+            };
+            let most = receiver.answers.iter().map(|&at| in_second(at)).max();
+            assert!(most <= Some(24), "{most:?}");
+            let late =
+                receiver.answers.iter().filter(|it| **it >= Instant::ZERO + Duration::from_secs(5));
+            let most = late.map(|&at| in_second(at)).max();
+            assert!(most <= Some(4), "{most:?}");
+        }
+    }
+}
