@@ -88,9 +88,9 @@ impl LineError {
 /// same share at twice the rate, it is not the rate that causes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StartLosses {
-    /// At the rates before, and their number.
+    /// At the rates before, and the highest of them.
     before: Lost,
-    rates: u32,
+    highest: f64,
     /// At the present one.
     present: Lost,
 }
@@ -128,20 +128,28 @@ impl StartLosses {
     }
 
     /// The rate changes. What a path loses that did not carry it says nothing of the line.
-    pub(super) fn end_rate(&mut self, arrives: bool) {
+    pub(super) fn end_rate(&mut self, arrives: bool, rate: f64) {
         let Lost { lost, packets } = std::mem::take(&mut self.present);
         if arrives && packets > 0.0 {
             self.before.lost += lost;
             self.before.packets += packets;
-            self.rates += 1;
+            self.highest = self.highest.max(rate);
         }
     }
 
-    /// The share that the line loses, if it is known.
-    pub(super) fn of_line(&self) -> Option<f64> {
-        let is_known = self.rates >= 2 && self.before.packets >= LEAST_PACKETS / 2.0;
-        self.before.share().filter(|&share| is_known && share >= LEAST_SHARE)
+    /// The share that the line loses, if as much was lost at the rates at the start as now at a
+    /// much higher one, of so many packets. Asked once: it then knows nothing more.
+    pub(super) fn persists(&mut self, share: f64, packets: f64, rate: f64) -> Option<f64> {
+        let before = self.before.share().filter(|_| rate * LOWERED > self.highest)?;
+        let both = packets * self.before.packets / (packets + self.before.packets);
+        *self = Self::default();
+        (is_equal(share, before, both) && share >= LEAST_SHARE).then_some(share)
     }
+}
+
+/// Whether a share of lost packets of so many is as large as another one.
+pub(super) fn is_equal(share: f64, other: f64, packets: f64) -> bool {
+    (share - other).abs() <= EQUAL * other + 2.0 * (share.max(other) / packets).sqrt()
 }
 
 /// What the share of lost packets of so many exceeds its mean by at most, with this certainty. Few

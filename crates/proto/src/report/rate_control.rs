@@ -25,7 +25,7 @@
 //! than is sent is full, although its queue loses nothing yet, and the losses at the first rates
 //! are taken for errors of the line.
 
-use super::line_error::{CERTAIN, LineError, OVERLOAD, StartLosses, deviation};
+use super::line_error::{CERTAIN, LineError, OVERLOAD, StartLosses, deviation, is_equal};
 use crate::feedback::{AT_ONCE, WeightCount};
 use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
@@ -220,6 +220,8 @@ pub struct RateControl {
     required: BTreeSet<ReceiverId>,
     weights: WeightCount,
     is_searching: bool,
+    /// What the line of the receiver loses of which that was last found at the start; 0: none.
+    typical_line: f64,
     /// The number of receivers, as far as the caller knows.
     crowd: u32,
     began: Instant,
@@ -262,6 +264,7 @@ impl RateControl {
             required: BTreeSet::new(),
             weights,
             is_searching: config.known.is_none(),
+            typical_line: 0.0,
             crowd: UNKNOWN_CROWD,
             began: now,
             is_unheard: true,
@@ -355,12 +358,12 @@ impl RateControl {
             self.begin_round();
         }
         if self.began_at.is_none() {
-            if self.config.blind.is_some() {
-                // Who reports how much arrives is who reports.
+            if self.has_few() {
+                self.weights.limit(1);
+            } else if self.config.blind.is_some() && self.is_searching {
+                // No more receivers report how much arrives than report. They have lost nothing.
                 let per_round = aim(self.config.budget_per_second, self.interval, self.window);
-                let most =
-                    if self.has_few() { 1 } else { (f64::from(self.crowd) / per_round) as u32 };
-                self.weights.limit(most);
+                self.weights.limit((f64::from(self.crowd) / per_round) as u32);
             }
             self.began_at = Some(now);
             self.interval = self.interval(round_trip);
@@ -515,10 +518,24 @@ impl RateControl {
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
         let share = f64::from(report.lost) / packets;
         let is_current = report.round >= self.since;
+        if !is_current && self.config.blind.is_some() {
+            // Its losses at another rate say nothing of this one, if its line loses them.
+            return None;
+        }
         // As much as the line loses, and what that may differ by.
         let (line, certain) = match is_starting {
             true => known.start.line(share, packets, self.rate <= self.config.start as f64),
             false => {
+                let persists = known.start.persists(share, packets, self.rate);
+                self.typical_line = persists.unwrap_or(self.typical_line);
+                // The lines of a crowd lose alike: one that has not reported at the start, too.
+                let is_typical = || {
+                    let is_known = self.typical_line > 0.0 && known.line.share() == 0.0;
+                    (is_known && is_equal(share, self.typical_line, packets)).then_some(share)
+                };
+                if let Some(share) = persists.or_else(is_typical) {
+                    known.line.set(share);
+                }
                 let line = known.line.share();
                 let mean = if self.config.blind.is_some() { line.max(OVERLOAD) } else { OVERLOAD };
                 (line, deviation(CERTAIN, mean, packets))
@@ -627,7 +644,7 @@ impl RateControl {
 
     /// Sets another rate, with which a round begins.
     fn change(&mut self, rate: f64, phase: Phase) {
-        self.note_start(false, true);
+        self.note_start(false);
         (self.rate, self.phase) = (rate, phase);
         self.weights.cut_short();
         self.begin_round();
@@ -636,15 +653,11 @@ impl RateControl {
     }
 
     /// While the rate doubles: what receivers lose at a rate that `arrives` is what their lines
-    /// lose. `ends`: it doubles no more.
-    fn note_start(&mut self, arrives: bool, ends: bool) {
+    /// lose.
+    fn note_start(&mut self, arrives: bool) {
         if self.is_starting() {
-            for known in self.receivers.values_mut() {
-                known.start.end_rate(arrives);
-                if ends && let Some(share) = known.start.of_line() {
-                    known.line.set(share);
-                }
-            }
+            let rate = self.rate;
+            self.receivers.values_mut().for_each(|known| known.start.end_rate(arrives, rate));
         }
     }
 
@@ -743,7 +756,7 @@ impl RateControl {
 
     /// Sets the rate at the end of a round, whose reports were counted.
     fn raise(&mut self, rate: f64, phase: Phase) {
-        self.note_start(true, rate >= self.config.most as f64);
+        self.note_start(true);
         (self.rate, self.phase) = (rate, phase);
         self.begin_round();
         self.since = self.round;
