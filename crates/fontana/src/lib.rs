@@ -26,8 +26,8 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | sending files and directories | [`Sender`], [`Format`], [`Layering`], [`Code`] |
-//! | receiving into a directory, a pipe or a device | [`Receiver`], [`ReceiveFormat`], [`Device`] |
+//! | sending files, directories and bytes | [`Sender`], [`Format`], [`Layering`], [`Code`] |
+//! | receiving into a directory, a pipe, a device or memory | [`Receiver`], [`ReceiveFormat`], [`Device`], [`Memory`] |
 //! | sending a stream while it is produced | [`StreamSender`]; reading it first: [`StdinCopy`] |
 //! | sending a directory as it changes | [`Publisher`] |
 //! | receiving every version of a publisher | [`Follower`], [`Versions`] |
@@ -116,7 +116,7 @@ pub use fontana_proto::{
     Rejection, SendMode, SenderStats, SessionKey, StreamBreak, StreamRedundancy,
     SymbolOrganization, TableStatus, TableWarning, TransmissionSchedule, Verified,
 };
-pub use fontana_store::{Device, Filter, OptionalCall};
+pub use fontana_store::{Device, Filter, Memory, OptionalCall};
 pub use fontana_wire as wire;
 pub use format::{
     FcastFormat, FluteFormat, FluteReception, FontanaFormat, FontanaReception, Format,
