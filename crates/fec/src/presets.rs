@@ -36,7 +36,9 @@ use crate::bytes::stripes::loading::Lent;
 use crate::codes::reed_solomon::Points;
 use crate::ids::Esi;
 use crate::plan::Plan;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A code of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
