@@ -44,6 +44,7 @@
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
 //! | `ids`, `oti`, `layout`, `parameters` | identifiers of symbols, and the geometry of objects |
 //! | `bytes`, `field`, `sync` | stripes of symbols, SIMD kernels, finite fields, locks |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 extern crate alloc;

@@ -59,6 +59,7 @@
 //! The protocol itself is in `fontana-proto`, without input or output; this crate joins it to
 //! sockets (`fontana-net`) and disks (`fontana-store`), and owns threads, buffers and memory
 //! budgets. The example `custom_driver` runs the protocol without this crate.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod addressing;
 mod cancellation;

@@ -124,6 +124,7 @@
 //! | `device`, `memory`, `growing` | [`Device`], [`Memory`], [`GrowingFile`]: content that is written in place, or of unknown length |
 //! | `disk`, `writable`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`OptionalCall`]: those that the content does not need; [`BootId`] |
 //! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod across;
 mod attributes;
