@@ -12,7 +12,7 @@
 #[path = "../src/contest.rs"]
 mod contest;
 
-use contest::{Contestant, contest};
+use contest::{Contestant, OURS, contest};
 use fontana_fec::presets::{Preset, ShardCode};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
@@ -41,7 +41,7 @@ fn compare(data: usize, parity: usize, size: usize) {
     assert!(ours.encode(&source).unwrap() == made, "the same parity shards");
 
     let encoders: [Box<dyn Contestant + '_>; 2] = [
-        work("Fontana", data * size, || drop(ours.encode(&source).unwrap())),
+        work(OURS, data * size, || drop(ours.encode(&source).unwrap())),
         work("original", data * size, || {
             let mut made = vec![vec![0; size]; parity];
             theirs.encode_sep(&source, &mut made).unwrap();
@@ -53,7 +53,7 @@ fn compare(data: usize, parity: usize, size: usize) {
     let lost = parity.min(data);
     let (mut here, mut there) = (all.clone(), all.clone());
     let decoders: [Box<dyn Contestant + '_>; 2] = [
-        work("Fontana", data * size, || {
+        work(OURS, data * size, || {
             here[..lost].fill(None);
             ours.reconstruct(&mut here).unwrap();
         }),
