@@ -20,11 +20,14 @@
 //! |---|---|
 //! | [`event`] | events and reports as JSON objects |
 //! | `failure` | errors with their kind and code: [`Failure`] |
+//! | `memory` | memory that a session writes to: [`GivenMemory`] |
 //! | `options` | [`SendOptions`], [`ReceiveOptions`] |
 
 pub mod event;
 mod failure;
+mod memory;
 mod options;
 
 pub use failure::Failure;
+pub use memory::{GivenMemory, staging_in_memory};
 pub use options::{ReceiveOptions, SendOptions};

@@ -4,13 +4,16 @@ use crate::failure::Failure;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Ticket, Tsi};
 use fontana::{
-    Acceptance, Addressing, FontanaReception, Rate, ReceiveFormat, Receiver, ReceiverBuilder,
-    SendMode, Sender, SenderBuilder,
+    Acceptance, Addressing, FontanaReception, Ordering, Rate, ReceiveFormat, Receiver,
+    ReceiverBuilder, SendMode, Sender, SenderBuilder,
 };
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Repair symbols per thousand of a file that is sent part by part, as of `--sequential`.
+const REPAIR_OF_PARTS: u32 = 100;
 
 /// Options of a sender.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +35,8 @@ pub struct SendOptions<'a> {
     pub tsi: Option<u64>,
     /// Bytes of memory at most.
     pub memory: Option<usize>,
+    /// The parts of the only file, which are sent one after the other. Empty: all of it at once.
+    pub parts: &'a [(u64, u64)],
 }
 
 impl SendOptions<'_> {
@@ -58,6 +63,11 @@ impl SendOptions<'_> {
         }
         if let Some(memory) = self.memory {
             builder = builder.memory(memory);
+        }
+        if !self.parts.is_empty() {
+            let parts = self.parts.iter().map(|&(start, end)| start..end);
+            let ordering = Ordering::Sequential { repair_permille: REPAIR_OF_PARTS };
+            builder = builder.parts(parts).ordering(ordering);
         }
         Ok(builder)
     }

@@ -50,8 +50,8 @@ typedef struct {
   uint64_t silence_ms;
   // Bytes that a session may have at most; 0: 2^45.
   uint64_t max_bytes;
-  // Into a buffer: the directory of symbols that wait for earlier ones, in files without a name;
-  // null: that of temporary files.
+  // Into a buffer: the directory of repair symbols, which are in files without a name until
+  // their blocks are verified; null: /dev/shm, which is memory, or that of temporary files.
   const char *staging;
 } fontana_receive_options;
 
@@ -96,8 +96,9 @@ int32_t fontana_receive(const char *ticket,
                         const fontana_receive_options *options,
                         fontana_session **session);
 
-// Starts a receiver of a session's only file into a buffer. Every byte is verified before it is
-// there. A file that is longer than the buffer is an error when the buffer is full.
+// Starts a receiver of a session's only file into a buffer. Bytes are there as they arrive;
+// fontana_written is how many are verified, from the beginning. A file that is longer than the
+// buffer is an error.
 //
 // # Safety
 // As of fontana_receive. `buffer` has room for `size` bytes, and is the session's until

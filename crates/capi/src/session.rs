@@ -2,18 +2,17 @@
 
 use crate::error::code_of;
 use crate::text::{from_c, path_from_c, to_c};
-use buffer::Buffer;
 use fontana::{CancellationToken, Outcome, Receiver, Sender};
-use fontana_bindings::{Failure, ReceiveOptions, SendOptions, event};
+use fontana_bindings::{
+    Failure, GivenMemory, ReceiveOptions, SendOptions, event, staging_in_memory,
+};
 use fontana_console::exit;
 use serde_json::Value;
 use std::ffi::{CString, c_char, c_void};
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-mod buffer;
 
 /// Options of a sender. All 0 are the defaults.
 #[repr(C)]
@@ -53,8 +52,8 @@ pub struct fontana_receive_options {
     pub silence_ms: u64,
     /// Bytes that a session may have at most; 0: 2^45.
     pub max_bytes: u64,
-    /// Into a buffer: the directory of symbols that wait for earlier ones, in files without a name;
-    /// null: that of temporary files.
+    /// Into a buffer: the directory of repair symbols, which are in files without a name until
+    /// their blocks are verified; null: /dev/shm, which is memory, or that of temporary files.
     pub staging: *const c_char,
 }
 
@@ -65,8 +64,8 @@ pub struct fontana_session {
     running: Mutex<Option<Running>>,
     token: CancellationToken,
     ticket: Option<CString>,
-    /// Bytes in a buffer.
-    written: Option<buffer::Written>,
+    /// The buffer that it receives into.
+    memory: Option<Arc<GivenMemory>>,
 }
 
 enum Running {
@@ -117,7 +116,7 @@ pub unsafe extern "C" fn fontana_send(
         let sender = options.builder(files)?.cancellation_token(&token).start()?;
         let ticket = Some(to_c(&sender.description().ticket.to_string()));
         let running = Mutex::new(Some(Running::Sender(Box::new(sender))));
-        let started = fontana_session { running, token, ticket, written: None };
+        let started = fontana_session { running, token, ticket, memory: None };
         // SAFETY: valid, by the contract of this function.
         unsafe { hand_over(started, session) }
     })
@@ -144,14 +143,15 @@ pub unsafe extern "C" fn fontana_receive(
         let token = CancellationToken::new();
         let receiver = options.builder()?.cancellation_token(&token).into_dir(directory).start()?;
         let running = Mutex::new(Some(Running::Receiver(receiver)));
-        let started = fontana_session { running, token, ticket: None, written: None };
+        let started = fontana_session { running, token, ticket: None, memory: None };
         // SAFETY: valid, by the contract of this function.
         unsafe { hand_over(started, session) }
     })
 }
 
-/// Starts a receiver of a session's only file into a buffer. Every byte is verified before it is
-/// there. A file that is longer than the buffer is an error when the buffer is full.
+/// Starts a receiver of a session's only file into a buffer. Bytes are there as they arrive;
+/// fontana_written is how many are verified, from the beginning. A file that is longer than the
+/// buffer is an error.
 ///
 /// # Safety
 /// As of fontana_receive. `buffer` has room for `size` bytes, and is the session's until
@@ -170,13 +170,13 @@ pub unsafe extern "C" fn fontana_receive_into(
         // SAFETY: texts, and null or valid options, by the contract of this function.
         let options = unsafe { receive_options(ticket, options)? };
         // SAFETY: the caller leaves it to the session until it is freed, which joins its threads.
-        let (buffer, written) = unsafe { Buffer::new(buffer, size) };
+        let memory = Arc::new(unsafe { GivenMemory::new(buffer, size) });
         let token = CancellationToken::new();
-        let staging = staging.unwrap_or_else(std::env::temp_dir);
+        let staging = staging.unwrap_or_else(staging_in_memory);
         let builder = options.builder()?.cancellation_token(&token);
-        let receiver = builder.into_pipe(buffer, staging).start()?;
+        let receiver = builder.into_memory(Arc::clone(&memory), staging).start()?;
         let running = Mutex::new(Some(Running::Receiver(receiver)));
-        let started = fontana_session { running, token, ticket: None, written: Some(written) };
+        let started = fontana_session { running, token, ticket: None, memory: Some(memory) };
         // SAFETY: valid, by the contract of this function.
         unsafe { hand_over(started, session) }
     })
@@ -200,8 +200,8 @@ pub unsafe extern "C" fn fontana_ticket(session: *const fontana_session) -> *con
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fontana_written(session: *const fontana_session) -> usize {
     // SAFETY: valid or null, by the contract of this function.
-    let written = unsafe { session.as_ref() }.and_then(|session| session.written.as_ref());
-    written.map_or(0, buffer::Written::bytes)
+    let memory = unsafe { session.as_ref() }.and_then(|session| session.memory.as_ref());
+    memory.map_or(0, |memory| memory.verified_prefix() as usize)
 }
 
 /// Gives the events of a session to `on_event`, on this thread, until the session has ended.

@@ -5,7 +5,8 @@ use crate::ids::EncodingId;
 use crate::limits::{ObjectLimits, OtiError};
 use crate::parameters::SchemeParameters;
 use crate::plan::{Plan, PlanCache};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 /// A FEC scheme with its parameters. Each code implements it on its page.
 ///

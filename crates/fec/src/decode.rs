@@ -2,7 +2,7 @@
 
 use crate::ids::Esi;
 use crate::plan::Plan;
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// Finds out from the ids of received symbols whether and how a source block can be recovered. It
 /// never accesses their bytes.
@@ -25,8 +25,8 @@ pub trait IdDecoder: Send {
     fn solve(&mut self, budget: Work) -> Progress;
 }
 
-impl std::fmt::Debug for dyn IdDecoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for dyn IdDecoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Decoder {{ symbols_wanted: {} }}", self.symbols_wanted())
     }
 }

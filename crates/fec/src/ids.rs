@@ -21,8 +21,8 @@ impl EncodingId {
     pub const SMALL_BLOCK: Self = Self(129);
 }
 
-impl std::fmt::Display for EncodingId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for EncodingId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.fmt(f)
     }
 }

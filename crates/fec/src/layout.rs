@@ -7,7 +7,7 @@ use crate::code::BlockProfile;
 use crate::ids::{EncodingId, Esi, Sbn};
 use crate::limits::{Interleaving, OtiError, Partition};
 use crate::oti::Oti;
-use std::ops::Range;
+use core::ops::Range;
 
 /// The geometry of one object, from a checked [`Oti`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Without the standard library, but with an allocator: `default-features = false` and the feature
+//! `no_std`. Kernels are then those that the target is compiled for.
+//!
 //! | module | what it holds |
 //! |---|---|
 //! | [`codes`] | a page for each code: [Raptor](codes::raptor), [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
@@ -40,7 +43,11 @@
 //! | `locate` | [`Locator`]: which of a block's available symbols are wrong |
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
 //! | `ids`, `oti`, `layout`, `parameters` | identifiers of symbols, and the geometry of objects |
-//! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |
+//! | `bytes`, `field`, `sync` | stripes of symbols, SIMD kernels, finite fields, locks |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
 
 mod bytes;
 mod code;
@@ -60,6 +67,7 @@ mod scheme;
 pub mod simple;
 #[doc(hidden)]
 pub mod study;
+mod sync;
 
 pub use bytes::stripes::Scratch;
 pub use bytes::stripes::loading::{Lent, SymbolSource};

@@ -31,7 +31,9 @@ use crate::decode::Work;
 use crate::field::gf256;
 use crate::ids::Esi;
 use crate::plan::{Plan, Weighted};
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;

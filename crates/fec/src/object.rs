@@ -30,10 +30,13 @@ use crate::oti::Oti;
 use crate::plan::{Intermediate, PlanCache};
 use crate::scheme::FecScheme;
 use crate::simple::decode_block;
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::fmt;
-use std::sync::OnceLock;
+use crate::sync::OnceLock;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
 
 /// Bytes of an OTI: the Common FEC OTI and the Scheme-Specific FEC OTI (RFC 6330, sections 3.3.2
 /// and 3.3.3).
@@ -308,7 +311,7 @@ impl Decoder {
         let mut object = vec![0; self.layout.oti().transfer_length as usize];
         for (&sbn, block) in &mut self.blocks {
             let Block::Complete(block) = block else { continue };
-            for (esi, symbol) in (0..).map(Esi).zip(std::mem::take(block).chunks_exact(size)) {
+            for (esi, symbol) in (0..).map(Esi).zip(core::mem::take(block).chunks_exact(size)) {
                 for piece in self.layout.symbol_pieces(sbn, esi) {
                     let to = piece.in_object.start as usize..piece.in_object.end as usize;
                     let from = &symbol[piece.in_symbol][..to.len()];

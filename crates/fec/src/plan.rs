@@ -7,8 +7,10 @@ use crate::bytes::stripes::loading::{self, Load, LoadError, Loader, SymbolSource
 use crate::bytes::stripes::{Scratch, Stripes};
 use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
-use std::ops::Range;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 mod cache;
 mod intermediate;
@@ -276,8 +278,8 @@ impl Plan {
     }
 }
 
-impl std::fmt::Debug for Plan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Plan")
             .field("source_symbols", &self.ids.source_symbols)
             .field("inputs", &self.ids.inputs.len())

@@ -36,7 +36,10 @@ use crate::bytes::stripes::loading::Lent;
 use crate::codes::reed_solomon::Points;
 use crate::ids::Esi;
 use crate::plan::Plan;
-use std::sync::Arc;
+use crate::sync::Lock;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A code of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,7 +143,22 @@ pub struct ShardCode {
     counts: Counts,
     /// The plan of a group whose data shards are all available.
     encoder: Arc<Plan>,
+    /// The plans that were used last, the newest at the end.
+    plans: Lock<Vec<(Erasures, Arc<Plan>)>>,
 }
+
+/// What a plan to reconstruct data shards depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Erasures {
+    /// Data shards that are missing, ascending.
+    lost: Vec<u32>,
+    /// Parity shards that are available, ascending.
+    parity: Vec<u32>,
+}
+
+/// Plans that a code stores. Losses repeat: of a disk that failed, of a host that is away. A plan
+/// has up to 16 KB, a product for each data shard and lost shard.
+const STORED_PLANS: usize = 32;
 
 impl ShardCode {
     /// A code of `data` and `parity` shards.
@@ -155,7 +173,7 @@ impl ShardCode {
         }
         let counts = Counts { data: data as u32, all: all as u32 };
         let encoder = preset.plan(counts, Vec::new(), &[]).ok_or(error)?;
-        Ok(Self { preset, counts, encoder: Arc::new(encoder) })
+        Ok(Self { preset, counts, encoder: Arc::new(encoder), plans: Lock::default() })
     }
 
     /// The number of data shards.
@@ -198,11 +216,9 @@ impl ShardCode {
         let plan = if lost.is_empty() {
             Arc::clone(&self.encoder)
         } else {
-            // Not cached: with 10 + 4 shards of 1 280 bytes a plan takes a seventh of the time, and
-            // less with longer ones.
-            let parity = &available[available.partition_point(is_data)..];
-            let plan = self.preset.plan(self.counts, lost, parity);
-            Arc::new(plan.ok_or(ShardError::Undetermined { available: available.len() })?)
+            let parity = available[available.partition_point(is_data)..].to_vec();
+            let plan = self.plan(Erasures { lost, parity });
+            plan.ok_or(ShardError::Undetermined { available: available.len() })?
         };
         let missing: Vec<Esi> = missing.into_iter().map(Esi).collect();
         let shard = |esi: Esi| shards[esi.0 as usize].as_deref().unwrap_or_default();
@@ -211,6 +227,27 @@ impl ShardCode {
             shards[esi.0 as usize] = Some(shard);
         }
         Ok(())
+    }
+}
+
+impl ShardCode {
+    /// The plan to reconstruct data shards, if it is determined: a stored one, or a new one.
+    fn plan(&self, erasures: Erasures) -> Option<Arc<Plan>> {
+        let mut plans = self.plans.lock();
+        if let Some(at) = plans.iter().position(|(stored, _)| *stored == erasures) {
+            plans[at..].rotate_left(1);
+            return plans.last().map(|(_, plan)| Arc::clone(plan));
+        }
+        // Others do not wait while it is made.
+        drop(plans);
+        let made = self.preset.plan(self.counts, erasures.lost.clone(), &erasures.parity)?;
+        let made = Arc::new(made);
+        let mut plans = self.plans.lock();
+        if plans.len() == STORED_PLANS {
+            plans.remove(0);
+        }
+        plans.push((erasures, Arc::clone(&made)));
+        Some(made)
     }
 }
 
@@ -256,4 +293,31 @@ fn compute<'s>(
         scratch = group.into_scratch();
     }
     computed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_stored_by_what_is_lost_and_the_oldest_gives_way() {
+        let code = ShardCode::new(Preset::Backblaze, 40, 2).unwrap();
+        let plan =
+            |lost: u32| code.plan(Erasures { lost: vec![lost], parity: vec![40, 41] }).unwrap();
+        let first = plan(0);
+        for lost in 1..STORED_PLANS as u32 {
+            plan(lost);
+        }
+        assert!(Arc::ptr_eq(&first, &plan(0)), "stored, and used last from now on");
+        let second = plan(1);
+        for lost in STORED_PLANS as u32..40 {
+            plan(lost);
+        }
+        assert!(Arc::ptr_eq(&first, &plan(0)) && Arc::ptr_eq(&second, &plan(1)));
+        let third = plan(2);
+        assert!(Arc::ptr_eq(&third, &plan(2)));
+        assert_eq!(code.plans.lock().len(), STORED_PLANS);
+        let other = code.plan(Erasures { lost: vec![0], parity: vec![41] }).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other), "by another parity shard");
+    }
 }

@@ -15,7 +15,8 @@ use crate::ids::EncodingId;
 use crate::limits::{BlockLengthError, ObjectLimits, OtiError};
 use crate::parameters::{CodeError, Format, SchemeParameters};
 use crate::plan::{Plan, PlanCache};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 /// The code of an object, and the parameters of that code.
 ///

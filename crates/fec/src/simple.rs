@@ -10,8 +10,11 @@ use crate::ids::Esi;
 use crate::limits::{BlockLengthError, OtiError};
 use crate::plan::{Intermediate, Plan};
 use crate::scheme::FecScheme;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Why a block does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +130,7 @@ impl BlockDecoder {
             return Ok(None);
         }
         let Progress::Solved(plan) = self.decoder.solve(self.work) else { return Ok(None) };
-        let symbols = std::mem::take(&mut self.symbols);
+        let symbols = core::mem::take(&mut self.symbols);
         let block =
             decode_block(&plan, self.symbol_size, |esi| symbols.get(&esi).map(Vec::as_slice));
         self.is_complete = true;

@@ -7,7 +7,7 @@ use fontana_fec::{Oti, Sbn};
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
 use fontana_proto::BlockId;
-use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
+use fontana_store::{FileIndex, Filter, ObjectSource, SourceBytes, SourceError};
 use fontana_wire::{
     ContentEncoding, Entry, FileRun, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
 };
@@ -16,6 +16,7 @@ use lost::Lost;
 use md5::{Digest, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,11 @@ pub(crate) use version::{LostFile, VersionBase, VersionFiles};
 /// Options of the content.
 pub(crate) struct ContentOptions<'a> {
     pub(crate) files: &'a [PathBuf],
+    /// Files whose bytes are in memory, with their names.
+    pub(crate) in_memory: &'a [(Vec<u8>, SourceBytes)],
+    /// The parts of the only file that are objects of their own, in this order. What is in none of
+    /// them is one more, at the end. Empty: the file is not cut.
+    pub(crate) parts: &'a [Range<u64>],
     /// The name that receivers give the only file; its own name if `None`.
     pub(crate) name: Option<&'a [u8]>,
     pub(crate) filter: &'a Filter,

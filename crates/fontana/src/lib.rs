@@ -26,8 +26,8 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | sending files and directories | [`Sender`], [`Format`], [`Layering`], [`Code`] |
-//! | receiving into a directory, a pipe or a device | [`Receiver`], [`ReceiveFormat`], [`Device`] |
+//! | sending files, directories and bytes | [`Sender`], [`Format`], [`Layering`], [`Code`] |
+//! | receiving into a directory, a pipe, a device or memory | [`Receiver`], [`ReceiveFormat`], [`Device`], [`Memory`] |
 //! | sending a stream while it is produced | [`StreamSender`]; reading it first: [`StdinCopy`] |
 //! | sending a directory as it changes | [`Publisher`] |
 //! | receiving every version of a publisher | [`Follower`], [`Versions`] |
@@ -59,6 +59,7 @@
 //! The protocol itself is in `fontana-proto`, without input or output; this crate joins it to
 //! sockets (`fontana-net`) and disks (`fontana-store`), and owns threads, buffers and memory
 //! budgets. The example `custom_driver` runs the protocol without this crate.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod addressing;
 mod cancellation;
@@ -116,7 +117,7 @@ pub use fontana_proto::{
     Rejection, SendMode, SenderStats, SessionKey, StreamBreak, StreamRedundancy,
     SymbolOrganization, TableStatus, TableWarning, TransmissionSchedule, Verified,
 };
-pub use fontana_store::{Device, Filter, OptionalCall};
+pub use fontana_store::{Device, Filter, Memory, OptionalCall};
 pub use fontana_wire as wire;
 pub use format::{
     FcastFormat, FluteFormat, FluteReception, FontanaFormat, FontanaReception, Format,

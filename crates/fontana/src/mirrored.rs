@@ -153,6 +153,8 @@ pub(crate) fn manifest_file_name(hash: Hash) -> String {
 fn options(filter: &Filter, block_symbols: u32) -> ContentOptions<'_> {
     ContentOptions {
         files: &[],
+        in_memory: &[],
+        parts: &[],
         name: None,
         filter,
         code: Code::RaptorQ,

@@ -24,11 +24,12 @@ use crate::seal::GroupKey;
 use crate::session::{Events, Running};
 use fontana_net::InterfaceSelector;
 use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
-use fontana_store::Device;
+use fontana_store::{Device, Memory};
 use fontana_wire::{Ticket, Tsi};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "web")]
@@ -158,6 +159,31 @@ impl ReceiverBuilder {
         ReceiverInto { builder: self, target: Target::Device(device) }
     }
 
+    /// Writes the one file of a session to memory: every source symbol to its position at once, and
+    /// no second copy of it. [`Memory::on_verified`] gets the ranges that are verified, before all
+    /// are; a stream arrives in order. The memory has at least the bytes of the file. The directory
+    /// `staging` holds repair symbols until their blocks are verified, in files without a name.
+    ///
+    /// ```no_run
+    /// use fontana::Receiver;
+    /// use std::sync::{Arc, RwLock};
+    ///
+    /// # let ticket = "fontana://10.0.0.7@239.255.77.1:7701/5".parse().unwrap();
+    /// let memory = Arc::new(RwLock::new(vec![0; 1 << 20]));
+    /// let receiver = Receiver::from_ticket(&ticket).into_memory(memory.clone(), "/dev/shm");
+    /// receiver.start()?.join()?;
+    /// let bytes = memory.read();
+    /// # Ok::<(), fontana::Error>(())
+    /// ```
+    pub fn into_memory(
+        mut self,
+        memory: Arc<impl Memory + 'static>,
+        staging: impl Into<PathBuf>,
+    ) -> ReceiverInto {
+        self.options.directory = staging.into();
+        ReceiverInto { builder: self, target: Target::Memory(memory) }
+    }
+
     /// Sets whether existing files are replaced.
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.options.overwrite = overwrite;
@@ -275,7 +301,7 @@ impl ReceiverBuilder {
     }
 }
 
-/// A receiver into a pipe or a device.
+/// A receiver into a pipe, a device or memory.
 #[must_use = "it does nothing until `start`"]
 pub struct ReceiverInto {
     builder: ReceiverBuilder,
@@ -285,6 +311,7 @@ pub struct ReceiverInto {
 enum Target {
     Pipe(Box<dyn Write + Send>),
     Device(Device),
+    Memory(Arc<dyn Memory>),
 }
 
 impl ReceiverInto {
@@ -297,6 +324,7 @@ impl ReceiverInto {
         match self.target {
             Target::Pipe(writer) => PreparedReceiver::open_writer(options, writer, token),
             Target::Device(device) => PreparedReceiver::open_device(options, device, token),
+            Target::Memory(memory) => PreparedReceiver::open_memory(options, memory, token),
         }
     }
 

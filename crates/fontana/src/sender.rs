@@ -22,9 +22,10 @@ use crate::send::{Carousel, Ordering, PreparedSender, SendOptions, SessionDescri
 use crate::session::{Events, Running};
 use fontana_net::InterfaceSelector;
 use fontana_proto::{Profile, SendMode};
-use fontana_store::Filter;
+use fontana_store::{Filter, SourceBytes};
 use fontana_wire::Tsi;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,27 @@ impl SenderBuilder {
     /// Sets the name that receivers give a single file, instead of its own.
     pub fn name(mut self, name: impl Into<Vec<u8>>) -> Self {
         self.options.name = Some(name.into());
+        self
+    }
+
+    /// Sends bytes in memory, beside the files, as a file of this name. They are read where they
+    /// are, and not copied. Its time of modification is that of no file: 1970.
+    pub fn bytes(
+        mut self,
+        name: impl Into<Vec<u8>>,
+        bytes: impl AsRef<[u8]> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.in_memory.push((name.into(), SourceBytes::new(bytes)));
+        self
+    }
+
+    /// Cuts the only file into these parts, each with blocks of its own. [`Ordering::Sequential`]
+    /// sends one after the other, in this order, so that a receiver into
+    /// [memory](crate::ReceiverBuilder::into_memory) uses the first before the others are there:
+    /// the layers of a model. Bytes that are in no part come last. Each symbol belongs to one part:
+    /// short ones cost up to a symbol more than they are long.
+    pub fn parts(mut self, parts: impl IntoIterator<Item = Range<u64>>) -> Self {
+        self.options.parts = parts.into_iter().collect();
         self
     }
 
@@ -244,6 +266,22 @@ impl Sender {
     pub fn builder(files: impl IntoIterator<Item = impl Into<PathBuf>>) -> SenderBuilder {
         let files = files.into_iter().map(Into::into).collect();
         SenderBuilder { options: SendOptions::new(files), token: CancellationToken::new() }
+    }
+
+    /// The options for sending bytes in memory, as a file of this name.
+    ///
+    /// ```no_run
+    /// use fontana::Sender;
+    ///
+    /// let sender = Sender::from_bytes("weights", vec![7; 1 << 20]).start()?;
+    /// println!("fontana recv '{}'", sender.description().ticket);
+    /// # Ok::<(), fontana::Error>(())
+    /// ```
+    pub fn from_bytes(
+        name: impl Into<Vec<u8>>,
+        bytes: impl AsRef<[u8]> + Send + Sync + 'static,
+    ) -> SenderBuilder {
+        Self::builder(std::iter::empty::<PathBuf>()).bytes(name, bytes)
     }
 
     /// The content of the session and its ticket.

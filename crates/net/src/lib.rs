@@ -53,6 +53,7 @@
 //! # Ok(())
 //! # }
 //! ```
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod channels;
 pub mod clock;

@@ -52,7 +52,7 @@
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
 //! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
 //! | `pacer`, `random` | rate limit, and random numbers from a seed |
-
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // Any host can write the numbers that endpoints decide on: none of them is an index.
 #![deny(clippy::indexing_slicing)]
 

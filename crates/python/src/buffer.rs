@@ -1,54 +1,49 @@
 //! A buffer of Python that a session writes to.
+#![allow(unsafe_code)] // Its address: while others run, no object of Python can be used.
 
+use fontana::Memory;
+use fontana_bindings::GivenMemory;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PySlice};
-use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
 
-/// Bytes that are written while the interpreter's lock is held: a fraction of a millisecond.
-const CHUNK: usize = 1 << 20;
-
-/// A writer to a memoryview of bytes, from its beginning.
+/// The bytes of a writable memoryview. The buffer is not resized as long as this exists.
+#[derive(Debug)]
 pub(crate) struct Buffer {
-    view: Py<PyAny>,
-    size: usize,
-    written: Arc<AtomicUsize>,
+    pub(crate) memory: GivenMemory,
+    /// Keeps the buffer where it is.
+    _export: Py<PyAny>,
 }
 
 impl Buffer {
-    /// A writer to `view`, and the number of bytes that it has written.
-    pub(crate) fn new(view: &Bound<'_, PyAny>) -> PyResult<(Self, Arc<AtomicUsize>)> {
-        let written = Arc::new(AtomicUsize::new(0));
-        let size = view.len()?;
-        Ok((Self { view: view.clone().unbind(), size, written: Arc::clone(&written) }, written))
+    /// The bytes of `view`, which is contiguous. They are addressed by ctypes: the stable interface
+    /// of Python 3.9 has no buffers.
+    pub(crate) fn new(view: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (py, length) = (view.py(), view.len()?);
+        let ctypes = py.import("ctypes")?;
+        let array = ctypes.getattr("c_char")?.mul(length)?;
+        let export = array.call_method1("from_buffer", (view,))?;
+        let address: usize = ctypes.call_method1("addressof", (&export,))?.extract()?;
+        // SAFETY: `export` has `length` bytes there as long as it exists, and threads of others
+        // that use the buffer of an object of Python expect that it changes.
+        let memory = unsafe { GivenMemory::new(address as *mut u8, length) };
+        Ok(Self { memory, _export: export.unbind() })
     }
 }
 
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let start = self.written.load(Ordering::Relaxed);
-        let count = bytes.len().min(CHUNK).min(self.size.saturating_sub(start));
-        if count == 0 && !bytes.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "the buffer is full"));
-        }
-        let place = |at: usize| isize::try_from(at).map_err(io::Error::other);
-        let (from, to) = (place(start)?, place(start + count)?);
-        let write = |py: Python<'_>| {
-            let content = PyBytes::new(py, &bytes[..count]);
-            self.view.bind(py).set_item(PySlice::new(py, from, to, 1), content)
-        };
-        // None while the interpreter ends.
-        let result = Python::try_attach(write);
-        match result {
-            Some(result) => result.map_err(io::Error::other)?,
-            None => return Err(io::Error::other("the interpreter has ended")),
-        }
-        self.written.fetch_add(count, Ordering::Release);
-        Ok(count)
+impl Memory for Buffer {
+    fn length(&self) -> u64 {
+        self.memory.length()
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    fn read_at(&self, offset: u64, out: &mut [u8]) {
+        self.memory.read_at(offset, out);
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) {
+        self.memory.write_at(offset, bytes);
+    }
+
+    fn on_verified(&self, range: Range<u64>) {
+        self.memory.on_verified(range);
     }
 }

@@ -3,12 +3,12 @@
 use crate::buffer::Buffer;
 use crate::failure::raised;
 use fontana::{CancellationToken, Events, ReceiveEvent, Receiver, SendEvent, Sender};
-use fontana_bindings::{Failure, ReceiveOptions, SendOptions, event};
+use fontana_bindings::{Failure, ReceiveOptions, SendOptions, event, staging_in_memory};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ pub(crate) struct Session {
     #[pyo3(get)]
     ticket: Option<String>,
     description: Option<Value>,
-    written: Option<Arc<AtomicUsize>>,
+    /// The buffer that it receives into.
+    buffer: Option<Arc<Buffer>>,
 }
 
 enum Running {
@@ -34,10 +35,10 @@ enum Running {
 
 impl Running {
     /// Waits until an event is there or the session has ended, but not for long.
-    fn wait(&self) -> bool {
+    fn wait(&self, most: Duration) -> bool {
         match self {
-            Self::Sender(_, events) => events.wait(ATTENTION),
-            Self::Receiver(_, events) => events.wait(ATTENTION),
+            Self::Sender(_, events) => events.wait(most),
+            Self::Receiver(_, events) => events.wait(most),
         }
     }
 
@@ -73,16 +74,33 @@ impl Session {
         let ticket = description.as_ref().and_then(|session| session["ticket"].as_str());
         let ticket = ticket.map(str::to_owned);
         let running = Mutex::new(Some(running));
-        Self { running, token, ticket, description, written: None }
+        Self { running, token, ticket, description, buffer: None }
     }
 
-    /// Waits for an event. `None`: not yet.
-    fn step(&self) -> Option<Option<Value>> {
+    /// Waits for an event, but not longer than this. `None`: not yet.
+    fn step(&self, most: Duration) -> Option<Option<Value>> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *running {
             None => Some(None),
-            Some(session) => session.wait().then(|| session.next()),
+            Some(session) => session.wait(most).then(|| session.next()),
         }
+    }
+
+    /// Waits for bytes of the buffer, and takes events. Whether they are there; `None`: not yet.
+    fn await_bytes(&self, range: &Range<u64>) -> Option<bool> {
+        let is_verified = |most| match &self.buffer {
+            Some(buffer) => buffer.memory.wait(range, most),
+            None => range.is_empty(),
+        };
+        if is_verified(ATTENTION) {
+            return Some(true);
+        }
+        while let Some(event) = self.step(Duration::ZERO) {
+            if event.is_none() {
+                return Some(is_verified(Duration::ZERO));
+            }
+        }
+        None
     }
 }
 
@@ -94,16 +112,27 @@ impl Session {
         self.description.as_ref().map(|value| object(py, value)).transpose()
     }
 
-    /// Bytes that are in the buffer.
+    /// Bytes of the buffer that are verified, from its beginning.
     #[getter]
-    fn written(&self) -> usize {
-        self.written.as_ref().map_or(0, |written| written.load(Ordering::Acquire))
+    fn written(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.memory.verified_prefix())
+    }
+
+    /// Waits until these bytes of the buffer are verified, without events. False: the session has
+    /// ended without them.
+    fn wait(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<bool> {
+        loop {
+            match py.detach(|| self.await_bytes(&(start..stop))) {
+                Some(are_there) => return Ok(are_there),
+                None => py.check_signals()?,
+            }
+        }
     }
 
     /// The next event; `None` when the session has ended.
     fn next_event<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            match py.detach(|| self.step()) {
+            match py.detach(|| self.step(ATTENTION)) {
                 Some(Some(event)) => return object(py, &event).map(Some),
                 Some(None) => return Ok(None),
                 None => py.check_signals()?,
@@ -142,6 +171,7 @@ pub(crate) struct SendKeywords {
     push: Option<u32>,
     tsi: Option<u64>,
     memory: Option<usize>,
+    parts: Vec<(u64, u64)>,
 }
 
 /// Starts a sender.
@@ -160,6 +190,7 @@ pub(crate) fn send(
         push: keywords.push,
         tsi: keywords.tsi,
         memory: keywords.memory,
+        parts: &keywords.parts,
     };
     let token = CancellationToken::new();
     let start = || {
@@ -186,11 +217,11 @@ pub(crate) struct ReceiveKeywords {
     memory: Option<usize>,
 }
 
-/// Starts a receiver into a directory; or into a memoryview, with symbols that wait in a directory.
+/// Starts a receiver into a directory; or into a memoryview, with repair symbols in a directory.
 #[pyfunction]
 pub(crate) fn receive(
     py: Python<'_>,
-    directory: PathBuf,
+    directory: Option<PathBuf>,
     into: Option<&Bound<'_, PyAny>>,
     keywords: ReceiveKeywords,
 ) -> PyResult<Session> {
@@ -209,19 +240,22 @@ pub(crate) fn receive(
         max_bytes: keywords.max_bytes,
         memory: keywords.memory,
     };
-    let (buffer, written) = into.map(Buffer::new).transpose()?.unzip();
+    let buffer = into.map(Buffer::new).transpose()?.map(Arc::new);
     let token = CancellationToken::new();
     let start = || {
         let builder = options.builder()?.cancellation_token(&token);
-        let receiver = match buffer {
-            Some(buffer) => builder.into_pipe(buffer, directory).start()?,
-            None => builder.into_dir(directory).start()?,
+        let receiver = match (&buffer, directory) {
+            (Some(buffer), directory) => {
+                let staging = directory.unwrap_or_else(staging_in_memory);
+                builder.into_memory(Arc::clone(buffer), staging).start()?
+            }
+            (None, directory) => builder.into_dir(directory.unwrap_or(".".into())).start()?,
         };
         let events = receiver.events();
         Ok(Running::Receiver(receiver, events))
     };
     let running = py.detach(start).map_err(|failure: Failure| raised(failure))?;
-    Ok(Session { written, ..Session::new(running, token) })
+    Ok(Session { buffer, ..Session::new(running, token) })
 }
 
 /// A value of JSON as an object of Python.

@@ -2,6 +2,7 @@
 
 import asyncio
 import doctest
+import json
 import os
 import pathlib
 import shutil
@@ -54,12 +55,56 @@ def test_buffers_of_several_receivers(file: pathlib.Path) -> None:
     assert all(bytes(buffer) == CONTENT for buffer in buffers)
 
 
+def test_layers_of_a_model_arrive_one_after_the_other(tmp_path: pathlib.Path) -> None:
+    # In the order of names, as the format stores them: layer 10 before layer 2.
+    size, names = 200_000, ["embed", *sorted(f"layer.{number}.w" for number in range(12))]
+    described = {
+        name: {"dtype": "U8", "shape": [size], "data_offsets": [size * at, size * (at + 1)]}
+        for at, name in enumerate(names)
+    }
+    header = json.dumps({"__metadata__": {"format": "pt"}, **described}).encode()
+    path = tmp_path / "model.safetensors"
+    start = 8 + len(header)
+    beginning = len(header).to_bytes(8, "little") + header
+    path.write_bytes(beginning + os.urandom(size * len(names)))
+    buffer = bytearray(path.stat().st_size)
+    options = {"to": "239.255.77.73:7788", "rate": 40_000_000, **HERE}
+    with fontana.send(path, order="safetensors", **options) as sending:
+        receiver = fontana.recv(sending.ticket, into=buffer, timeout=30, **HERE)
+        assert receiver.wait(0, start)
+        layers = fontana.safetensors.layers(buffer[:start])
+        used = ["embed", *(f"layer.{number}.w" for number in range(12))]
+        places = [[(start + size * at, start + size * (at + 1))] for at in map(names.index, used)]
+        assert layers == places
+        at = []
+        for layer in layers:
+            for begin, end in layer:
+                assert receiver.wait(begin, end)
+            at.append(time.monotonic())
+        receiver.join()
+    assert bytes(buffer) == path.read_bytes()
+    # Not all at the end: half of them in the first three quarters of the time.
+    assert at[6] - at[0] < 0.75 * (at[-1] - at[0])
+    with pytest.raises(fontana.errors.Argument, match="safetensors"):
+        fontana.send(path, order="names", **HERE)
+    path.write_bytes(b"no model")
+    with pytest.raises(fontana.errors.Argument, match="safetensors"):
+        fontana.send(path, order="safetensors", **HERE)
+
+
+def test_a_wait_ends_with_the_session(tmp_path: pathlib.Path) -> None:
+    quiet = {"group": "239.255.77.73:7789", "silence": 0.3}
+    assert not fontana.recv(into=bytearray(10), **quiet, **HERE).wait(0, 10)
+    assert not fontana.recv(to=tmp_path, **quiet, **HERE).wait(0, 10)
+
+
 def test_a_buffer_that_is_too_small(file: pathlib.Path) -> None:
     small = bytearray(1000)
     with sender(file, 7783) as sending:
         with pytest.raises(fontana.Error) as raised:
             fontana.recv(sending.ticket, into=small, timeout=30, **HERE).join()
-    assert "the buffer is full" in str(raised.value)
+    assert "has 1000 bytes" in str(raised.value)
+    assert raised.value.code == 6
     with pytest.raises(fontana.errors.Argument):
         fontana.recv(into=b"read-only")
 
@@ -128,7 +173,7 @@ def test_raptorq() -> None:
         fontana.fec.decode(b"short", packets)
 
 
-@pytest.mark.parametrize("module", [fontana, fontana.fec])
+@pytest.mark.parametrize("module", [fontana, fontana.fec, fontana.safetensors])
 def test_examples(module) -> None:  # type: ignore[no-untyped-def]
     assert doctest.testmod(module, extraglobs={"fontana": fontana}).failed == 0
 

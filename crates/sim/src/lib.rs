@@ -40,6 +40,7 @@
 //! | `tcp` | models of TCP, as cross traffic |
 //! | `swarm` | networks, faults and restarts drawn from a seed |
 //! | `violation`, `trace`, `observe` | invariants, the digest of a run, observers |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod chance;
 mod host;

@@ -177,7 +177,7 @@ impl Staging {
     /// Gives a file that has its length and mode its time, without opening it: a file that was
     /// created here has both, and a commit may have thousands of small files. False if it has not.
     fn finish_by_name(&self, file: &StagedFile) -> rustix::io::Result<bool> {
-        if file.is_device() {
+        if file.is_outside() {
             return Ok(false);
         }
         let name = file.staged_name();

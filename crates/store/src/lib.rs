@@ -121,9 +121,10 @@
 //! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
 //! | `commit`, `across`, `directories`, `memo`, `ours` | final names, directories, small files that outlive receptions, and the names of these |
-//! | `device`, `growing` | [`Device`], [`GrowingFile`]: content that is written in place, or of unknown length |
+//! | `device`, `memory`, `growing` | [`Device`], [`Memory`], [`GrowingFile`]: content that is written in place, or of unknown length |
 //! | `disk`, `writable`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`OptionalCall`]: those that the content does not need; [`BootId`] |
 //! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod across;
 mod attributes;
@@ -148,6 +149,7 @@ mod journal;
 mod leftover;
 mod lock;
 mod memo;
+mod memory;
 mod object_source;
 mod open_files;
 mod ours;
@@ -183,6 +185,7 @@ pub use identity::{Change, Identity};
 pub use ids::FileIndex;
 pub use journal::{Kept, KeptBlock, Note};
 pub use leftover::Leftover;
+pub use memory::Memory;
 pub use object_source::ObjectSource;
 pub use ours::is_ours;
 pub use recover::{RecoveryMemory, RecoverySteps};
@@ -190,7 +193,7 @@ pub use rustix::io::Errno;
 pub use scan::{Filter, Found, LeftOut, ScanError, Tree, TreeEntry};
 pub use selection::Selection;
 pub use solved::{ScratchFile, SolvedStore};
-pub use source::{Deviations, SourceError, SourceFile, SourceFiles};
+pub use source::{Deviations, SourceBytes, SourceError, SourceFile, SourceFiles};
 pub use staged_object::StagedObject;
 pub use staging::give::Given;
 pub use staging::{Staging, StagingOptions};

@@ -2,7 +2,7 @@
 
 use crate::ids::FileIndex;
 use crate::ours::is_ours;
-use crate::source::{SourceError, SourceFile, SourceFiles};
+use crate::source::{SourceBytes, SourceError, SourceFile, SourceFiles};
 use crate::timestamp::Timestamp;
 use fontana_proto::Category;
 use ignore::overrides::{Override, OverrideBuilder};
@@ -148,6 +148,14 @@ impl Tree {
     /// of what was left out first.
     pub fn scan(paths: &[PathBuf], filter: &Filter) -> Result<Self, ScanError> {
         Scanner { tree: Self::default(), known: None }.scan(paths, filter)
+    }
+
+    /// Adds a file whose bytes are in memory, under a name of one component.
+    pub fn add_bytes(&mut self, name: Vec<u8>, bytes: SourceBytes) {
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(&name));
+        let found = Found::File(self.files.add_bytes(&path.to_string_lossy(), bytes));
+        self.roots.push(name.clone());
+        self.entries.push(TreeEntry { path, name, found });
     }
 
     /// Scans paths again that were scanned before. Opens only files that have changed since. What

@@ -12,6 +12,7 @@ use fontana_proto::Category;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,7 +113,34 @@ enum Contents {
     File,
     /// Open as long as it is sent.
     Device(Arc<OwnedFd>),
-    Memory(Vec<u8>),
+    Memory(SourceBytes),
+}
+
+/// Bytes in memory that are sent as a file. They do not change. Clones share them.
+#[derive(Clone)]
+pub struct SourceBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl SourceBytes {
+    /// These bytes: of a vector, of a slice that others share, of a mapped file.
+    pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(bytes))
+    }
+
+    fn get(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl From<Vec<u8>> for SourceBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl fmt::Debug for SourceBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceBytes").field("length", &self.get().len()).finish()
+    }
 }
 
 impl SourceFile {
@@ -163,11 +191,11 @@ impl SourceFile {
     }
 
     /// Bytes in memory, as if they were a file. They cannot change. `name` is for messages.
-    fn in_memory(name: &str, bytes: Vec<u8>) -> Self {
-        let (size, never) = (bytes.len() as u64, Timestamp { seconds: 0, nanoseconds: 0 });
+    fn in_memory(name: &str, bytes: SourceBytes) -> Self {
+        let (size, never) = (bytes.get().len() as u64, Timestamp { seconds: 0, nanoseconds: 0 });
         let identity = Identity { inode: (0, 0), size, modified: never, changed: never };
         let (path, data) = (PathBuf::from(name), whole(size));
-        Self { path, identity, mode: 0, data, contents: Contents::Memory(bytes) }
+        Self { path, identity, mode: 0o644, data, contents: Contents::Memory(bytes) }
     }
 
     /// The path as the caller gave it.
@@ -465,8 +493,8 @@ impl SourceFiles {
     }
 
     /// Adds bytes in memory at the end of the list. `name` is for messages.
-    pub fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> FileIndex {
-        self.push(SourceFile::in_memory(name, bytes))
+    pub fn add_bytes(&mut self, name: &str, bytes: impl Into<SourceBytes>) -> FileIndex {
+        self.push(SourceFile::in_memory(name, bytes.into()))
     }
 
     fn push(&mut self, file: SourceFile) -> FileIndex {
@@ -573,7 +601,7 @@ impl SourceFiles {
         }
         let open = match &source.contents {
             Contents::Memory(bytes) => {
-                let part = bytes.get(offset as usize..end as usize).unwrap_or_default();
+                let part = bytes.get().get(offset as usize..end as usize).unwrap_or_default();
                 // As long as `out`: it ends within the file.
                 out.iter_mut().zip(part).for_each(|(out, byte)| *out = *byte);
                 return Ok(None);

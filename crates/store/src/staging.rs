@@ -18,6 +18,7 @@ use crate::identity::Identity;
 use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
 use crate::lock::{Lock, ReadLock};
+use crate::memory::Memory;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::ours::STAGING_PREFIX;
 use crate::target::NameError;
@@ -144,8 +145,8 @@ pub(crate) struct StagedFile {
     pub(crate) length: u64,
     /// Ranges of zeros that take no space on the disk, ascending.
     holes: Vec<Range<u64>>,
-    /// The device, if the file is not in the staging directory.
-    device: Option<Device>,
+    /// The device or memory, if the file is not in the staging directory.
+    outside: Option<Outside>,
     /// The target of the link, if it is to be a symbolic link.
     pub(crate) link: Option<Vec<u8>>,
     pub(crate) attributes: FileAttributes,
@@ -160,6 +161,13 @@ pub(crate) struct StagedFile {
     dirty_in: AtomicU64,
     /// True if syncing it for the journal has failed.
     pub(crate) refused: AtomicBool,
+}
+
+/// Where a file is that is not in the staging directory.
+#[derive(Debug)]
+enum Outside {
+    Device(Device),
+    Memory(Arc<dyn Memory>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,9 +191,25 @@ impl StagedFile {
         self.key.name()
     }
 
-    /// Whether it is a device, which is not in the staging directory.
-    pub(crate) fn is_device(&self) -> bool {
-        self.device.is_some()
+    /// Whether it is a device or memory, which is not in the staging directory.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// The memory, if it is one.
+    fn memory(&self) -> Option<&dyn Memory> {
+        match &self.outside {
+            Some(Outside::Memory(memory)) => Some(&**memory),
+            Some(Outside::Device(_)) | None => None,
+        }
+    }
+
+    /// The device, if it is one.
+    fn device(&self) -> Option<&Device> {
+        match &self.outside {
+            Some(Outside::Device(device)) => Some(device),
+            Some(Outside::Memory(_)) | None => None,
+        }
     }
 
     /// Bytes that are not in holes.
@@ -444,7 +468,7 @@ impl Staging {
             key: Key::Repair(self.spools.fetch_add(1, Ordering::Relaxed)),
             length,
             holes: Vec::new(),
-            device: None,
+            outside: None,
             link: None,
             attributes: FileAttributes::default(),
             target: None,
@@ -476,6 +500,10 @@ impl Staging {
         offset: u64,
         out: &mut [u8],
     ) -> Result<(), StagingError> {
+        if let Some(memory) = file.memory() {
+            memory.read_at(offset, out);
+            return Ok(());
+        }
         let disk = self.disk();
         self.with_file(file, "read", 0, |open| match disk.read_full(open, out, offset)? {
             count if count == out.len() => Ok(()),
@@ -491,6 +519,10 @@ impl Staging {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), StagingError> {
+        if let Some(memory) = file.memory() {
+            memory.write_at(offset, bytes);
+            return Ok(());
+        }
         let wanted = bytes.len() as u64;
         let disk = self.disk();
         self.with_file(file, "write", wanted, |open| disk.write_all(open, bytes, offset))?;
@@ -623,7 +655,7 @@ impl Staging {
     }
 
     pub(crate) fn open(&self, file: &StagedFile) -> Result<Arc<OwnedFd>, StagingError> {
-        if let Some(device) = &file.device {
+        if let Some(device) = file.device() {
             return Ok(Arc::clone(device.file()));
         }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -659,7 +691,7 @@ impl Staging {
 
     /// The path for messages: the one under which the user knows the file.
     fn path_of(&self, file: &StagedFile) -> PathBuf {
-        match (&file.target, &file.device) {
+        match (&file.target, file.device()) {
             (Some(target), _) => self.target.path_of(target),
             (None, Some(device)) => device.path().to_owned(),
             (None, None) => self.path().join(file.staged_name()),
@@ -680,7 +712,7 @@ impl Staging {
         wanted: u64,
     ) -> impl FnOnce(Errno) -> StagingError + 'a {
         move |errno| match errno {
-            Errno::NOSPC | Errno::DQUOT => match &file.device {
+            Errno::NOSPC | Errno::DQUOT => match file.device() {
                 Some(device) => StagingError::DeviceFull {
                     path: device.path().to_owned(),
                     room: Room { wanted, available: device.available() },

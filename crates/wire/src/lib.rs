@@ -40,7 +40,7 @@
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `fresh` | repair symbols on request: [`FreshIndex`], [`FreshRequest`] | `docs/wire.md` |
 //! | `ticket`, `secret`, `channels` | [`Ticket`], [`TicketSecret`], [`ChannelGroups`] | `docs/wire.md` |
-
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // Any host can write the lengths and numbers that are parsed here: none of them is an index, and
 // none overflows.
 #![deny(clippy::indexing_slicing)]

@@ -7,7 +7,7 @@
 //! | `command` | runs of other programs |
 //! | `usage` | what it prints of itself |
 //!
-//! Programs that it runs: cargo, tar, gzip, sha256sum, dpkg-deb, rpmbuild, maturin, and a
+//! Programs that it runs: cargo, tar, gzip, sha256sum, minisign, dpkg-deb, rpmbuild, maturin, and a
 //! linker for the target. It never fetches anything but through cargo.
 
 mod command;

@@ -1,6 +1,6 @@
 //! Packages of the program: the same files for all of them.
 
-use crate::command::{Outcome, empty_directory, output, write};
+use crate::command::{self, Outcome, empty_directory, output, write};
 use crate::usage::USAGE;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -54,13 +54,14 @@ exact files after about as many bytes as they are long.";
 /// # Errors
 /// Options that do not exist, or a program that fails.
 pub(crate) fn run(options: &[&str]) -> Outcome<()> {
-    let (mut targets, mut out, mut makes_rpm) = (Vec::new(), None, true);
+    let (mut targets, mut out, mut makes_rpm, mut key) = (Vec::new(), None, true, None);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         match *option {
             "--no-rpm" => makes_rpm = false,
             "--target" => targets.push(Target::named(options.next().ok_or(USAGE)?)?),
             "--out" => out = Some(PathBuf::from(options.next().ok_or(USAGE)?)),
+            "--sign" => key = Some(Path::new(options.next().ok_or(USAGE)?)),
             _ => return Err(format!("unknown option {option}\n\n{USAGE}")),
         }
     }
@@ -88,7 +89,8 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
             rpm::make(&package)?;
         }
     }
-    checksums(&out)
+    checksums(&out)?;
+    key.map_or(Ok(()), |key| sign(&release, &out, key))
 }
 
 impl Release {
@@ -158,4 +160,58 @@ fn checksums(out: &Path) -> Outcome<()> {
     let sums = output(Command::new("sha256sum").current_dir(out).arg("--").args(&names))?;
     print!("{sums}");
     write(&out.join("SHA256SUMS"), sums)
+}
+
+/// Writes `SHA256SUMS.minisig`, which `minisign -V` reads: the same bytes each time.
+fn sign(release: &Release, out: &Path, key: &Path) -> Outcome<()> {
+    // Its own comment would have the time of the signature.
+    let comment = format!("fontana {}", release.version);
+    command::run(
+        Command::new("minisign")
+            .args(["-S", "-t", &comment, "-s"])
+            .arg(key)
+            .arg("-m")
+            .arg(out.join("SHA256SUMS")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_signature_verifies_and_is_the_same_each_time() {
+        if Command::new("minisign").arg("-v").output().is_err() {
+            return fontana_testing::skip("minisign is not installed");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let release = Release {
+            root: PathBuf::new(),
+            builds: PathBuf::new(),
+            version: "1.2.3".to_owned(),
+            epoch: "0".to_owned(),
+        };
+        let mut make = Command::new("minisign");
+        output(make.args(["-G", "-W", "-s"]).arg(at("secret")).arg("-p").arg(at("public")))
+            .unwrap();
+        fs::write(at("SHA256SUMS"), "sums").unwrap();
+        let signature = || {
+            sign(&release, directory.path(), &at("secret")).unwrap();
+            fs::read_to_string(at("SHA256SUMS.minisig")).unwrap()
+        };
+        let (first, second) = (signature(), signature());
+        assert_eq!(first, second);
+        assert!(first.contains("trusted comment: fontana 1.2.3\n"), "{first}");
+        let verify = || {
+            let mut verify = Command::new("minisign");
+            verify.arg("-V").arg("-p").arg(at("public")).arg("-m").arg(at("SHA256SUMS"));
+            output(&mut verify)
+        };
+        verify().unwrap();
+        fs::write(at("SHA256SUMS"), "other sums").unwrap();
+        assert!(verify().is_err());
+        assert!(sign(&release, directory.path(), &at("missing")).is_err());
+    }
 }

@@ -2,7 +2,7 @@
 
 /// The commands and their options.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask package [--target TARGET]... [--out DIR] [--no-rpm]
+usage: cargo xtask package [--target TARGET]... [--out DIR] [--no-rpm] [--sign KEY]
        cargo xtask wheel [--out DIR]
 
 `package` builds the program, and makes packages of it in DIR (target/package): a tar archive, a Debian
@@ -10,6 +10,7 @@ package, an RPM package and an OCI image for each target, and SHA256SUMS.
 
   --target TARGET  x86_64-unknown-linux-musl (default), aarch64-unknown-linux-musl
   --no-rpm         make no RPM package, where there is no rpmbuild
+  --sign KEY       sign SHA256SUMS with this secret key of minisign: SHA256SUMS.minisig
 
 `wheel` makes a wheel for Python in DIR (target/wheel), which contains the program: with maturin
 and ziglang, of PyPI.

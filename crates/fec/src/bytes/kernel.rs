@@ -117,7 +117,7 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             avx2::has_gfni().then_some(Self(Set::Avx2Gfni)),
             #[cfg(target_arch = "x86_64")]
-            is_x86_feature_detected!("avx2").then_some(Self(Set::Avx2)),
+            avx2::is_available().then_some(Self(Set::Avx2)),
             #[cfg(target_arch = "aarch64")]
             Some(Self(Set::Neon)),
             Some(Self(Set::Plain)),

@@ -2,7 +2,9 @@
 
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Rows of octets, at most as wide as a row of a stripe.
 pub(crate) struct OctetRows {

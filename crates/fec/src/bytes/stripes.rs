@@ -8,7 +8,8 @@
 pub(crate) mod loading;
 
 use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
-use std::ops::Range;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Memory of an earlier block, for use by the next one: see
 /// [`Intermediate::into_scratch`](crate::Intermediate::into_scratch).
@@ -25,8 +26,8 @@ impl Scratch {
     }
 }
 
-impl std::fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Scratch").field("bytes", &self.bytes()).finish()
     }
 }

@@ -8,6 +8,8 @@ use crate::bytes::line::{LINE, Line};
 use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::codes::shared::csr::Lists;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A straight-line program of steps `row = sum of rows`.
 #[derive(Debug, Default)]
@@ -181,7 +183,7 @@ const MOST_AHEAD: usize = 16;
 
 /// The slots of the steps to fetch.
 struct Ahead<'a> {
-    steps: std::slice::Iter<'a, Step>,
+    steps: core::slice::Iter<'a, Step>,
     terms: &'a [u32],
 }
 
@@ -223,7 +225,7 @@ struct SumStripe<'a> {
     /// Bytes of a sum.
     width: usize,
     /// Bytes of a sum that are written here.
-    bytes: std::ops::Range<usize>,
+    bytes: core::ops::Range<usize>,
     out: &'a mut [u8],
 }
 

@@ -21,8 +21,10 @@ use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
 use crate::limits::BlockLengthError;
 use crate::plan::Plan;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Longest group. Decoding takes `m^2` multiplications for each packet on ids, and again for each
 /// byte position.

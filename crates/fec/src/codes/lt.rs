@@ -48,12 +48,13 @@ use crate::limits::{
 };
 use crate::parameters::{CodeError, Format, Information, SchemeParameters};
 use crate::plan::{Plan, PlanCache};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use decoder::{LtDecoder, symbols_kept};
 use degrees::Degrees;
 use peeler::Peeler;
 use recovery::Recovery;
 use rows::Rows;
-use std::sync::Arc;
 
 /// LT: a rateless code whose encoding symbols are all sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

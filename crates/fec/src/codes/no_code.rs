@@ -19,7 +19,10 @@ use crate::limits::{
 };
 use crate::parameters::{CodeError, Format, SchemeParameters};
 use crate::plan::{self, Plan, PlanCache, PlanIds, Program, Rows, Run, Weighted};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Compact No-Code: source symbols only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,7 +142,7 @@ impl IdDecoder for NoCodeDecoder {
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         let encoding_symbols = self.seen.len() as u32;
         let seen = self.seen.get_mut(esi.0 as usize).ok_or(EsiError { esi, encoding_symbols })?;
-        if std::mem::replace(seen, true) {
+        if core::mem::replace(seen, true) {
             return Ok(Novelty::Duplicate);
         }
         self.missing -= 1;

@@ -30,10 +30,11 @@ use crate::ids::EncodingId;
 use crate::limits::{Interleaving, ObjectLimits, OtiError, Partition};
 use crate::parameters::{CodeError, Format, Information, SchemeParameters};
 use crate::plan::{Key, Plan, PlanCache};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use decoder::RaptorDecoder;
 use params::Params;
 use recovery::Recovery;
-use std::sync::Arc;
 
 /// Raptor: a rateless code with 2^16 symbols per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

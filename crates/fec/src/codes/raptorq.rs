@@ -30,6 +30,8 @@ pub(crate) mod tables;
 mod transpose;
 mod tuple;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 pub(crate) use params::Params;
 
 use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
@@ -38,12 +40,13 @@ use crate::ids::{EncodingId, Esi};
 use crate::limits::{Interleaving, ObjectLimits, OtiError, Partition};
 use crate::parameters::{CodeError, Format, Information, SchemeParameters};
 use crate::plan::{Key, Plan, PlanCache};
+use crate::sync::OnceLock;
+use alloc::sync::Arc;
 use decoder::RaptorQDecoder;
 use full::FullBlock;
 use planner::Planned;
 use program::Program;
 use recovery::Recovery;
-use std::sync::{Arc, OnceLock};
 
 /// RaptorQ: a rateless code with 2^24 symbols per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

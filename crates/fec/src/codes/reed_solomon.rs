@@ -39,6 +39,8 @@
 mod decoder;
 mod interpolation;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 pub(crate) use interpolation::Points;
 
 use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
@@ -50,9 +52,9 @@ use crate::limits::{
 };
 use crate::parameters::{CodeError, Format, SchemeParameters};
 use crate::plan::{Key, Plan, PlanCache};
+use alloc::sync::Arc;
 use decoder::ReedSolomonDecoder;
 use interpolation::inputs;
-use std::sync::Arc;
 
 /// Reed-Solomon: any `k` encoding symbols of a block recover it. Their number is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

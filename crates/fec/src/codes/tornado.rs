@@ -36,6 +36,7 @@ pub(crate) mod peeler;
 mod recovery;
 
 pub use crate::parameters::StretchError;
+use alloc::boxed::Box;
 
 use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::decode::{IdDecoder, Work};
@@ -46,12 +47,13 @@ use crate::limits::{
 };
 use crate::parameters::{CodeError, Format, Information, SchemeParameters};
 use crate::plan::{Key, Plan, PlanCache};
+use crate::sync::Lock;
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
 use decoder::TornadoDecoder;
 use graph::Graph;
 use peeler::{Peeler, Peeling};
 use recovery::Recovery;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Tornado: systematic, 2 to 10 times as many encoding symbols as source symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -191,8 +193,8 @@ impl TornadoCode {
     fn shared_graph(self, source_symbols: u32) -> Arc<Graph> {
         type InUse = BTreeMap<(TornadoCode, u32), Weak<Graph>>;
         // One entry for each graph in use, and one more.
-        static IN_USE: Mutex<InUse> = Mutex::new(BTreeMap::new());
-        let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        static IN_USE: Lock<InUse> = Lock::new(BTreeMap::new());
+        let in_use = || IN_USE.lock();
         let key = (self, source_symbols);
         if let Some(graph) = in_use().get(&key).and_then(Weak::upgrade) {
             return graph;

@@ -2,7 +2,9 @@
 //! lists, so `alpha` is 2. Elements are stored with their upper octet first.
 
 use crate::field::binary_field::BinaryField;
-use std::sync::OnceLock;
+use crate::sync::OnceLock;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Elements that are not 0.
 pub(crate) const ORDER: u32 = 65_535;
@@ -53,7 +55,7 @@ impl Field {
     pub(crate) fn matrices(&self, constant: u16) -> [u64; 4] {
         let [upper, lower] = constant.to_be_bytes();
         let (upper, lower) = (self.matrices[0][upper as usize], self.matrices[1][lower as usize]);
-        std::array::from_fn(|i| upper[i] ^ lower[i])
+        core::array::from_fn(|i| upper[i] ^ lower[i])
     }
 
     /// For every element `p`, the logarithm of the product of `p - q` over all `q` of `factors` but

@@ -11,8 +11,8 @@ use crate::decode::Progress;
 use crate::field::gf256::mul;
 use crate::plan::Intermediate;
 use crate::scheme::FecScheme;
-use std::collections::BTreeMap;
-use std::convert::Infallible;
+use alloc::collections::BTreeMap;
+use core::convert::Infallible;
 
 const RAPTORQ: FecScheme =
     FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
@@ -60,7 +60,7 @@ impl Received {
     fn new(
         scheme: FecScheme,
         k: u32,
-        esis: std::ops::Range<u32>,
+        esis: core::ops::Range<u32>,
         [surplus, wrong, width]: [usize; 3],
         random: &mut SplitMix64,
     ) -> Self {

@@ -1,8 +1,9 @@
 //! A cache of what blocks of one length share.
 
-use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use crate::sync::{Lock, OnceLock};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::any::{Any, TypeId};
 
 /// A cache of what blocks of equal length share, mainly plans of full blocks for encoders. The
 /// blocks of an object have at most two lengths, and planning costs as much as some hundred symbols
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// the same missing entry wait for one of them to make it.
 pub struct PlanCache {
     limit: usize,
-    cached: Mutex<Cached>,
+    cached: Lock<Cached>,
 }
 
 /// The key of an entry.
@@ -41,7 +42,7 @@ impl PlanCache {
     /// bytes per source symbol; with Tornado codes 100 for each unit of the stretch factor. For the
     /// longest blocks of RaptorQ this is 4.5 MB, and a megabyte more after use.
     pub fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), cached: Mutex::default() }
+        Self { limit: limit.max(1), cached: Lock::default() }
     }
 
     /// The entry of `key`, made outside the lock if it does not exist.
@@ -58,7 +59,7 @@ impl PlanCache {
 
     /// The slot of `key`, which may be empty.
     fn slot<T: Send + Sync + 'static>(&self, key: Key) -> Arc<dyn Any + Send + Sync> {
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         cached.clock += 1;
         let (now, key) = (cached.clock, (key, TypeId::of::<T>()));
         if cached.entries.len() >= self.limit && !cached.entries.contains_key(&key) {
@@ -74,8 +75,8 @@ impl PlanCache {
     }
 }
 
-impl std::fmt::Debug for PlanCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for PlanCache {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("PlanCache").field("limit", &self.limit).finish_non_exhaustive()
     }
 }

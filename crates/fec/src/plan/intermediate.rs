@@ -4,7 +4,7 @@ use super::{Plan, Rows};
 use crate::bytes::kernel::InstructionSet;
 use crate::bytes::stripes::{Scratch, Stripes};
 use crate::ids::Esi;
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// The intermediate symbols of a block, or some columns of them. Every encoding symbol can be made
 /// of them.
@@ -68,8 +68,8 @@ impl Intermediate {
     }
 }
 
-impl std::fmt::Debug for Intermediate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Intermediate {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Intermediate")
             .field("plan", &self.plan)
             .field("width", &self.width)

@@ -3,8 +3,8 @@
 use super::{Plan, Rows};
 use crate::bytes::kernel::InstructionSet;
 use crate::bytes::stripes::{Scratch, Stripes};
-use std::ops::Range;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use core::ops::Range;
 
 /// The lost symbols of a source block, or some columns of them.
 pub struct Recovered {
@@ -45,8 +45,8 @@ impl Recovered {
     }
 }
 
-impl std::fmt::Debug for Recovered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Recovered {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Recovered")
             .field("plan", &self.plan)
             .field("width", &self.width)

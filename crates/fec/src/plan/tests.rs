@@ -15,7 +15,7 @@ fn columns(plan: &Arc<Plan>, set: InstructionSet, from: usize, width: usize) -> 
     let load = |esi: Esi, out: &mut [u8]| {
         assert!(out.iter().all(|&byte| byte == 0), "zeros to put the symbol into");
         out.iter_mut().zip(from..).for_each(|(out, at)| *out = byte(esi, at));
-        Ok::<_, std::convert::Infallible>(())
+        Ok::<_, core::convert::Infallible>(())
     };
     let Ok(columns) = plan.execute_with(set, width, load, Scratch::default());
     columns

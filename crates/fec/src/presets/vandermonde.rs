@@ -8,6 +8,7 @@ use crate::codes::shared::linear::{Generator, Linear, Recovery};
 use crate::field::gf256::{ORDER, alpha_power, mul};
 use crate::ids::Esi;
 use crate::plan::Plan;
+use alloc::vec::Vec;
 
 /// The factor of data shard `data` in parity shard `parity`, counted from 0.
 fn factor(parity: u32, data: u32) -> u8 {

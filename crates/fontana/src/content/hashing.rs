@@ -287,6 +287,8 @@ mod tests {
         let filter = Filter::default();
         let options = ContentOptions {
             files: &files,
+            in_memory: &[],
+            parts: &[],
             name: None,
             filter: &filter,
             code: Code::RaptorQ,

@@ -27,6 +27,11 @@ pub(super) fn runs(
     sources: &SourceFiles,
     lost: &Lost,
 ) -> Vec<Vec<Extent>> {
+    if let ([_, ..], [file]) = (options.parts, sources.as_slice()) {
+        let index = FileIndex(0);
+        let data = if lost.has(index) { Vec::new() } else { data_of(options, index, file) };
+        return cut(data, options.parts);
+    }
     // The bytes of a block: longer files have long blocks without bundling.
     let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
     let (mut small, mut large) = (Vec::new(), Vec::new());
@@ -46,6 +51,32 @@ pub(super) fn runs(
     }
     let bundles = bundles::split(small).into_iter().map(|bundle| bundle.files.concat());
     large.into_iter().chain(bundles).collect()
+}
+
+/// The extents of each part of a file, and of what is in no part.
+fn cut(mut data: Vec<Extent>, parts: &[std::ops::Range<u64>]) -> Vec<Vec<Extent>> {
+    let mut runs = Vec::with_capacity(parts.len() + 1);
+    for part in parts {
+        let (mut inside, mut outside) = (Vec::new(), Vec::new());
+        for Extent { file, offset, length } in data {
+            let end = offset + length;
+            let from = part.start.clamp(offset, end);
+            let to = part.end.clamp(from, end);
+            let extent = |from: u64, to: u64| Extent { file, offset: from, length: to - from };
+            if from == to {
+                outside.push(extent(offset, end));
+            } else {
+                inside.push(extent(from, to));
+                outside.extend((offset < from).then(|| extent(offset, from)));
+                outside.extend((to < end).then(|| extent(to, end)));
+            }
+        }
+        runs.push(inside);
+        data = outside;
+    }
+    runs.push(data);
+    runs.retain(|run| !run.is_empty());
+    runs
 }
 
 /// The extents of a file that are sent. Plain FLUTE sends holes as zeros.
@@ -165,6 +196,23 @@ mod tests {
 
     fn file(index: u32, length: u64) -> Vec<Extent> {
         vec![Extent { file: FileIndex(index), offset: 0, length }]
+    }
+
+    #[test]
+    fn parts_of_a_file_are_objects_in_their_order_and_have_each_byte_once() {
+        // The start and end of each extent, of a file with a hole.
+        let cut = |parts: &[std::ops::Range<u64>]| {
+            let later = Extent { offset: 20, ..file(0, 10)[0] };
+            let runs = cut([file(0, 10), vec![later]].concat(), parts);
+            let ends = |extent: &Extent| (extent.offset, extent.offset + extent.length);
+            let runs = runs.iter().map(|run| run.iter().map(ends).collect());
+            runs.collect::<Vec<Vec<_>>>()
+        };
+        let expected = [vec![(5, 10), (20, 22)], vec![(0, 5)], vec![(22, 30)]];
+        assert_eq!(cut(&[5..22, 0..5]), expected);
+        // A part that ends before it begins, one beyond the end, and one that others have.
+        let odd = [std::ops::Range { start: 8, end: 3 }, 40..50, 0..u64::MAX, 2..4];
+        assert_eq!(cut(&odd), [[(0, 10), (20, 30)]]);
     }
 
     #[test]

@@ -61,7 +61,14 @@ impl Undescribed {
 
 /// Scans the given paths. Reads no file.
 pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
-    describe(options, Tree::scan(options.files, options.filter)?)
+    let mut tree = match options.files {
+        [] if !options.in_memory.is_empty() => Tree::default(),
+        files => Tree::scan(files, options.filter)?,
+    };
+    for (name, bytes) in options.in_memory {
+        tree.add_bytes(name.clone(), bytes.clone());
+    }
+    describe(options, tree)
 }
 
 /// Names and describes what a scan has found.

@@ -1,5 +1,5 @@
 //! Delivery of verified bytes in their order: of a file to a consumer, of a stream to a consumer, a
-//! device or a file.
+//! device, memory or a file. Of a file in memory, what is verified.
 
 use super::into::ReceiveInto;
 use super::object::OpenObject;
@@ -8,10 +8,10 @@ use super::target::unique_tag;
 use crate::error::Error;
 use crossbeam_channel::Receiver;
 use fontana_proto::BlockId;
-use fontana_store::{Device, GrowingFile, StagingError, TargetName};
+use fontana_store::{Device, GrowingFile, Memory, StagingError, TargetName};
 use fontana_wire::{Manifest, StreamIndex, Toi};
-use pieces::FilePieces;
-use sink::{Sink, StreamOnDevice};
+use pieces::{BlockPiece, FilePieces};
+use sink::{Sink, StreamInMemory, StreamOnDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thread::Piece;
@@ -33,6 +33,8 @@ enum Content {
     None,
     /// The one file of a manifest, in pieces.
     File { thread: DeliveryThread, pieces: FilePieces },
+    /// The one file of a manifest, in its place already: what is verified is said.
+    Memory { memory: Arc<dyn Memory>, pieces: FilePieces },
     /// A stream, in fragments.
     Stream(DeliveryThread),
 }
@@ -42,6 +44,7 @@ enum StreamDestination {
     /// A file of the stream's name.
     NewFile(StagingRoot),
     Device(Device),
+    Memory(Arc<dyn Memory>),
 }
 
 impl OrderedDelivery {
@@ -49,6 +52,11 @@ impl OrderedDelivery {
         let (content, stream_to) = match into {
             ReceiveInto::Directory => (Content::None, StreamDestination::NewFile(root)),
             ReceiveInto::Device(device) => (Content::None, StreamDestination::Device(device)),
+            ReceiveInto::Memory(memory) => {
+                let pieces = FilePieces::default();
+                let stream_to = StreamDestination::Memory(Arc::clone(&memory));
+                (Content::Memory { memory, pieces }, stream_to)
+            }
             ReceiveInto::Writer(writer) => {
                 let thread = DeliveryThread::spawn(Sink::Writer(writer))?;
                 let pieces = FilePieces::default();
@@ -60,8 +68,12 @@ impl OrderedDelivery {
 
     /// Begins with the file of a manifest, if a consumer takes it. Its holes are delivered at once.
     pub(super) fn begin_file(&mut self, manifest: &Manifest) {
-        let Content::File { thread, pieces } = &mut self.content else { return };
         let Some(file) = manifest.files().next() else { return };
+        let (thread, pieces) = match &mut self.content {
+            Content::File { thread, pieces } => (thread, pieces),
+            Content::Memory { pieces, .. } => return *pieces = FilePieces::of(file, manifest),
+            Content::None | Content::Stream(_) => return,
+        };
         *pieces = FilePieces::of(file, manifest);
         for hole in pieces.holes.drain(..) {
             thread.deliver(hole.number, Piece::Zeros(hole.length));
@@ -72,7 +84,9 @@ impl OrderedDelivery {
     pub(super) fn begin_stream(&mut self, index: &StreamIndex) -> Result<(), Error> {
         let thread = match std::mem::replace(&mut self.content, Content::None) {
             Content::File { thread, .. } | Content::Stream(thread) => thread,
-            Content::None => DeliveryThread::spawn(self.stream_to.sink(index)?)?,
+            Content::None | Content::Memory { .. } => {
+                DeliveryThread::spawn(self.stream_to.sink(index)?)?
+            }
         };
         self.content = Content::Stream(thread);
         Ok(())
@@ -80,7 +94,17 @@ impl OrderedDelivery {
 
     /// Delivers the bytes of a verified block.
     pub(super) fn on_verified(&mut self, id: BlockId, objects: &BTreeMap<Toi, Arc<OpenObject>>) {
-        let Content::File { thread, pieces } = &mut self.content else { return };
+        let (thread, pieces) = match &mut self.content {
+            Content::File { thread, pieces } => (thread, pieces),
+            Content::Memory { memory, pieces } => {
+                for BlockPiece { range, at, .. } in pieces.of_block.remove(&id).unwrap_or_default()
+                {
+                    memory.on_verified(at..at + (range.end - range.start));
+                }
+                return;
+            }
+            Content::None | Content::Stream(_) => return,
+        };
         let Some(object) = objects.get(&id.toi) else { return };
         for part in pieces.of_block.remove(&id).unwrap_or_default() {
             let piece = Piece::Bytes { object: Arc::clone(object), range: part.range };
@@ -92,14 +116,14 @@ impl OrderedDelivery {
     pub(super) fn stream(&self) -> Option<&DeliveryThread> {
         match &self.content {
             Content::Stream(thread) => Some(thread),
-            Content::None | Content::File { .. } => None,
+            Content::None | Content::File { .. } | Content::Memory { .. } => None,
         }
     }
 
     /// The delivering thread, if something is delivered.
     pub(super) fn thread(&self) -> Option<&DeliveryThread> {
         match &self.content {
-            Content::None => None,
+            Content::None | Content::Memory { .. } => None,
             Content::File { thread, .. } | Content::Stream(thread) => Some(thread),
         }
     }
@@ -113,7 +137,7 @@ impl OrderedDelivery {
     /// delivered.
     pub(super) fn end(self) -> Option<u64> {
         match self.content {
-            Content::None => None,
+            Content::None | Content::Memory { .. } => None,
             Content::File { thread, .. } | Content::Stream(thread) => Some(thread.end()),
         }
     }
@@ -123,6 +147,7 @@ impl StreamDestination {
     fn sink(&self, index: &StreamIndex) -> Result<Sink, Error> {
         match self {
             Self::Device(device) => Ok(Sink::Device(Box::new(StreamOnDevice::new(device.clone())))),
+            Self::Memory(memory) => Ok(Sink::Memory(StreamInMemory::new(Arc::clone(memory)))),
             Self::NewFile(StagingRoot { directory, options }) => {
                 let components: Vec<_> = index.name.components().collect();
                 let name = TargetName::new(&components).map_err(StagingError::from)?;

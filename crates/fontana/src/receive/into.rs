@@ -1,7 +1,8 @@
 //! The destination of a reception.
 
-use fontana_store::Device;
+use fontana_store::{Device, Memory};
 use std::io::Write;
+use std::sync::Arc;
 
 /// The destination that the caller chose.
 pub(super) enum ReceiveInto {
@@ -11,4 +12,6 @@ pub(super) enum ReceiveInto {
     Writer(Box<dyn Write + Send>),
     /// A device, or a file that is written in place. The directory holds repair symbols.
     Device(Device),
+    /// Memory, in place. The directory holds repair symbols.
+    Memory(Arc<dyn Memory>),
 }

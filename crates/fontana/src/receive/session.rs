@@ -14,7 +14,7 @@ use crate::memory;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
 use fontana_proto::report::Reporter;
-use fontana_store::{Device, Selection, TargetDirectory};
+use fontana_store::{Device, Memory, Selection, TargetDirectory};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -153,6 +153,17 @@ impl PreparedReceiver {
         // Other sessions name files, and do not authenticate their bytes.
         let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
         Self::open_into(options, ReceiveInto::Device(device), Carried::default(), token)
+    }
+
+    /// As [`open`](Self::open), for memory.
+    pub(crate) fn open_memory(
+        options: ReceiveOptions,
+        memory: Arc<dyn Memory>,
+        token: CancellationToken,
+    ) -> Result<Self, Error> {
+        // Other sessions name files, and do not authenticate their bytes.
+        let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
+        Self::open_into(options, ReceiveInto::Memory(memory), Carried::default(), token)
     }
 
     pub(crate) fn commands(&self) -> Commands {

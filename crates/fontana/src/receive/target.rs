@@ -51,7 +51,7 @@ pub(super) enum Target {
     Plain(PlainTarget),
     /// The files of an FCAST session, in a directory.
     Fcast(FcastTarget),
-    /// Scratch files: their bytes are delivered in order, by another thread.
+    /// Scratch files, whose bytes are delivered in order, by another thread; or memory.
     Pipe(PipeTarget),
     /// A device, or a file that is written in place.
     Device(DeviceTarget),
@@ -110,6 +110,9 @@ impl Target {
                 Self::Fcast(FcastTarget::new(root, options.max_bytes, reports))
             }
             (MetadataMode::Manifest, ReceiveInto::Writer(_)) => Self::Pipe(PipeTarget::new(root)),
+            (MetadataMode::Manifest, ReceiveInto::Memory(memory)) => {
+                Self::Pipe(PipeTarget::in_memory(root, Arc::clone(memory)))
+            }
             (MetadataMode::Manifest, ReceiveInto::Device(device)) => {
                 Self::Device(DeviceTarget::new(root, device.clone()))
             }

@@ -94,6 +94,8 @@ impl Carousel {
         let Geometry { code, symbol_size } = self.geometry;
         let content_options = ContentOptions {
             files: std::slice::from_ref(&path),
+            in_memory: &[],
+            parts: &[],
             name: None,
             filter: &self.options.filter,
             code,

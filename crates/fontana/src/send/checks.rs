@@ -21,8 +21,16 @@ const MIN_SLICE: u64 = 1024;
 
 /// Refuses options that are invalid.
 pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
-    if options.files.is_empty() {
+    if options.files.is_empty() && options.in_memory.is_empty() {
         return Err(SetupError::NothingToSend.into());
+    }
+    if options.format.fontana().is_none() && !options.parts.is_empty() {
+        return Err(SetupError::Range {
+            what: "the number of parts of a file",
+            actual: options.parts.len() as u64,
+            allowed: "0 without a manifest",
+        }
+        .into());
     }
     if options.format.fontana().is_none() && options.code.encoding_id() == EncodingId::EXPANDABLE {
         return Err(SetupError::CodeOfOurOwn.into());

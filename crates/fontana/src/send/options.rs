@@ -9,8 +9,9 @@ use crate::memory;
 use crate::rate::Rate;
 use crate::seal::GroupSeal;
 use fontana_proto::{Pacer, Profile, SendMode, TransmissionSchedule};
-use fontana_store::Filter;
+use fontana_store::{Filter, SourceBytes};
 use fontana_wire::{AnnouncedSchedule, HeadRecords, Manifest, PublicKey, SealMode, SecretKey, Tsi};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub enum Ordering {
 #[derive(Clone, Debug)]
 pub(crate) struct SendOptions {
     pub(crate) files: Vec<PathBuf>,
+    pub(crate) in_memory: Vec<(Vec<u8>, SourceBytes)>,
+    pub(crate) parts: Vec<Range<u64>>,
     pub(crate) name: Option<Vec<u8>>,
     pub(crate) filter: Filter,
     pub(crate) addressing: Addressing,
@@ -63,6 +66,8 @@ impl SendOptions {
     pub(crate) fn new(files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            in_memory: Vec::new(),
+            parts: Vec::new(),
             name: None,
             filter: Filter::default(),
             addressing: Addressing::default(),

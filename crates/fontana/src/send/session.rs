@@ -346,6 +346,8 @@ fn plan(
 fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_> {
     ContentOptions {
         files: &options.files,
+        in_memory: &options.in_memory,
+        parts: &options.parts,
         name: options.name.as_deref(),
         filter: &options.filter,
         code: options.code,

@@ -5,6 +5,7 @@ mod examples;
 mod flute;
 mod hostile_manifests;
 mod loopback;
+mod memory;
 mod mirrors;
 mod reports;
 mod sealed;

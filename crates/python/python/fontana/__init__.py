@@ -12,16 +12,25 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
-from . import _fontana, errors, fec
+from . import _fontana, errors, fec, safetensors
 from .errors import Error, NotComplete
 from .session import Receiver, Sender, raising
 
 __version__: str = _fontana.__version__
-__all__ = ["Error", "NotComplete", "Receiver", "Sender", "errors", "fec", "recv", "send"]
+__all__ = [
+    "Error",
+    "NotComplete",
+    "Receiver",
+    "Sender",
+    "errors",
+    "fec",
+    "recv",
+    "safetensors",
+    "send",
+]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -37,6 +46,7 @@ def send(
     push: int | None = None,
     tsi: int | None = None,
     memory: int | None = None,
+    order: str | Sequence[tuple[int, int]] | None = None,
 ) -> Sender:
     """Starts a sender of files and directories.
 
@@ -49,9 +59,11 @@ def send(
     stopped.
     tsi: the number of the session.
     memory: bytes of memory at most.
+    order: the parts of a single file, which are sent one after the other: where each begins and
+    ends. "safetensors": the layers of a model in that format. None: all of it advances evenly.
     """
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
+    paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    parts = [] if order is None else _parts(paths, order)
     keywords = {
         "to": to,
         "interface": interface,
@@ -61,9 +73,20 @@ def send(
         "push": push,
         "tsi": tsi,
         "memory": memory,
+        "parts": parts,
     }
     with raising():
         return Sender(_fontana.send([os.fspath(path) for path in paths], keywords))
+
+
+def _parts(paths: list[Path], order: str | Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    if len(paths) != 1:
+        raise errors.Argument("order: it is that of the parts of a single file", 2)
+    if not isinstance(order, str):
+        return [(int(start), int(stop)) for start, stop in order]
+    if order != "safetensors":
+        raise errors.Argument('order: "safetensors", or where parts begin and end', 2)
+    return [part for layer in safetensors.layers_of(paths[0]) for part in layer]
 
 
 def recv(
@@ -85,10 +108,11 @@ def recv(
 
     ticket: what the sender shows. None: the first session on the group.
     to: the directory, which is created if it does not exist (".").
-    into: a writable buffer: bytearray, memoryview, array of numpy. Every byte is verified before it
-    is there. ``Receiver.written`` is how many there are, from the beginning.
-    staging: with ``into``, a directory for symbols that wait for earlier ones, in files without a
-    name (that of temporary files).
+    into: a writable buffer: bytearray, memoryview, array of numpy. Bytes are there as they arrive.
+    ``Receiver.written`` is how many are verified, from the beginning, and ``Receiver.wait`` waits
+    for some.
+    staging: with ``into``, a directory for repair symbols until their blocks are verified
+    (/dev/shm, which is memory).
     group: without a ticket, the group and port.
     interface: the network interface, by its name, address or network.
     overwrite: replace files that exist.
@@ -103,7 +127,7 @@ def recv(
     view = None if into is None else memoryview(into).cast("B")
     if view is not None and view.readonly:
         raise errors.Argument("into: the buffer is read-only", 2)
-    directory = to or "." if view is None else staging or tempfile.gettempdir()
+    directory = to if view is None else staging
     keywords = {
         "ticket": ticket,
         "group": group,
@@ -116,4 +140,5 @@ def recv(
         "memory": memory,
     }
     with raising():
-        return Receiver(_fontana.receive(os.fspath(directory), view, keywords))
+        path = None if directory is None else os.fspath(directory)
+        return Receiver(_fontana.receive(path, view, keywords))

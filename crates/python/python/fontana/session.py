@@ -113,5 +113,13 @@ class Receiver(Session):
 
     @property
     def written(self) -> int:
-        """Bytes that are in the buffer, from its beginning."""
+        """Bytes of the buffer that are verified, from its beginning."""
         return self._session.written
+
+    def wait(self, start: int, stop: int) -> bool:
+        """Waits until the bytes from ``start`` to ``stop`` of the buffer are verified.
+
+        They do not change any more then. Events that come meanwhile are dropped. False: the session
+        has ended without these bytes, and ``join`` says why.
+        """
+        return self._session.wait(start, stop)

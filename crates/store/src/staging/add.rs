@@ -1,14 +1,16 @@
 //! Adding files to a staging directory by name, before any symbol is received. Names that are taken
 //! are rejected here, before the reception.
 
-use super::{Key, LEAST_RESERVED, StagedFile, State};
+use super::{Key, LEAST_RESERVED, Outside, StagedFile, State};
 use crate::attributes::FileAttributes;
 use crate::device::Device;
 use crate::failure::StagingError;
 use crate::failure::{Room, failed};
+use crate::geometry::GeometryError;
 use crate::identity::Identity;
 use crate::ids::FileIndex;
 use crate::lock::ReadLock;
+use crate::memory::Memory;
 use crate::staging::Staging;
 use crate::target::{NameError, TargetName};
 use rustix::fd::AsFd;
@@ -26,7 +28,7 @@ struct NewFile {
     attributes: FileAttributes,
     holes: Vec<Range<u64>>,
     link: Option<Vec<u8>>,
-    device: Option<Device>,
+    outside: Option<Outside>,
     is_version: bool,
 }
 
@@ -109,11 +111,7 @@ impl Staging {
     /// [`StagingError::Geometry`] if there is no such file, [`StagingError::System`].
     pub fn remove_scratch(&self, index: FileIndex) -> Result<(), StagingError> {
         let file = self.file(index)?;
-        if file.target.is_none() && file.device.is_none() {
-            self.remove_spool(&file)
-        } else {
-            Ok(())
-        }
+        if file.target.is_none() && !file.is_outside() { self.remove_spool(&file) } else { Ok(()) }
     }
 
     /// Removes a file that is not committed, frees its space, and its name for another one.
@@ -122,7 +120,7 @@ impl Staging {
     /// As [`remove_scratch`](Self::remove_scratch).
     pub fn discard(&self, index: FileIndex) -> Result<(), StagingError> {
         let file = self.file(index)?;
-        let is_there = !matches!(*file.read(), State::Gone) && file.device.is_none();
+        let is_there = !matches!(*file.read(), State::Gone) && !file.is_outside();
         if is_there {
             self.remove_spool(&file)?;
         }
@@ -180,8 +178,26 @@ impl Staging {
     /// # Errors
     /// None: the device is open.
     pub fn add_device(&self, device: &Device, length: u64) -> Result<FileIndex, StagingError> {
-        let device = Some(device.clone());
-        self.append(NewFile { device, ..NewFile::default() }, length, State::Staged)
+        let outside = Some(Outside::Device(device.clone()));
+        self.append(NewFile { outside, ..NewFile::default() }, length, State::Staged)
+    }
+
+    /// Adds the first `length` bytes of memory as a file, as [`add_device`](Self::add_device) does.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if the memory is shorter.
+    pub fn add_memory(
+        &self,
+        memory: &Arc<dyn Memory>,
+        length: u64,
+    ) -> Result<FileIndex, StagingError> {
+        if memory.length() < length {
+            let file = self.next_index();
+            let end = length;
+            return Err(GeometryError::BeyondFile { file, end, length: memory.length() }.into());
+        }
+        let outside = Some(Outside::Memory(Arc::clone(memory)));
+        self.append(NewFile { outside, ..NewFile::default() }, length, State::Staged)
     }
 
     /// Adds a deselected file of an object that another file needs. Its bytes stay as long as the
@@ -273,7 +289,7 @@ impl Staging {
             key: Key::Data(index),
             length,
             holes: new.holes,
-            device: new.device,
+            outside: new.outside,
             link: new.link,
             attributes: new.attributes,
             target: new.target,
@@ -332,7 +348,7 @@ impl Staging {
         let unwritten = files.list.values().map(|file| {
             let has_bytes = match *file.read() {
                 State::Absent => 0,
-                State::Staged if !file.is_device() => self.bytes_on_disk(file),
+                State::Staged if !file.is_outside() => self.bytes_on_disk(file),
                 _ => return 0,
             };
             file.data_length().saturating_sub(has_bytes)
@@ -365,8 +381,9 @@ impl Staging {
 
     /// Bytes of a file on the disk; 0 if it does not exist.
     pub(crate) fn length_on_disk(&self, file: &StagedFile) -> Result<u64, StagingError> {
-        match (&file.device, *file.read()) {
-            (Some(device), _) => device.length(),
+        match (&file.outside, *file.read()) {
+            (Some(Outside::Device(device)), _) => device.length(),
+            (Some(Outside::Memory(memory)), _) => Ok(memory.length()),
             (None, State::Gone) => Ok(file.length), // it has its final name, or is not received
             (None, _) => Ok(self.length_left(file.key)?.unwrap_or(0)),
         }

@@ -4,7 +4,7 @@
 use super::{Lane, LaneKernel, MATRICES, PRODUCTS, products_of};
 use crate::bytes::line::{LINE, Line};
 use crate::field::gf256::REDUCTION;
-use std::arch::x86_64::{
+use core::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm256_add_epi8,
     _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
     _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256, _mm256_permute2x128_si256, _mm256_set1_epi8,
@@ -19,9 +19,20 @@ pub(super) fn run(kernel: impl LaneKernel) {
     kernel.run::<Avx2<false>>();
 }
 
+/// True if this processor runs [`run`].
+pub(super) fn is_available() -> bool {
+    #[cfg(feature = "std")]
+    return is_x86_feature_detected!("avx2");
+    #[cfg(not(feature = "std"))]
+    return cfg!(target_feature = "avx2");
+}
+
 /// True if this processor runs [`run_gfni`].
 pub(super) fn has_gfni() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni")
+    #[cfg(feature = "std")]
+    return is_available() && is_x86_feature_detected!("gfni");
+    #[cfg(not(feature = "std"))]
+    return is_available() && cfg!(target_feature = "gfni");
 }
 
 /// Runs `kernel` compiled for AVX2 and GFNI.

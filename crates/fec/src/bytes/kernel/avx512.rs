@@ -4,7 +4,7 @@
 
 use super::{Lane, LaneKernel, MATRICES};
 use crate::bytes::line::{LINE, Line};
-use std::arch::x86_64::{
+use core::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm512_gf2p8affine_epi64_epi8,
     _mm512_loadu_si512, _mm512_maskz_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512,
     _mm512_storeu_si512, _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
@@ -12,9 +12,14 @@ use std::arch::x86_64::{
 
 /// True if this processor runs [`run`].
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
+    #[cfg(feature = "std")]
+    return is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("gfni")
+        && is_x86_feature_detected!("gfni");
+    #[cfg(not(feature = "std"))]
+    return cfg!(target_feature = "avx512f")
+        && cfg!(target_feature = "avx512bw")
+        && cfg!(target_feature = "gfni");
 }
 
 /// Runs `kernel` compiled for AVX-512 and GFNI.

@@ -31,6 +31,9 @@ use super::{Lane, LaneKernel, Row};
 use crate::bytes::line::Line;
 use crate::field::cantor_basis::{ELEMENTS, POINTS, POSITIONS};
 use crate::field::gf256::{inverse, mul};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Positions whose values are in registers together.
 const PART: usize = 16;

@@ -4,7 +4,7 @@
 use super::{Lane, PRODUCTS, plain::Plain, products_of};
 use crate::bytes::line::LINE;
 use crate::field::gf256::REDUCTION;
-use std::arch::aarch64::{
+use core::arch::aarch64::{
     uint8x16_t, vandq_u8, vcltzq_s8, vdupq_n_u8, veorq_u8, vld1q_u8, vqtbl1q_u8,
     vreinterpretq_s8_u8, vshlq_n_u8, vshrq_n_u8, vst1q_u8,
 };

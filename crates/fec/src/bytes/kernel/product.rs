@@ -8,7 +8,7 @@
 
 use super::{Lane, LaneKernel, Row};
 use crate::bytes::line::{LINE, Line};
-use std::ops::Range;
+use core::ops::Range;
 
 /// Inputs per pass. 64 rows of at most 320 bytes and the outputs of a tile fit the first-level
 /// cache (32 KB at least), so all tiles but the first read from it.

@@ -11,6 +11,7 @@ use super::{Before, Coefficients, Lane, LaneKernel};
 use crate::bytes::line::LINE;
 use crate::bytes::stripes::Stripes;
 use crate::field::gf65536::Field;
+use alloc::vec;
 
 /// Lanes of a row of a stripe. With few lanes, more outputs fit the registers. Rows that are not a
 /// multiple of it are padded.

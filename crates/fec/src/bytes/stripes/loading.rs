@@ -9,7 +9,8 @@ use super::Stripes;
 use crate::bytes::kernel::{InstructionSet, Lane, LaneKernel};
 use crate::bytes::line::{LINE, Line};
 use crate::ids::Esi;
-use std::convert::Infallible;
+use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// Symbols of `width` bytes that are collected. 16 of 1 280 bytes leave a third of a first-level
 /// cache (32 KB at least) to the bytes they are copied from. If a symbol is one stripe wide, four

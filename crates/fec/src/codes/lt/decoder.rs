@@ -7,8 +7,9 @@ use crate::codes::shared::equations::Budget;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
 use crate::plan::{Plan, PlanIds};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// Peels as symbols arrive; an attempt to [`solve`](Decoder::solve) keeps the results of earlier
 /// peeling. Where peeling ends, [`Profile::Strict`] continues by elimination.
@@ -88,7 +89,7 @@ impl LtDecoder {
     fn peel(&mut self, budget: &mut u64) -> bool {
         let max_links = MAX_MEAN_TERMS * (self.source_symbols() as usize + 1024);
         let rows = self.peeler.rows();
-        self.waiting.sort_by_cached_key(|&esi| std::cmp::Reverse(rows.degree(esi)));
+        self.waiting.sort_by_cached_key(|&esi| core::cmp::Reverse(rows.degree(esi)));
         while !self.peeler.is_complete() {
             if !self.peeler.advance(budget) || *budget == 0 {
                 return false;

@@ -2,6 +2,7 @@
 
 use super::{LtCode, MAX_SOURCE_SYMBOLS};
 use crate::limits::BlockLengthError;
+use alloc::vec::Vec;
 
 /// The distribution of degrees of an [`LtCode`] for blocks of one length.
 ///

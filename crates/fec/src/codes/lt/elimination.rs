@@ -6,6 +6,8 @@ use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Budget, Stop};
 use crate::codes::shared::inactivation::{self, Solution};
 use crate::ids::Esi;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The result of elimination.
 pub(super) enum Eliminated {

@@ -3,6 +3,8 @@
 use super::{LtCode, MAX_SOURCE_SYMBOLS, Rows};
 use crate::ids::Esi;
 use crate::limits::BlockLengthError;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Recovers source symbols as encoding symbols arrive, on ids, for one block of one receiver. A
 /// symbol that is pushed twice counts twice.
@@ -142,7 +144,7 @@ impl Peeler {
         for &term in terms {
             let first = &mut self.waiting[term as usize];
             if *first != KNOWN {
-                let next = std::mem::replace(first, self.links.len() as u32);
+                let next = core::mem::replace(first, self.links.len() as u32);
                 self.links.push(Link { row, next });
                 sum ^= term;
                 missing += 1;
@@ -173,7 +175,7 @@ impl Peeler {
                 return false;
             }
             let mut spent = 1;
-            let mut link = std::mem::replace(&mut self.waiting[step.symbol as usize], KNOWN);
+            let mut link = core::mem::replace(&mut self.waiting[step.symbol as usize], KNOWN);
             if link != KNOWN {
                 self.steps.push(step);
             }

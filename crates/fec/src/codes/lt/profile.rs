@@ -3,6 +3,8 @@
 //! Only a sender computes them, and sends them as integers, so floating point is allowed.
 
 use super::{LtCode, Profile};
+#[cfg(not(feature = "std"))]
+use real::Real;
 
 /// `c` and `delta` of the robust soliton distribution. They trade the mean degree against the
 /// number of symbols needed. With these values a block of 10 000 takes 1.04 `k` symbols on average.
@@ -65,4 +67,38 @@ const STRICT_SPIKE: f64 = 2.0;
 fn ripple(source_symbols: u32) -> (f64, f64) {
     let k = f64::from(source_symbols.max(1));
     (k, C * (k / DELTA).ln() * k.sqrt())
+}
+
+/// Functions of real numbers that the language itself does not have.
+#[cfg(not(feature = "std"))]
+mod real {
+    pub(super) trait Real {
+        fn floor(self) -> Self;
+        fn ln(self) -> Self;
+        fn powf(self, exponent: Self) -> Self;
+        fn round(self) -> Self;
+        fn sqrt(self) -> Self;
+    }
+
+    impl Real for f64 {
+        fn floor(self) -> Self {
+            libm::floor(self)
+        }
+
+        fn ln(self) -> Self {
+            libm::log(self)
+        }
+
+        fn powf(self, exponent: Self) -> Self {
+            libm::pow(self, exponent)
+        }
+
+        fn round(self) -> Self {
+            libm::round(self)
+        }
+
+        fn sqrt(self) -> Self {
+            libm::sqrt(self)
+        }
+    }
 }

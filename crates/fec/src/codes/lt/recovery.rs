@@ -12,6 +12,8 @@ use crate::codes::shared::csr::Lists;
 use crate::codes::shared::inactivation::Solution;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Run, Weighted};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Slots and the program that runs on them.
 pub(super) struct Recovery {

@@ -4,7 +4,8 @@ use super::{Degrees, LtCode, MAX_SOURCE_SYMBOLS};
 use crate::codes::shared::splitmix::SplitMix64;
 use crate::ids::Esi;
 use crate::limits::BlockLengthError;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// Draws the sums of an [`LtCode`] for blocks of one length.
 ///

@@ -7,7 +7,8 @@ use crate::codes::shared::equations::Stop;
 use crate::codes::shared::received::ReceivedIds;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// Symbols beyond `K` up to which repair symbols are stored: see [`ReceivedIds`]. Of random
 /// symbols, so many more than `K` fail once in 10^16 times.

@@ -4,6 +4,8 @@
 use super::params::Params;
 use super::triple::neighbors;
 use crate::codes::shared::csr::Lists;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Terms of an average row of a symbol, rounded up.
 pub(super) const TYPICAL_TERMS: usize = 5;

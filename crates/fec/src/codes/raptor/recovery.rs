@@ -18,7 +18,9 @@ use crate::codes::shared::inactivation;
 use crate::decode::Work;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
-use std::sync::OnceLock;
+use crate::sync::OnceLock;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The operations of a Raptor plan.
 pub(super) struct Recovery {
@@ -116,7 +118,7 @@ impl Program for Recovery {
     fn execute(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
         let (Solved { program, slots }, instructions) = (self.solved(), run.instructions);
         let inputs = ids.inputs.iter().copied().map(Some);
-        let empty = std::iter::repeat_n(None, slots.len() - ids.inputs.len());
+        let empty = core::iter::repeat_n(None, slots.len() - ids.inputs.len());
         let mut symbols = run.load(slots.len(), inputs.chain(empty).zip(0..))?;
         program.run(instructions, &mut symbols);
         Ok(symbols)

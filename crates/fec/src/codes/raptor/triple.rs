@@ -51,7 +51,7 @@ pub(super) fn neighbors(params: &Params, x: u32) -> impl Iterator<Item = u32> {
             b = (b + a) % l_prime;
         }
         let next = (b + a) % l_prime;
-        std::mem::replace(&mut b, next)
+        core::mem::replace(&mut b, next)
     })
 }
 

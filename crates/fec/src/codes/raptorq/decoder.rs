@@ -11,7 +11,9 @@ use crate::codes::shared::received::ReceivedIds;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
 use crate::plan::Plan;
-use std::sync::{Arc, OnceLock};
+use crate::sync::OnceLock;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// Symbols beyond `K` up to which repair symbols are stored: see [`ReceivedIds`]. Of random symbols
 /// a dozen more than `K` are never needed, because each makes a failure a hundred times rarer; some

@@ -15,6 +15,8 @@ use super::program::Pivots;
 use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Basis, Budget, Stop, flip, is_set, ones, xor_into};
 use crate::field::gf256::{self, mul};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The solution of the inactive columns by the left-over rows and the HDPC rows.
 pub(super) struct DenseSolution {

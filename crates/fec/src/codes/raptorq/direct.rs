@@ -18,7 +18,9 @@ use crate::decode::Work;
 use crate::field::gf256;
 use crate::ids::Esi;
 use crate::plan::Run;
-use std::ops::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// A plan that computes lost source symbols from the others and as many repair symbols.
 pub(crate) struct DirectPlan {

@@ -4,15 +4,17 @@ use super::full_program;
 use super::params::Params;
 use super::program::Program;
 use crate::bytes::kernel::InstructionSet;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use crate::sync::{Lock, OnceLock};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// A block of `K'` source symbols that are all available.
 pub(crate) struct FullBlock {
     params: Params,
     program: OnceLock<Arc<Program>>,
     /// By internal symbol id, at most [`KEPT_OCTETS`] octets.
-    rows: Mutex<BTreeMap<u32, Arc<[u8]>>>,
+    rows: Lock<BTreeMap<u32, Arc<[u8]>>>,
 }
 
 /// Size of the cache of rows, in octets. Most blocks of one length lack a few symbols and use the
@@ -22,7 +24,7 @@ const KEPT_OCTETS: usize = 1 << 20;
 
 impl FullBlock {
     pub(crate) fn new(params: Params) -> Self {
-        Self { params, program: OnceLock::new(), rows: Mutex::default() }
+        Self { params, program: OnceLock::new(), rows: Lock::default() }
     }
 
     pub(crate) fn params(&self) -> &Params {
@@ -39,7 +41,7 @@ impl FullBlock {
     /// `isis` are at most as many as a row of a stripe has bytes.
     pub(super) fn rows(&self, instructions: InstructionSet, isis: &[u32]) -> Vec<Arc<[u8]>> {
         // Not held while rows are computed: a thread that needs the same ones computes them too.
-        let kept = || self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.rows.lock();
         let mut rows: Vec<Option<Arc<[u8]>>> = {
             let kept = kept();
             isis.iter().map(|isi| kept.get(isi).cloned()).collect()
@@ -86,7 +88,7 @@ mod tests {
                 for (at, row) in rows.iter().enumerate() {
                     assert!(**row == *made.column(at), "K = {k}, {}", isis[at]);
                 }
-                assert!(full.rows.lock().unwrap().len() <= most);
+                assert!(full.rows.lock().len() <= most);
             }
             let (once, again) = (rows(0..wanted).0, rows(0..wanted).0);
             assert!(once.iter().zip(&again).all(|(once, again)| Arc::ptr_eq(once, again)), "kept");

@@ -12,6 +12,8 @@ use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::bytes::line::{LINE, Line};
 use crate::bytes::stripes::{Scratch, Stripes};
 use crate::field::gf256::alpha_power;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The two HDPC rows that have a one of their own in column `j`, for all columns but the last.
 pub(super) fn pairs(params: &Params) -> Vec<[u8; 2]> {

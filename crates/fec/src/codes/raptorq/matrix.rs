@@ -3,6 +3,8 @@
 
 use super::params::Params;
 use super::tuple::Tuple;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A sparse binary matrix of `L` columns, by rows and, left of column `W`, by columns.
 pub(super) struct Matrix {

@@ -9,6 +9,8 @@
 use super::matrix::Matrix;
 use super::params::Params;
 use crate::codes::shared::equations::{Budget, Stop};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The state of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,9 @@ use super::program::{DenseRows, FreeColumn, Pivots, Program};
 use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Budget, Stop};
 use crate::decode::Work;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The result of planning.
 pub(super) enum Planned {

@@ -18,6 +18,8 @@
 
 use super::params::Params;
 use crate::codes::shared::csr::Lists;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The steps of the module's documentation, with all indices resolved.
 pub(crate) struct Program {
@@ -104,7 +106,7 @@ impl Pivots {
 
 /// See [`Pivots::iter`].
 struct PivotIter<'a> {
-    pivots: std::slice::Iter<'a, Pivot>,
+    pivots: core::slice::Iter<'a, Pivot>,
     /// Columns of the remaining pivots.
     columns: &'a [u32],
 }

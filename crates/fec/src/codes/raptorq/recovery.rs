@@ -11,8 +11,10 @@ use crate::bytes::xor_program::write_sums;
 use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Rows, Run, Weighted};
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use crate::sync::OnceLock;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The operations of a RaptorQ plan.
 pub(super) struct Recovery {

@@ -13,6 +13,7 @@ use super::tuple::neighbors;
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::bytes::line::Line;
 use crate::bytes::octets::OctetRows;
+use alloc::vec;
 
 impl Program {
     /// How the encoding symbols with internal symbol ids `isis` are combined from this program's

@@ -57,7 +57,7 @@ impl Tuple {
         let w = params.w;
         (0..d).map(move |_| {
             let next = step(b, a, w);
-            std::mem::replace(&mut b, next)
+            core::mem::replace(&mut b, next)
         })
     }
 
@@ -70,7 +70,7 @@ impl Tuple {
                 b1 = step(b1, a1, p1);
             }
             let next = step(b1, a1, p1);
-            w + std::mem::replace(&mut b1, next)
+            w + core::mem::replace(&mut b1, next)
         })
     }
 }

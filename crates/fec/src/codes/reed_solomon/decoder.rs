@@ -4,8 +4,10 @@ use super::ReedSolomonCode;
 use crate::codes::shared::linear16::Linear16;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Ids of the available symbols; those after the `k`-th are not stored.
 pub(super) struct ReedSolomonDecoder {
@@ -48,7 +50,7 @@ impl IdDecoder for ReedSolomonDecoder {
         }
         let fresh = self.wanted > 0
             && match self.source.get_mut(esi.0 as usize) {
-                Some(here) => !std::mem::replace(here, true),
+                Some(here) => !core::mem::replace(here, true),
                 None => self.repair.insert(esi.0),
             };
         self.wanted -= u32::from(fresh);

@@ -7,6 +7,7 @@ use crate::codes::shared::linear::{Linear, Recovery};
 use crate::field::gf256::{LOG_PRODUCTS_WORK, ORDER, alpha_power, log, log_products};
 use crate::ids::Esi;
 use crate::plan::Plan;
+use alloc::vec::Vec;
 use repair::RepairFactors;
 
 /// The points of encoding symbols, and the factor `g` of each. The field has 256 points.

@@ -1,6 +1,8 @@
 //! Independent vectors over GF(256), and the inverse of the matrix that they form.
 
 use crate::field::gf256::{inverse, mul};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Independent vectors. Adding one takes `m^2` multiplications for vectors of `m` elements.
 pub(crate) struct Basis {

@@ -1,6 +1,8 @@
 //! Lists of numbers, stored one after another (compressed sparse rows).
 
-use std::ops::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// A sequence of lists.
 #[derive(Clone, Debug, PartialEq, Eq)]

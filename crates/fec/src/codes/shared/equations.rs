@@ -2,6 +2,9 @@
 //! part of every elimination in this crate.
 
 /// Why elimination ended early.
+use alloc::vec;
+use alloc::vec::Vec;
+
 pub(crate) enum Stop {
     Wanting(u32),
     OutOfBudget,
@@ -36,7 +39,7 @@ pub(crate) fn is_set(bits: &[u64], index: u32) -> bool {
 pub(crate) fn ones(bits: &[u64]) -> impl Iterator<Item = u32> {
     let mut words = (0..).step_by(64).zip(bits);
     let (mut base, mut rest) = (0, 0);
-    std::iter::from_fn(move || {
+    core::iter::from_fn(move || {
         while rest == 0 {
             (base, rest) = words.next().map(|(base, &word)| (base, word))?;
         }

@@ -9,6 +9,8 @@
 use super::csr::Lists;
 use super::equations::{Basis, Budget, Stop, ones, xor_into};
 use crate::bytes::xor_program::XorProgram;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The computation of all columns.
 pub(crate) struct Solution {
@@ -86,7 +88,7 @@ impl Solution {
             terms(row, &mut row_terms);
             let is_known = |term: u32| y_of[term as usize] == NONE && !is_inactive[term as usize];
             let known = row_terms.iter().copied().filter(|&term| is_known(term));
-            let known = std::iter::once(column).chain(known).map(|term| slots[term as usize]);
+            let known = core::iter::once(column).chain(known).map(|term| slots[term as usize]);
             let solved = row_terms.iter().map(|&term| y_of[term as usize]);
             let solved = solved.filter(|&y| y != NONE && y != scratch);
             program.set_scratch(scratch, known, solved);

@@ -10,7 +10,8 @@ use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
 
 /// Recovers the source symbols of a block, and computes encoding symbols from them.
 pub(crate) struct Linear<G> {

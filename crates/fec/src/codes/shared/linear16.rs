@@ -12,6 +12,8 @@ use crate::decode::Work;
 use crate::field::gf65536::{Field, LOG_PRODUCTS_WORK, ORDER, field};
 use crate::ids::Esi;
 use crate::plan::{Plan, PlanIds, Program, Rows, Run, Weighted};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Symbols that are encoded at a time, so that they stay in the second-level cache while their
 /// planes are joined.

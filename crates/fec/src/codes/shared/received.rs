@@ -2,7 +2,9 @@
 
 use crate::decode::Novelty;
 use crate::ids::Esi;
-use std::collections::BTreeSet;
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Ids of the available symbols, as sets: a plan depends on which symbols arrived, not on their
 /// order.
@@ -47,7 +49,7 @@ impl ReceivedIds {
         let has_room = self.available() < self.room;
         let is_fresh = match self.source.get_mut(esi.0 as usize) {
             Some(is_here) => {
-                let is_fresh = !std::mem::replace(is_here, true);
+                let is_fresh = !core::mem::replace(is_here, true);
                 self.source_count += usize::from(is_fresh);
                 is_fresh
             }

@@ -5,7 +5,9 @@ use super::{Graph, Peeler, Peeling};
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
 use crate::plan::{Plan, PlanIds};
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Peels as symbols arrive; an attempt to [`solve`](IdDecoder::solve) keeps the results of earlier
 /// ones.

@@ -3,6 +3,8 @@
 use super::TornadoCode;
 use crate::codes::shared::csr::Lists;
 use crate::codes::shared::splitmix::{SplitMix64, shuffle};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The layers of a block and the edges between them.
 ///
@@ -218,14 +220,14 @@ fn deal(
     /// With a random partner the first attempt almost always succeeds.
     const ATTEMPTS: usize = 100;
     let mut slots: Vec<u32> =
-        nodes.iter().flat_map(|&node| std::iter::repeat_n(node, degree as usize)).collect();
+        nodes.iter().flat_map(|&node| core::iter::repeat_n(node, degree as usize)).collect();
     shuffle(&mut slots, random);
     let mut ranges = Vec::new();
     let mut check_of_slot = Vec::with_capacity(slots.len());
     let mut start = 0;
     for (check, degree) in degrees.enumerate() {
         ranges.push(start..start + degree as usize);
-        check_of_slot.extend(std::iter::repeat_n(check, degree as usize));
+        check_of_slot.extend(core::iter::repeat_n(check, degree as usize));
         start += degree as usize;
     }
     for slot in 0..check_of_slot.len() {

@@ -3,7 +3,9 @@
 use super::Graph;
 use crate::decode::EsiError;
 use crate::ids::Esi;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The direction in which checks are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +124,7 @@ impl Peeler {
 
     /// Marks symbol `symbol` as known, without processing it.
     pub(super) fn learn(&mut self, symbol: u32) -> bool {
-        let is_new = !std::mem::replace(&mut self.known[symbol as usize], true);
+        let is_new = !core::mem::replace(&mut self.known[symbol as usize], true);
         if is_new {
             self.recovered += usize::from(symbol < self.graph.source_symbols());
             self.fresh.push(symbol);

@@ -9,7 +9,9 @@ use crate::bytes::xor_program::{XorProgram, write_sums};
 use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Rows and the program that runs on them: the source symbols first, then the first checks that are
 /// needed. Last checks need no rows: an available one is loaded into the row of the symbol it

@@ -41,6 +41,8 @@ impl Folder {
         let files = [self.path("")];
         let options = ContentOptions {
             files: &files,
+            in_memory: &[],
+            parts: &[],
             name: None,
             filter: &self.filter,
             code: Code::RaptorQ,

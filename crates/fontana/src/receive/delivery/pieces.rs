@@ -2,7 +2,7 @@
 
 use fontana_fec::Sbn;
 use fontana_proto::BlockId;
-use fontana_wire::{FileEntry, Manifest, Segment, Toi};
+use fontana_wire::{FileEntry, Manifest, PlacedSegment, Segment, Toi};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -20,6 +20,8 @@ pub(super) struct BlockPiece {
     pub(super) number: u64,
     /// Their range in the object.
     pub(super) range: Range<u64>,
+    /// Their offset in the file.
+    pub(super) at: u64,
 }
 
 /// A hole of a file.
@@ -34,7 +36,7 @@ impl FilePieces {
     pub(super) fn of(file: &FileEntry, manifest: &Manifest) -> Self {
         let mut pieces = Self::default();
         let mut number = 0;
-        for &segment in &file.segments {
+        for PlacedSegment { range: placed, segment } in file.placed_segments() {
             match segment {
                 Segment::Hole { length } => {
                     pieces.holes.push(HolePiece { number, length });
@@ -44,7 +46,8 @@ impl FilePieces {
                     let range = object_offset..object_offset.saturating_add(length);
                     for (sbn, range) in split(manifest, toi, range) {
                         let block = BlockId { toi: Toi::from(toi), sbn };
-                        let piece = BlockPiece { number, range };
+                        let at = placed.start + (range.start - object_offset);
+                        let piece = BlockPiece { number, range, at };
                         pieces.of_block.entry(block).or_default().push(piece);
                         number += 1;
                     }
@@ -106,12 +109,12 @@ mod tests {
         let manifest = Manifest::new(1, "", objects, vec![Entry::File(file.clone())]).unwrap();
         let pieces = FilePieces::of(&file, &manifest);
         let block = |toi, sbn| BlockId { toi: Toi(toi), sbn: Sbn(sbn) };
-        let piece = |number, range| BlockPiece { number, range };
+        let piece = |number, range, at| BlockPiece { number, range, at };
         let expected = [
-            (block(1, 0), vec![piece(0, 35..40), piece(5, 0..1)]),
-            (block(1, 1), vec![piece(1, 40..70)]),
-            (block(1, 2), vec![piece(2, 70..75)]),
-            (block(2, 1), vec![piece(4, 50..100)]),
+            (block(1, 0), vec![piece(0, 35..40, 0), piece(5, 0..1, 97)]),
+            (block(1, 1), vec![piece(1, 40..70, 5)]),
+            (block(1, 2), vec![piece(2, 70..75, 35)]),
+            (block(2, 1), vec![piece(4, 50..100, 47)]),
         ];
         assert_eq!(pieces.of_block, BTreeMap::from(expected));
         assert_eq!(pieces.holes, [HolePiece { number: 3, length: 7 }]);

@@ -1,8 +1,10 @@
 //! What takes delivered bytes.
 
 use crate::error::{Error, IoError, TransferError};
-use fontana_store::{Device, GrowingFile};
+use fontana_store::{Device, GrowingFile, Memory};
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes that are read back from a device at a time.
 const CHUNK: usize = 64 << 10;
@@ -15,6 +17,8 @@ pub(super) enum Sink {
     File(Box<GrowingFile>),
     /// A device that holds a stream.
     Device(Box<StreamOnDevice>),
+    /// Memory that holds a stream.
+    Memory(StreamInMemory),
 }
 
 impl Sink {
@@ -31,6 +35,7 @@ impl Sink {
             }
             Self::File(file) => Ok(file.commit()?),
             Self::Device(stream) => stream.finish(),
+            Self::Memory(_) => Ok(()),
         }
     }
 }
@@ -41,6 +46,7 @@ impl Write for Sink {
             Self::Writer(writer) => writer.write(bytes),
             Self::File(file) => file.write(bytes),
             Self::Device(stream) => stream.append(bytes),
+            Self::Memory(stream) => stream.append(bytes),
         }
     }
 
@@ -48,7 +54,7 @@ impl Write for Sink {
         match self {
             Self::Writer(writer) => writer.flush(),
             Self::File(file) => file.flush(),
-            Self::Device(_) => Ok(()),
+            Self::Device(_) | Self::Memory(_) => Ok(()),
         }
     }
 }
@@ -68,9 +74,7 @@ impl StreamOnDevice {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let end = self.length + bytes.len() as u64;
         if let Some(capacity) = self.device.capacity().filter(|&capacity| capacity < end) {
-            let path = self.device.path().to_owned();
-            let full = Error::from(TransferError::TooSmall { path, capacity, length: end });
-            return Err(io::Error::new(io::ErrorKind::StorageFull, full));
+            return Err(too_small(self.device.path(), capacity, end));
         }
         self.device
             .write_all_at(self.length, bytes)
@@ -98,4 +102,33 @@ impl StreamOnDevice {
         }
         Ok(())
     }
+}
+
+/// A stream in memory: written in order.
+pub(super) struct StreamInMemory {
+    memory: Arc<dyn Memory>,
+    length: u64,
+}
+
+impl StreamInMemory {
+    pub(super) fn new(memory: Arc<dyn Memory>) -> Self {
+        Self { memory, length: 0 }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (start, end) = (self.length, self.length + bytes.len() as u64);
+        let capacity = self.memory.length();
+        if capacity < end {
+            return Err(too_small(Path::new("memory"), capacity, end));
+        }
+        self.memory.write_at(start, bytes);
+        self.memory.on_verified(start..end);
+        self.length = end;
+        Ok(bytes.len())
+    }
+}
+
+fn too_small(path: &Path, capacity: u64, length: u64) -> io::Error {
+    let full = Error::from(TransferError::TooSmall { path: path.to_owned(), capacity, length });
+    io::Error::new(io::ErrorKind::StorageFull, full)
 }

@@ -1,15 +1,17 @@
-//! Scratch files for bytes that are delivered in order (to a consumer; of a stream also to a file
-//! or a device). Nothing here gets a name, and no later run resumes it, as it does not have the
-//! bytes that were delivered.
+//! Scratch files for bytes that are delivered in order (to a consumer; of a stream also to a file,
+//! a device or memory), and files in memory. Nothing here gets a name, and no later run resumes it,
+//! as it does not have the bytes that were delivered.
 
 use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};
+use crate::receive::plan::ObjectParts;
 use crate::receive::staging_root::StagingRoot;
 use fontana_fec::ObjectLayout;
 use fontana_proto::ControlError;
-use fontana_store::{Extent, Extents, FileIndex, Staging, StagingError};
-use fontana_wire::{Manifest, Toi};
+use fontana_store::{Extent, Extents, FileIndex, Memory, Staging, StagingError};
+use fontana_wire::{FileEntry, Manifest, ManifestObject, Toi};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What the tags of these staging directories begin with.
@@ -20,9 +22,14 @@ pub(in crate::receive) fn unique_tag() -> Result<String, Error> {
     Ok(format!("{TAG}{:016x}", crate::system::random_u64()?))
 }
 
-/// Scratch files, whose bytes another thread delivers.
+/// Zeros that are written to memory at a time.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Scratch files, whose bytes another thread delivers; or memory.
 pub(in crate::receive) struct PipeTarget {
     root: StagingRoot,
+    /// Memory that a file is received into, in place of scratch files.
+    memory: Option<Arc<dyn Memory>>,
     staging: Option<Arc<Staging>>,
     /// The file that holds the fragments of a stream; `None` before the first one.
     ring: Option<FileIndex>,
@@ -40,24 +47,38 @@ pub(super) struct FragmentPlace {
 
 impl PipeTarget {
     pub(super) fn new(root: StagingRoot) -> Self {
-        Self { root, staging: None, ring: None, objects: BTreeMap::new() }
+        Self { root, memory: None, staging: None, ring: None, objects: BTreeMap::new() }
+    }
+
+    /// A target whose file is in memory.
+    pub(super) fn in_memory(root: StagingRoot, memory: Arc<dyn Memory>) -> Self {
+        Self { memory: Some(memory), ..Self::new(root) }
     }
 
     /// Makes room for the objects of a manifest that has exactly one file.
     pub(super) fn open(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
-        let files = manifest.files().count();
-        if files != 1 {
-            return Err(TransferError::NotOneFile { files }.into());
-        }
+        let mut files = manifest.files();
+        let (Some(file), None) = (files.next(), files.next()) else {
+            return Err(TransferError::NotOneFile { files: manifest.files().count() }.into());
+        };
         let staging = self.enter()?;
+        let mut places = match self.memory.clone() {
+            Some(memory) => Some(in_memory(&staging, file, &memory)?),
+            None => None,
+        };
         let mut opened = Opened::default();
-        for object in manifest.objects() {
-            let layout = object.oti.layout().map_err(ControlError::from)?;
-            let length = object.oti.transfer_length;
-            let index = staging.add_scratch(length)?;
-            let staged = stage(&staging, layout, Extents::whole_file(index, length))?;
-            let names = manifest.files().map(|file| file.path.to_string()).collect();
-            let (toi, object) = (Toi::from(object.toi), Arc::new(OpenObject::new(staged, names)));
+        for ManifestObject { toi, oti, .. } in manifest.objects() {
+            let layout = oti.layout().map_err(ControlError::from)?;
+            let extents = match &mut places {
+                Some(places) => places.take(*toi)?.extents,
+                None => {
+                    let length = oti.transfer_length;
+                    Extents::whole_file(staging.add_scratch(length)?, length)
+                }
+            };
+            let staged = stage(&staging, layout, extents)?;
+            let names = vec![file.path.to_string()];
+            let (toi, object) = (Toi::from(*toi), Arc::new(OpenObject::new(staged, names)));
             self.objects.insert(toi, Arc::clone(&object));
             opened.objects.push(OpenedObject { toi, object });
         }
@@ -118,4 +139,29 @@ impl PipeTarget {
         let (staging, _) = self.root.enter(&unique_tag()?)?;
         Ok(Arc::clone(self.staging.insert(Arc::new(staging))))
     }
+}
+
+/// The places of a file's objects in memory. Its holes become zeros.
+fn in_memory(
+    staging: &Staging,
+    file: &FileEntry,
+    memory: &Arc<dyn Memory>,
+) -> Result<ObjectParts, Error> {
+    let (length, capacity) = (file.length(), memory.length());
+    if capacity < length {
+        let path = PathBuf::from("memory");
+        return Err(TransferError::TooSmall { path, capacity, length }.into());
+    }
+    for hole in file.holes() {
+        let mut at = hole.start;
+        while at < hole.end {
+            let count = ZEROS.len().min(usize::try_from(hole.end - at).unwrap_or(usize::MAX));
+            memory.write_at(at, ZEROS.get(..count).unwrap_or_default());
+            at += count as u64;
+        }
+        memory.on_verified(hole);
+    }
+    let mut parts = ObjectParts::default();
+    parts.add(file, staging.add_memory(memory, length)?);
+    Ok(parts)
 }

@@ -5,7 +5,8 @@ use crate::bytes::kernel::{CauchyInputs, CauchyOutputs, CauchyPoint, Coefficient
 use crate::codes::shared::linear::Generator;
 use crate::field::gf256::alpha_power;
 use crate::ids::Esi;
-use std::sync::OnceLock;
+use crate::sync::OnceLock;
+use alloc::vec::Vec;
 
 /// The factors of all repair symbols of a block.
 pub(super) struct RepairFactors {
