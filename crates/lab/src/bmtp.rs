@@ -20,6 +20,7 @@ mod rate;
 pub(crate) mod real;
 mod receive_rate;
 mod receiver;
+mod request_times;
 mod resends;
 mod run;
 pub(crate) mod scale;
