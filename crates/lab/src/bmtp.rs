@@ -27,4 +27,5 @@ pub(crate) mod scale;
 mod sender;
 mod session;
 pub(crate) mod skew;
+pub(crate) mod start;
 pub(crate) mod startup;
