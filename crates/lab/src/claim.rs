@@ -16,6 +16,8 @@ pub struct Claim {
     pub kind: ClaimKind,
     /// The number.
     pub target: Target,
+    /// The paper's number, if the target is a function of it.
+    pub paper: Option<f64>,
     /// Greatest allowed distance of our number. Chosen before the run.
     pub tolerance: f64,
     /// Computes our number from the rows; `NAN` if they do not determine it.
@@ -80,6 +82,11 @@ impl Claim {
         Self::new(name, text, ClaimKind::Identity, target, tolerance, measure)
     }
 
+    /// The same claim, whose target is a function of a number that the paper prints.
+    pub(crate) fn of_number(self, paper: f64) -> Self {
+        Self { paper: Some(paper), ..self }
+    }
+
     fn new<R: Row, M: Into<Estimate>>(
         name: impl Into<String>,
         text: impl Into<String>,
@@ -93,6 +100,7 @@ impl Claim {
             text: text.into(),
             kind,
             target,
+            paper: None,
             tolerance,
             measure: Box::new(move |table| match table.read() {
                 Some(rows) => measure(&rows).into(),

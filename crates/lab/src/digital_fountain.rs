@@ -17,6 +17,7 @@ pub(crate) mod patient;
 pub(crate) mod patterns;
 pub(crate) mod receivers;
 pub(crate) mod requirements;
+pub(crate) mod shared;
 pub(crate) mod times;
 pub(crate) mod tornado;
 pub(crate) mod xors;

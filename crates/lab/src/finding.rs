@@ -44,6 +44,8 @@ pub struct Finding {
     pub kind: ClaimKind,
     /// Its number.
     pub target: Target,
+    /// The paper's number, if the target is a function of it.
+    pub paper: Option<f64>,
     /// Our number, to six digits.
     pub ours: f64,
     /// The standard error of ours, to two digits: 0 if no trials gave it, `NAN` if it is unknown.
@@ -74,6 +76,7 @@ pub fn judge(outcome: &ExperimentOutcome) -> Vec<Finding> {
                 text: claim.text,
                 kind: claim.kind,
                 target: claim.target,
+                paper: claim.paper,
                 ours: six_digits(ours.value),
                 error: two_digits(ours.error),
                 tolerance: claim.tolerance,

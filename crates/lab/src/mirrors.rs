@@ -5,6 +5,7 @@
 //! of its encoding, and no sender comes to the end of its packets.
 
 pub(crate) mod equal;
+pub(crate) mod losses;
 pub(crate) mod model;
 pub(crate) mod offsets;
 pub(crate) mod pull;

@@ -2,6 +2,7 @@
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::ClaimKind;
+use crate::experiment::Scale;
 use crate::finding::{Finding, Verdict, judge};
 use crate::outcome::{ExperimentOutcome, digest};
 use crate::{plot, registry};
@@ -57,6 +58,12 @@ fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
          It is not edited by hand. Digest of all rows that are not times: `{}`.\n\n",
         digest(outcomes),
     );
+    if is_mixed(outcomes) {
+        text.push_str(
+            "Experiments with *all trials* are of the same command without `--quick`, and `fontana-lab merge` \
+             has joined them.\n\n",
+        );
+    }
     text.push_str(&counts(&findings.iter().flatten().collect::<Vec<_>>()));
     text.push_str(
         "\n- *printed*: the paper prints the number, or numbers that it follows from by arithmetic alone \
@@ -75,10 +82,16 @@ fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
          the papers' hosts are never compared, only ratios and exponents.\n\n## Contents\n\n",
     );
     text.push_str(&contents(outcomes.iter().map(|outcome| outcome.experiment.id)));
+    let is_mixed = is_mixed(outcomes);
     for (outcome, findings) in outcomes.iter().zip(&findings) {
-        section(&mut text, outcome, findings);
+        section(&mut text, outcome, findings, is_mixed);
     }
     text
+}
+
+/// Whether some of the experiments have all trials, and others fewer.
+fn is_mixed(outcomes: &[ExperimentOutcome]) -> bool {
+    outcomes.windows(2).any(|pair| matches!(pair, [a, b] if a.scale != b.scale))
 }
 
 /// How many claims of each kind hold.
@@ -104,10 +117,11 @@ fn counts(findings: &[&Finding]) -> String {
     text
 }
 
-fn section(text: &mut String, outcome: &ExperimentOutcome, findings: &[Finding]) {
+fn section(text: &mut String, outcome: &ExperimentOutcome, findings: &[Finding], is_mixed: bool) {
     let experiment = outcome.experiment;
     let (id, paper, what) = (experiment.id, experiment.paper, experiment.what);
-    let _ = write!(text, "\n## {id}\n\n*{paper}.* {what}\n");
+    let scale = if is_mixed && outcome.scale == Scale::Full { " *All trials.*" } else { "" };
+    let _ = write!(text, "\n## {id}\n\n*{paper}.* {what}{scale}\n");
     if !findings.is_empty() {
         text.push_str("\n| claim | kind | paper | bound | ours | tolerance | verdict |\n");
         text.push_str("|---|---|---|---|---|---|---|\n");
@@ -138,7 +152,7 @@ fn line(text: &mut String, finding: &Finding) {
     let words = kind
         .quote()
         .map_or_else(String::new, |quote| format!(" (“{}”, {})", quote.words, quote.section));
-    let number = target.to_string();
+    let number = finding.paper.map_or_else(|| target.to_string(), |number| number.to_string());
     let (paper, bound) = if kind.is_printed_number() { (&*number, "") } else { ("", &*number) };
     let error = match finding.error {
         0.0 => String::new(),

@@ -29,11 +29,27 @@ impl Scene {
     /// A network with nodes for `senders` senders, and a node for a receiver behind each of
     /// `links`.
     pub(crate) fn new(seed: u64, senders: u32, links: Vec<Arc<LinkConfig>>) -> Self {
+        Self::behind(None, seed, senders, links)
+    }
+
+    /// The same with all receivers behind one more link, `trunk`, to which a router joins what any
+    /// of them has joined.
+    pub(crate) fn behind(
+        trunk: Option<LinkConfig>,
+        seed: u64,
+        senders: u32,
+        links: Vec<Arc<LinkConfig>>,
+    ) -> Self {
         let mut topology = Topology::new();
-        let router = topology.add_node();
+        let mut router = topology.add_node();
         let senders = topology.add_nodes(senders);
         for &sender in &senders {
             topology.connect(sender, router, LinkConfig::wire(ONE_WAY / 2));
+        }
+        if let Some(trunk) = trunk {
+            let edge = topology.add_node();
+            topology.connect(router, edge, trunk);
+            router = edge;
         }
         let receivers = topology.add_nodes(links.len() as u32);
         let connect =

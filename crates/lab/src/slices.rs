@@ -2,7 +2,7 @@
 
 use crate::cases::{CaseStore, StoreError};
 use crate::csv::{self, Heading};
-use crate::experiment::{Experiment, Scale};
+use crate::experiment::Experiment;
 use crate::outcome::ExperimentOutcome;
 use crate::plan::{PlannedCase, planned_cases};
 use crate::registry;
@@ -179,8 +179,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, MergeError> {
 
 #[derive(Default)]
 struct Joined {
-    /// Seed and scale of the files so far; `None` before the first one.
-    run: Option<(u64, Scale)>,
+    /// Seed of the files so far; `None` before the first one. An experiment may have another scale
+    /// than the others.
+    seed: Option<u64>,
     /// By the experiment's position in the registry.
     outcomes: BTreeMap<usize, ExperimentOutcome>,
 }
@@ -194,7 +195,7 @@ impl Joined {
             return Err(StoreError::Unknown { path, id: id.to_owned() }.into());
         };
         let experiment = registry::EXPERIMENTS[position];
-        if *self.run.get_or_insert((seed, scale)) != (seed, scale) {
+        if *self.seed.get_or_insert(seed) != seed {
             return Err(MergeError::Foreign { path });
         }
         let mut rows = match csv::rows(text, experiment.sweep.columns()) {

@@ -1,12 +1,11 @@
-//! Building blocks of feedback from many receivers: which of them answer, when each may request,
-//! and how much a sender repairs before any does.
+//! Building blocks of feedback from many receivers: which of them answer, and when, and how
+//! much a sender repairs before any does.
 //!
 //! Each block is a function of times, counts and a seed, and knows no packet format.
 //!
 //! | block | what it does | source |
 //! |---|---|---|
 //! | [`WeightCount`], [`answers`], [`status_weight`] | all receivers together answer each data packet about once, and those that miss more answer more often | Morris, "Bulk Multicast Transport Protocol", INFOCOM 1997 |
-//! | [`RequestTimes`] | a receiver requests a lost packet after a wait, and not again within another | the same |
 //! | [`truncated_backoff`] | of receivers that hear each other's requests, few send one | RFC 5401 |
 //! | [`RedundancyEstimate`] | repair follows what receivers have requested, and halves when they request nothing | Li, Cheriton, "Evaluating the Utility of FEC with Reliable Multicast", section 3.2 |
 //!
@@ -31,7 +30,6 @@ mod backoff;
 mod counting;
 mod redundancy;
 mod round;
-mod suppression;
 
 pub use backoff::truncated_backoff;
 pub use counting::{MOST_GROWTH, WeightCount, answers, status_weight};
@@ -40,4 +38,3 @@ pub(crate) use round::{
     AT_ONCE, ENOUGH, LEAST_INTERVAL, LEAST_WINDOW, LONGEST_MUTE, LONGEST_ROUND_TRIP, SLACK,
     believed_loss, request_window, silent_rounds,
 };
-pub use suppression::RequestTimes;

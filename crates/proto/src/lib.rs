@@ -45,7 +45,7 @@
 //! | `sender` | [`Sender`], [`StreamSender`], control objects |
 //! | `receiver` | [`Receiver`], its configuration and limits |
 //! | [`pull`] | which ranges to request of which source: mirrors in parallel |
-//! | [`feedback`] | building blocks of feedback: [`feedback::WeightCount`], [`feedback::RequestTimes`] |
+//! | [`feedback`] | building blocks of feedback: [`feedback::WeightCount`], [`feedback::RedundancyEstimate`] |
 //! | [`report`] | which receivers have finished: [`report::ReportCollector`], [`report::Reporter`] |
 //! | [`share`] | receivers of one site that complete each other: [`share::Sharer`] |
 //! | `replay` | packets that are sent again: [`ReplayWindow`] |

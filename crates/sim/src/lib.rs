@@ -63,7 +63,7 @@ pub use chance::Probability;
 pub use host::{Either, Host, HostConfig, HostEvent};
 pub use link::{
     Arrival, Backlog, DropCause, Fate, Link, LinkConfig, LinkStats, LossPosition, QueueLength,
-    WireFaults,
+    ServiceTime, WireFaults,
 };
 pub use loss::{Loss, LossModel};
 pub use machine::{Machine, MachineConfig, MachineStats};

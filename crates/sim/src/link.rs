@@ -35,6 +35,8 @@ use std::time::Duration;
 pub struct LinkConfig {
     /// Rate of the transmitter; `None` for an infinite one, which has no queue.
     pub rate_bytes_per_second: Option<u64>,
+    /// How long the transmitter takes for a packet at that rate.
+    pub service: ServiceTime,
     /// Limit of the queue, the packet on the transmitter included. Packets that find it full are
     /// dropped (drop-tail).
     pub queue: QueueLength,
@@ -56,6 +58,16 @@ pub struct LinkConfig {
     /// Delay from the far end's leave until packets are no longer forwarded. [`Duration::MAX`]:
     /// leaves are ignored.
     pub prune: Duration,
+}
+
+/// Time that a transmitter takes for a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceTime {
+    /// The packet's length over the rate.
+    #[default]
+    ByLength,
+    /// Exponentially distributed with that mean, so that equal links do not drop the same packets.
+    Exponential,
 }
 
 /// Length of a queue.
@@ -224,6 +236,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate_bytes_per_second: None,
+            service: ServiceTime::ByLength,
             // The default of Linux (`txqueuelen`).
             queue: QueueLength::Packets(1_000),
             mark_from: None,
@@ -289,7 +302,7 @@ impl Link {
         if let Err(cause) = self.enter(random) {
             return Fate::Dropped(cause);
         }
-        let Some(Transmission { sent_at, marked }) = self.transmit(now, bytes) else {
+        let Some(Transmission { sent_at, marked }) = self.transmit(now, bytes, random) else {
             self.stats.queue_drops += 1;
             return Fate::Dropped(DropCause::Queue);
         };
@@ -350,7 +363,12 @@ impl Link {
     }
 
     /// Queues a packet for the transmitter; `None` if the queue has no room for it.
-    fn transmit(&mut self, now: Instant, bytes: u32) -> Option<Transmission> {
+    fn transmit(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        random: &mut SplitMix64,
+    ) -> Option<Transmission> {
         let Some(rate) = self.config.rate_bytes_per_second else {
             return Some(Transmission { sent_at: now, marked: false });
         };
@@ -367,7 +385,12 @@ impl Link {
             QueueLength::Bytes(from) => waiting >= from,
         });
         let nanos = (u64::from(bytes) * 1_000_000_000).div_ceil(rate.max(1));
-        let sent_at = self.free_at.max(now) + Duration::from_nanos(nanos);
+        let by_length = Duration::from_nanos(nanos);
+        let service = match self.config.service {
+            ServiceTime::ByLength => by_length,
+            ServiceTime::Exponential => random.exponential(by_length),
+        };
+        let sent_at = self.free_at.max(now) + service;
         self.free_at = sent_at;
         self.waiting.push_back(Queued { sent_at, bytes });
         self.waiting_bytes += u64::from(bytes);
@@ -405,6 +428,22 @@ mod tests {
 
     fn slow(queue: QueueLength) -> LinkConfig {
         LinkConfig { rate_bytes_per_second: Some(1_000_000), queue, ..LinkConfig::default() }
+    }
+
+    #[test]
+    fn random_service_has_the_mean_and_the_deviation_of_its_distribution() {
+        let service = ServiceTime::Exponential;
+        let mut bench = Bench::new(LinkConfig { service, ..slow(QueueLength::Packets(1)) });
+        // Each packet finds the transmitter free.
+        let seconds = |second: u64| {
+            let now = second * 1_000 * MS;
+            (bench.arrival(now, 1_000).at.as_nanos() - now) as f64 / MS as f64
+        };
+        let times: Vec<f64> = (0..10_000).map(seconds).collect();
+        let mean = times.iter().sum::<f64>() / 1e4;
+        let variance = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / 1e4;
+        // Of both, a hundredth and a fiftieth are the standard errors.
+        assert!((mean - 1.0).abs() < 0.04 && (variance.sqrt() - 1.0).abs() < 0.06, "{mean}");
     }
 
     #[test]

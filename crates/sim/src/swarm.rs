@@ -6,7 +6,7 @@
 
 use crate::chance::Probability;
 use crate::host::{Host, HostConfig};
-use crate::link::{LinkConfig, LossPosition, QueueLength, WireFaults};
+use crate::link::{LinkConfig, LossPosition, QueueLength, ServiceTime, WireFaults};
 use crate::loss::LossModel;
 use crate::observe::Observer;
 use crate::simulation::{Fault, Simulation, SimulationConfig, Traffic};
@@ -395,6 +395,7 @@ impl WorldDice {
         };
         LinkConfig {
             rate_bytes_per_second: has_rate.then(|| self.between(rate / 2, 4 * rate)),
+            service: ServiceTime::ByLength,
             queue,
             mark_from: self.one_in(4).then(|| QueueLength::Packets(self.between(1, 50) as u32)),
             delay: millis(self, 100),

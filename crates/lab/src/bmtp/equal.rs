@@ -1,7 +1,7 @@
 //! `bm.equal`: receivers with equal paths, the paper's weak case.
 
 use super::log::SecondOfPackets;
-use super::run::{BmtpRun, BmtpSetting, SECONDS, SLOW};
+use super::run::{BmtpRun, BmtpSetting, FastPaths, SECONDS, SLOW};
 use crate::claim::{Claim, Target, quote};
 use crate::experiment::{Case, Experiment, Kind, SweepOf};
 use crate::row::Rows;
@@ -44,8 +44,11 @@ struct EqualRow {
 fn run(case: &Case) -> Option<EqualRow> {
     let count = LOSSES.len() as u32;
     let loss = *LOSSES.get((case.index % count) as usize)?;
-    let setting =
-        BmtpSetting { fast: SLOW, has_queues: true, ..BmtpSetting::one_slow(RECEIVERS, loss) };
+    let setting = BmtpSetting {
+        fast: SLOW,
+        fast_paths: FastPaths::Equal,
+        ..BmtpSetting::one_slow(RECEIVERS, loss)
+    };
     let mut run = BmtpRun::new(&setting, case.stream(0).next_u64());
     let log = run.until(SECONDS)?;
     let all = SecondOfPackets::sum(log.seconds());

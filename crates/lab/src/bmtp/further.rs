@@ -265,7 +265,7 @@ fn claims() -> Vec<Claim> {
         own(
             "must finish",
             "% of the packets that it loses if it must finish: the rate follows it",
-            Target::AtMost(3.0),
+            Target::AtMost(2.0),
             lost,
             MUST_FINISH,
         ),

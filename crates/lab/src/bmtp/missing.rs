@@ -1,7 +1,7 @@
 //! What a receiver misses of the data: packets, or pieces of groups (sections 3 and 7).
 
 use super::pieces::{GROUP, PieceVector, Pieces};
-use fontana_proto::feedback::RequestTimes;
+use super::request_times::RequestTimes;
 use fontana_proto::{Instant, SplitMix64};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `bm.fig3` between hosts: 12 receivers, with the paper's paths and link back.
 
 use super::log::SecondOfPackets;
-use super::run::{BmtpSetting, SECONDS};
+use super::run::{BmtpSetting, FastPaths, SECONDS};
 use super::session::{BmtpSession, BmtpSessionLog, ReceiverCounts};
 use super::startup::{self, StartupRow};
 use crate::claim::{Claim, Target};
@@ -67,12 +67,13 @@ fn run_all(case: &Case) -> Vec<RealStartupRow> {
 fn run(case: &Case, trial: u32) -> Option<Vec<RealStartupRow>> {
     // The seed of the simulated experiment's case.
     let seed = Case { index: trial, ..*case }.stream(0).next_u64();
-    let setting = BmtpSetting { first_divisor: RECEIVERS, ..startup::setting(RECEIVERS) };
+    let setting =
+        BmtpSetting { first_divisor: RECEIVERS, ..startup::setting(RECEIVERS, FastPaths::Equal) };
     let mut paths = vec![setting.fast_path(); RECEIVERS as usize];
     *paths.first_mut()? = setting.slow_path();
     let session = BmtpSession { setting, paths, seconds: SECONDS, seed };
     let log = session.run().ok()?;
-    let simulated = startup::simulate(&setting, trial, seed)?;
+    let simulated = startup::simulate(&setting, trial, seed, SECONDS)?;
     Some(simulated.iter().map(|simulated| row(&log, simulated)).collect())
 }
 
@@ -118,10 +119,7 @@ fn claims() -> Vec<Claim> {
         "later" => Claim { tolerance: 1.5, ..claim },
         _ => claim,
     };
-    // Between hosts, the other receivers lose packets that differ, and need longer to recover:
-    // there is no pause in their requests.
-    let is_of_both = |claim: &Claim| claim.name != "few";
-    let simulated = (startup::EXPERIMENT.claims)().into_iter().filter(is_of_both).map(wider);
+    let simulated = (startup::EXPERIMENT.claims)().into_iter().map(wider);
     let simulator = |name: &str, what: &str, bound, numbers: [fn(&RealStartupRow) -> u32; 2]| {
         let text = format!(
             "% by which the simulator is off in the number of {what}, the most of all runs"

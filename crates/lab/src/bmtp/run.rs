@@ -18,7 +18,7 @@ use crate::no_jobs::{NoEvent, NoJobs};
 use fontana_proto::{Driver, Instant, SplitMix64};
 use fontana_sim::{
     Either, HostConfig, LinkConfig, LinkId, LossModel, LossPosition, NodeId, Observer, QueueLength,
-    RateCap, Simulation, SimulationConfig, Topology,
+    RateCap, ServiceTime, Simulation, SimulationConfig, Topology,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,9 +63,29 @@ pub(super) struct BmtpSetting {
     pub(super) most_weight: u32,
     pub(super) repair: Repair,
     pub(super) share: ResendShare,
-    /// Whether the paths of the others have queues. If the sender never sends faster than they are,
-    /// their queues stay empty, and a run without them is the same, in a third of the time.
-    pub(super) has_queues: bool,
+    pub(super) fast_paths: FastPaths,
+    pub(super) tree: Tree,
+}
+
+/// How the paths of all receivers but the first one are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// Each is a link from the sender's router, with its own line errors: the paper's.
+    Flat,
+    /// From so many routers, of equally many receivers each. The line errors are before these.
+    Branches(u32),
+}
+
+/// How the paths of all receivers but the first one hold packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FastPaths {
+    /// Without queues. If the sender never sends faster than they are, their queues stay empty, and
+    /// a run without them is the same, in a third of the time.
+    Unqueued,
+    /// Each packet takes the same time, so that full queues of one length drop the same packets.
+    Equal,
+    /// Packets take random times of the same mean.
+    Random,
 }
 
 impl BmtpSetting {
@@ -82,7 +102,8 @@ impl BmtpSetting {
             most_weight: MOST_WEIGHT,
             repair: Repair::Plain,
             share: ResendShare::Half,
-            has_queues: false,
+            fast_paths: FastPaths::Unqueued,
+            tree: Tree::Flat,
         }
     }
 
@@ -126,11 +147,14 @@ impl BmtpSetting {
     /// The path to each of the other receivers.
     pub(super) fn fast_path(&self) -> LinkConfig {
         let path = self.path(self.fast, self.loss);
-        if self.has_queues {
-            return path;
+        match self.fast_paths {
+            FastPaths::Unqueued => {
+                let service = PacketRate::per_second(self.fast).spacing();
+                LinkConfig { rate_bytes_per_second: None, delay: path.delay + service, ..path }
+            }
+            FastPaths::Equal => path,
+            FastPaths::Random => LinkConfig { service: ServiceTime::Exponential, ..path },
         }
-        let service = PacketRate::per_second(self.fast).spacing();
-        LinkConfig { rate_bytes_per_second: None, delay: path.delay + service, ..path }
     }
 
     /// The channel back.
@@ -163,15 +187,29 @@ impl BmtpRun {
         topology.add_link(sender, router, LinkConfig::default());
         topology.add_link(router, sender, setting.path_back());
         let receivers = topology.add_nodes(setting.receivers);
-        let fast = Arc::new(setting.fast_path());
+        let fast = setting.fast_path();
+        let (branches, fast) = match setting.tree {
+            Tree::Flat => (vec![router], fast),
+            Tree::Branches(count) => {
+                let errors = LinkConfig { loss: fast.loss, ..LinkConfig::default() };
+                let branches = topology.add_nodes(count);
+                for &branch in &branches {
+                    topology.add_link(router, branch, errors.clone());
+                    topology.add_link(branch, router, LinkConfig::default());
+                }
+                (branches, LinkConfig { loss: LossModel::None, ..fast })
+            }
+        };
+        let fast = Arc::new(fast);
         let mut paths = Vec::new();
         for (index, &receiver) in receivers.iter().enumerate() {
-            let path = match index {
-                0 => Arc::new(setting.slow_path()),
-                _ => Arc::clone(&fast),
+            let branch = branches.get(index % branches.len().max(1)).copied();
+            let (from, path) = match (index, branch) {
+                (1.., Some(branch)) => (branch, Arc::clone(&fast)),
+                _ => (router, Arc::new(setting.slow_path())),
             };
-            paths.push(topology.add_link(router, receiver, path));
-            topology.add_link(receiver, router, LinkConfig::default());
+            paths.push(topology.add_link(from, receiver, path));
+            topology.add_link(receiver, from, LinkConfig::default());
         }
         let begins = Instant::ZERO + RECEIVERS_FIRST;
         let log = FeedbackLog::new(sender, begins);
@@ -263,7 +301,7 @@ mod tests {
     #[test]
     fn queues_that_stay_empty_change_nothing() {
         let setting = BmtpSetting::one_slow(30, 0.01);
-        let with_queues = BmtpSetting { has_queues: true, ..setting };
+        let with_queues = BmtpSetting { fast_paths: FastPaths::Equal, ..setting };
         assert_eq!(seconds(&setting, 60), seconds(&with_queues, 60));
     }
 

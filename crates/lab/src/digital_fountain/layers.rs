@@ -16,12 +16,15 @@ use std::time::Duration;
 
 /// 1 Mbit/s, doubled from level to level. The slowest bottleneck's queue has room for six packets:
 /// with one or two, it drops regular traffic below its rate.
-const BASE: u32 = 125_000;
-const LAYERS: u8 = 6;
+pub(super) const BASE: u32 = 125_000;
+pub(super) const LAYERS: u8 = 6;
 /// Each bottleneck is half way between two levels.
 const LEVELS: [u32; 5] = [1, 2, 3, 4, 5];
 /// Seconds until receivers have settled: 100 times what they need to reach their level.
 const SETTLED: u64 = 120;
+/// Readings of a second. A step to a level that is too high lasts for some 300 ms, and begins at a
+/// synchronization point, which is at a whole quarter of a second.
+pub(super) const READINGS: u64 = 10;
 /// An object that no receiver completes during the run.
 const ENDLESS_SYMBOLS: u64 = 5_000_000;
 
@@ -30,7 +33,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "digital fountain, section VII-A",
     what: "One session of six layers (levels of 1, 2, 4, ... Mbit/s) with RLC's synchronization points and \
            bursts, and five receivers behind bottlenecks half way between two levels, with queues of 50 ms: \
-           at which level each is, read every second from 120 s to 1 200 s (quick: 480 s).",
+           at which level each is, read ten times a second from 120 s to 1 200 s (quick: 480 s).",
     sweep: &SweepOf {
         name: "df.layers",
         kind: Kind::Counted,
@@ -84,13 +87,18 @@ struct Settled {
     feedback_packets: u64,
 }
 
-fn settle(case: &Case) -> Option<Vec<Settled>> {
+/// A session that lasts for all of a run.
+pub(super) fn session(case: &Case) -> Option<Session> {
     let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 50_000 });
     let transfer_length = ENDLESS_SYMBOLS * u64::from(SYMBOL_BYTES);
     let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };
     let layers = LayerRates::geometric(BASE, 512, LAYERS).ok()?;
     let session = Session::new(&[oti], 1, case.seed)?;
-    let session = session.with_congestion(CongestionControl::Rlc(presets::rlc(layers)));
+    Some(session.with_congestion(CongestionControl::Rlc(presets::rlc(layers))))
+}
+
+fn settle(case: &Case) -> Option<Vec<Settled>> {
+    let session = session(case)?;
     let rate = |level: u32| u64::from(BASE) * (1 << level) * 3 / 4;
     let link = |level: u32| {
         let access = Scene::access();
@@ -106,18 +114,19 @@ fn settle(case: &Case) -> Option<Vec<Settled>> {
         scene.listen(place, receiver, session.runner(), Instant::ZERO)?;
     }
     let end = u64::from(case.scale.pick(480, 1_200));
-    let mut seconds_at = vec![[0_u32; LAYERS as usize + 1]; LEVELS.len()];
-    for second in SETTLED..end {
-        scene.run.run_until(Instant::ZERO + Duration::from_secs(second)).ok()?;
-        for (&node, at) in scene.receivers.iter().zip(&mut seconds_at) {
+    let mut times_at = vec![[0_u32; LAYERS as usize + 1]; LEVELS.len()];
+    for reading in SETTLED * READINGS..end * READINGS {
+        let at = Duration::from_millis(1_000 / READINGS * reading);
+        scene.run.run_until(Instant::ZERO + at).ok()?;
+        for (&node, at) in scene.receivers.iter().zip(&mut times_at) {
             at[scene.run.joined(node).len().min(LAYERS.into())] += 1;
         }
     }
     let sent = scene.sent(0)?;
-    let total = (end - SETTLED) as f64;
+    let total = ((end - SETTLED) * READINGS) as f64;
     let row_of = |(place, at): (usize, &[u32; LAYERS as usize + 1])| {
         let right = LEVELS[place];
-        let usual = (0_u32..).zip(at).max_by_key(|&(_, seconds)| seconds)?.0;
+        let usual = (0_u32..).zip(at).max_by_key(|&(_, times)| times)?.0;
         let above: u32 = at.iter().skip(right as usize + 1).sum();
         let stats = scene.run.link(*scene.access.get(place)?)?.stats();
         Some(Settled {
@@ -130,5 +139,5 @@ fn settle(case: &Case) -> Option<Vec<Settled>> {
             feedback_packets: scene.run.stats().sent - sent,
         })
     };
-    seconds_at.iter().enumerate().map(row_of).collect()
+    times_at.iter().enumerate().map(row_of).collect()
 }

@@ -1,10 +1,10 @@
 //! `fc.fig10` to `fc.fig16` and `fc.fig20` between hosts: the sessions of the simulated
 //! experiments, with real bytes, over groups that receivers join and leave.
 
-use super::anticipated::{self, TAKEN};
+use super::anticipated::{self, FIT, TAKEN};
 use super::profiles::{self, FcastProfile, PROFILES, Profiled};
 use super::schemes::{self, BASE_PACKETS, SCHEMES, Scheme, bursts};
-use super::session::{self, LARGE_FILE_CODING, LAYERS, on_bytes};
+use super::session::{self, LARGE_FILE_CODING, LARGE_FILE_PACKETS, LAYERS, on_bytes};
 use super::transfer::{self, storage};
 use crate::bytes::{ByteRunner, Pump};
 use crate::claim::{Claim, Target, quote};
@@ -348,6 +348,7 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
 struct RealAnticipation {
     layers: u32,
     anticipated: bool,
+    packets: u32,
     run: u32,
     seconds: f64,
     received: u64,
@@ -364,11 +365,12 @@ fn run_anticipated(case: &Case) -> Vec<RealAnticipation> {
     let (run, index) = (case.index / TAKEN.len() as u32, case.index as usize % TAKEN.len());
     let Some(&layers) = TAKEN.get(index) else { return Vec::new() };
     let seed = Case { index: run, ..*case }.stream(0).next_u64();
-    let sessions = [true, false].map(|ahead| anticipated::session(ahead, layers, seed));
+    let sessions = [true, false].map(|ahead| anticipated::session(ahead, layers, FIT, seed));
     let found = receive_all(sessions.into(), &LossModel::None);
     let row = |(anticipated, found): (bool, RealReception)| RealAnticipation {
         layers: layers.into(),
         anticipated,
+        packets: LARGE_FILE_PACKETS,
         run,
         seconds: if anticipated { found.seconds } else { found.seconds + CODING_SECONDS },
         received: found.received,

@@ -26,10 +26,9 @@ pub(crate) const LAYERS: [u32; 6] = [1, 1, 2, 4, 8, 16];
 pub(super) const LARGE_FILE: File =
     File { bytes: 30_000_000, object_bytes: 16_384, block_symbols: 32 };
 /// Packets per second of its lowest layer, and the time for which its source computes all FEC
-/// symbols. The paper gives neither. Both are fitted to two of its numbers: 4.6 Mbit/s with coding
-/// included (section 6.4.2), and a reception that is 48.4 % shorter with anticipation on exactly
-/// its layers (section 7.2). 80 packets and 16 s would fit these best, and leave 9 % for the
-/// printed 33.6 % of six layers (`docs/errata.md`).
+/// symbols. The paper gives neither. Both are fitted to three of its numbers: 4.6 Mbit/s with
+/// coding included (section 6.4.2), and receptions that are 33.6 and 48.4 % shorter with
+/// anticipation, on six layers and on five (section 7.2). None gives all three (`fc.fig20`).
 pub(super) const LARGE_FILE_PACKETS: u32 = 96;
 pub(super) const LARGE_FILE_CODING: Duration = Duration::from_secs(23);
 

@@ -57,11 +57,12 @@ pub(crate) const OFFSETS: Experiment = Experiment {
             }
         };
         vec![
-            Claim::shape(
+            Claim::identity(
                 "equal",
-                "offsets spread evenly, equal rates: copies of a packet",
-                quote("guaranteed to contain no duplicates for a significant period", SECTION),
+                "offsets spread evenly, equal rates: copies of a packet until either sender is through \
+                 with its half",
                 Target::AtMost(1.0),
+                0.0,
                 distinctness("offsets", 1),
             ),
             Claim::shape(
@@ -71,11 +72,12 @@ pub(crate) const OFFSETS: Experiment = Experiment {
                 Target::AtLeast(1.0001),
                 distinctness("offsets", 64),
             ),
-            Claim::shape(
+            Claim::identity(
                 "renegotiated",
-                "renegotiated ranges, any ratio: most copies of a packet",
-                quote("transmit packets next from a new range", SECTION),
+                "renegotiated ranges, any ratio: most copies of a packet, of which the receiver names \
+                 only those that it lacks",
                 Target::AtMost(1.0),
+                0.0,
                 |rows: &[Enhanced]| {
                     let of = rows.iter().filter(|row| row.enhancement == "renegotiated");
                     Estimate::largest(of.map(Enhanced::distinctness))
@@ -151,11 +153,12 @@ pub(crate) const SLOW: Experiment = Experiment {
     },
     claims: || {
         vec![
-            Claim::shape(
+            Claim::identity(
                 "enough",
-                "c >= eps s, however slow the others: most copies of a packet",
-                quote("any one sender can supply enough packets", SECTION),
+                "c >= eps s, however slow the others: most copies of a packet, of which each sender has \
+                 enough in its own range",
                 Target::AtMost(1.0),
+                0.0,
                 |rows: &[SlowSenders]| {
                     let of = rows.iter().filter(|row| row.margin >= 100);
                     Estimate::largest(of.map(SlowSenders::distinctness))

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::time::Duration;
 
-const SENDERS: [u32; 3] = [2, 3, 4];
+/// The last one is what the others are compared with.
+const SENDERS: [u32; 4] = [2, 3, 4, 1];
 /// How much faster the first sender is than all others.
 const RATIOS: [u32; 6] = [1, 2, 4, 8, 16, 64];
 /// Downloads of a case, which differ in their latencies.
@@ -32,7 +33,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "ms.pull",
     paper: "mirror sites, section V-C and figure 1",
     what: "What a receiver requests of which mirror, computed by the code of the product: 64 MiB \
-           from 2 to 4 mirrors, the first of 40 Mbit/s and faster than each of the others by a \
+           from 1 to 4 mirrors, the first of 40 Mbit/s and faster than each of the others by a \
            ratio, 5 to 50 ms from a request to its first symbol; 20 downloads for each point. \
            Symbols that are on their way when a request is cut count as received.",
     sweep: &SweepOf {
@@ -48,7 +49,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             let of = rows.iter().filter(|row| row.senders == senders);
             let points: Vec<_> =
                 of.map(|row| Point::estimate(row.ratio.into(), row.over_least())).collect();
-            Series::new(format!("{senders} mirrors"), points)
+            Series::new(format!("{senders} mirror{}", if senders == 1 { "" } else { "s" }), points)
         };
         vec![Exhibit::Chart(Chart {
             name: "",
@@ -61,13 +62,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn claims() -> Vec<Claim> {
-    let of = |number: fn(&Downloads) -> Estimate, senders: u32, ratio: u32| {
+    // Over the first mirror alone, which also waits for each request.
+    let speedup = |senders: u32, ratio: u32| {
         move |rows: &[Downloads]| {
-            let is = |row: &&Downloads| row.senders == senders && row.ratio == ratio;
-            rows.iter().find(is).map_or(f64::NAN.into(), number)
+            let of = |senders: u32| {
+                let is = |row: &&Downloads| row.senders == senders && row.ratio == ratio;
+                rows.iter().find(is).map_or(f64::NAN.into(), Downloads::over_least)
+            };
+            let perfect = 1.0 + f64::from(senders - 1) / f64::from(ratio);
+            of(1).over(of(senders)).times(perfect)
         }
     };
-    let speedup = move |senders, ratio| of(Downloads::speedup, senders, ratio);
     vec![
         Claim::shape(
             "two",
@@ -100,7 +105,7 @@ fn claims() -> Vec<Claim> {
         Claim::own(
             "slow",
             "speed-up that three mirrors bring which are slower by 64; 1.047 would be perfect",
-            Target::AtLeast(1.0),
+            Target::AtLeast(1.02),
             0.0,
             speedup(4, 64),
         ),
@@ -127,12 +132,6 @@ impl Downloads {
 
     fn over_least(&self) -> Estimate {
         Estimate { value: self.over_least, error: self.over_least_error }
-    }
-
-    /// Over the first sender alone, if it never had to wait.
-    fn speedup(&self) -> Estimate {
-        let perfect = 1.0 + f64::from(self.senders - 1) / f64::from(self.ratio);
-        Estimate::from(perfect).over(self.over_least())
     }
 }
 

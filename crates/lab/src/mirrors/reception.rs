@@ -3,6 +3,7 @@
 use crate::estimate::Estimate;
 use crate::statistics::Histogram;
 use fontana_proto::SplitMix64;
+use fontana_sim::{Loss, LossModel};
 
 /// Senders of one encoding, each in a random order of its own, and a receiver of all of them.
 #[derive(Clone, Debug)]
@@ -16,14 +17,16 @@ pub(crate) struct Mirrors {
     /// The last reception in which a packet was seen.
     seen: Vec<u32>,
     reception: u32,
+    /// Of each sender's path.
+    loss: LossModel,
 }
 
 /// What the receiver got until it had enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MirrorReception {
-    /// Packets, all of them.
+    /// Packets that arrived, all of them.
     pub(crate) packets: u32,
-    /// Packets of the first sender: the time it took.
+    /// Packets that the first sender sent: the time it took.
     pub(crate) first: u32,
 }
 
@@ -55,7 +58,13 @@ impl Mirrors {
             orders: vec![(0..encoding_symbols).collect(); rates.len()],
             seen: vec![0; encoding_symbols as usize],
             reception: 0,
+            loss: LossModel::None,
         }
+    }
+
+    /// The same, with losses on each path.
+    pub(crate) fn with_loss(self, loss: LossModel) -> Self {
+        Self { loss, ..self }
     }
 
     /// One reception. Orders are drawn as packets are sent: a Fisher-Yates shuffle that stops when
@@ -64,6 +73,7 @@ impl Mirrors {
         self.reception += 1;
         let encoding_symbols = self.seen.len() as u32;
         let mut sent = vec![0_u32; self.orders.len()];
+        let mut losses = vec![Loss::new(self.loss.clone()); self.orders.len()];
         let (mut packets, mut distinct) = (0, 0);
         for &sender in self.turn.iter().cycle() {
             if distinct >= self.needed {
@@ -77,6 +87,9 @@ impl Mirrors {
                 order.swap(position as usize, other as usize);
             }
             *sent += 1;
+            if losses[sender].next(random) {
+                continue;
+            }
             packets += 1;
             let packet = order[position as usize] as usize;
             if self.seen[packet] != self.reception {

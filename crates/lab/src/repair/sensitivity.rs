@@ -70,6 +70,25 @@ const VARIED: [Varied; 10] = [
     Varied { name: "retry", protocol: Protocol::Oters, scale: |c, f| c.retry *= f },
 ];
 
+/// An order of `li.table1` that a constant reverses: the text does not determine it.
+pub(super) struct Reversed {
+    pub(super) column: &'static str,
+    /// The protocol with more.
+    pub(super) more: &'static str,
+    /// What reverses it.
+    pub(super) by: &'static str,
+}
+
+/// In three networks with all trials.
+pub(super) const REVERSED: [Reversed; 2] = [
+    Reversed {
+        column: "latency",
+        more: SRM,
+        by: "a long search wait, a wide subgroup or a short C1 or C2",
+    },
+    Reversed { column: "session", more: SRM, by: "a short search wait or a wide subgroup" },
+];
+
 /// A run with one constant changed.
 #[derive(Clone, Serialize, Deserialize)]
 struct ChangedRow {

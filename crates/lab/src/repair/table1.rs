@@ -1,5 +1,6 @@
 //! `li.table1`: the protocols without FEC.
 
+use super::sensitivity;
 use super::sweep::{LiRow, Number, OTERS, PRUNED, Runs, SRM, SWEEP, TMTP, plain};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Target, quote};
@@ -25,18 +26,18 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// A printed row.
-struct Printed {
-    protocol: &'static str,
+pub(super) struct Printed {
+    pub(super) protocol: &'static str,
     payload: f64,
-    request: f64,
-    repair: f64,
+    pub(super) request: f64,
+    pub(super) repair: f64,
     total: f64,
     ms: f64,
     product: f64,
     session: f64,
 }
 
-const PRINTED: [Printed; 3] = [
+pub(super) const PRINTED: [Printed; 3] = [
     Printed {
         protocol: OTERS,
         payload: 525.0,
@@ -141,6 +142,7 @@ fn of_protocol(printed: &Printed) -> Vec<Claim> {
                 doublings(ratio.times(payload / number))
             },
         )
+        .of_number(number)
     };
     vec![
         Claim::printed(
@@ -171,7 +173,8 @@ fn of_protocol(printed: &Printed) -> Vec<Claim> {
                 let ours = Runs::broadcast(rows).mean(of, |row| row.session);
                 doublings(ours.times(1.0 / session))
             },
-        ),
+        )
+        .of_number(session),
     ]
 }
 
@@ -181,9 +184,12 @@ fn order(column: &Column) -> Vec<Claim> {
         || quote("OTERS outperforms TMTP-uni, which in turn outperforms SRM", "section 5.1");
     let claim = |more: &'static str, less: &'static str| {
         let ours = column.ours;
+        let reversed = sensitivity::REVERSED.iter();
+        let by = reversed.filter(|order| order.column == column.name && order.more == more);
+        let by = by.map(|order| format!("; {} reverses it (li.sensitivity)", order.by));
         Claim::shape(
             format!("{} {more}", column.name),
-            format!("{}: {more} over {less}", column.name),
+            format!("{}: {more} over {less}{}", column.name, by.collect::<String>()),
             words(),
             Target::AtLeast(1.0),
             move |rows: &[LiRow]| Runs::broadcast(rows).over(plain(more), plain(less), ours),

@@ -3,7 +3,8 @@
 //! The rows are those of `docs/lab`: `fontana-lab run all --quick --out docs` writes them.
 
 use fontana_lab::{
-    ClaimKind, ExperimentOutcome, Finding, Quote, Value, Verdict, judge, merge, registry, write_to,
+    ClaimKind, ExperimentOutcome, Finding, Quote, Target, Value, Verdict, judge, merge, registry,
+    write_to,
 };
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -113,6 +114,94 @@ fn every_claim_that_rows_decide_fails_for_other_rows() {
         }
     }
     assert!(unfailing.is_empty(), "{unfailing:#?}");
+}
+
+/// Factors of a third more and less.
+const THIRD: [f64; 2] = [1.3, 1.0 / 1.3];
+
+/// Whether a third more or less of our number is beyond the bound or the tolerance.
+fn is_near(finding: &Finding) -> bool {
+    let beyond = |ours: f64| match finding.target {
+        Target::Equal(number) => (ours - number).abs() > finding.tolerance,
+        Target::AtMost(bound) => ours > bound + finding.tolerance,
+        Target::AtLeast(bound) => ours < bound - finding.tolerance,
+    };
+    matches!(finding.verdict, Verdict::Holds | Verdict::HoldsWithin(_))
+        && THIRD.iter().any(|factor| beyond(finding.ours * factor))
+}
+
+/// Claims whose number, and whose verdict, are others if an input is a third more or less.
+#[derive(Default)]
+struct Followed {
+    number: BTreeSet<String>,
+    verdict: BTreeSet<String>,
+}
+
+impl Followed {
+    fn of(outcome: &ExperimentOutcome, before: &[Finding]) -> Self {
+        let mut followed = Self::default();
+        for column in 0..outcome.table.columns.len() {
+            let numbers = outcome.table.rows.iter().map(|row| row.values[column].number());
+            let is_flag = numbers.clone().all(|number| number == 0.0 || number == 1.0);
+            if numbers.clone().all(f64::is_nan) {
+                continue;
+            }
+            for (rows, factor) in
+                groups(outcome).iter().flat_map(|rows| THIRD.map(|factor| (rows, factor)))
+            {
+                if before.iter().all(|finding| followed.has(finding)) {
+                    return followed;
+                }
+                // A third of none is none, and a flag has no third.
+                let mutate = |_, number: f64| match number {
+                    _ if is_flag => 1.0 - number,
+                    0.0 => 1.0,
+                    _ => number * factor,
+                };
+                let after = judge(&mutated(outcome, column, rows, &mutate));
+                for (before, after) in before.iter().zip(after) {
+                    if before.verdict != after.verdict {
+                        followed.verdict.insert(after.claim.clone());
+                    }
+                    if before.ours.to_bits() != after.ours.to_bits() {
+                        followed.number.insert(after.claim);
+                    }
+                }
+            }
+        }
+        followed
+    }
+
+    /// Whether a claim has followed as far as it has to.
+    fn has(&self, finding: &Finding) -> bool {
+        let claim = &finding.claim;
+        !is_decided_by_rows(&finding.kind)
+            || self.number.contains(claim) && (!is_near(finding) || self.verdict.contains(claim))
+    }
+}
+
+#[test]
+fn a_third_more_or_less_of_an_input_is_another_number_and_beyond_the_bound_another_verdict() {
+    let mut unmoved = Vec::new();
+    for outcome in outcomes() {
+        let before = judge(&outcome);
+        let followed = Followed::of(&outcome, &before);
+        let of = before.iter().filter(|finding| !followed.has(finding));
+        unmoved.extend(of.map(|finding| format!("{} {}", finding.experiment, finding.claim)));
+    }
+    assert!(unmoved.is_empty(), "identities: {unmoved:#?}");
+}
+
+/// The orders of `li.table1` that `li.sensitivity` reverses say so.
+#[test]
+fn what_a_constant_reverses_is_marked() {
+    let findings: Vec<Finding> = outcomes().iter().flat_map(judge).collect();
+    let of = |id: &'static str| findings.iter().filter(move |finding| finding.experiment == id);
+    for changed in of("li.sensitivity") {
+        let order = of("li.table1").find(|finding| finding.claim == changed.claim).unwrap();
+        let is_reversed = changed.verdict == Verdict::Differs;
+        assert_eq!(order.text.contains("li.sensitivity"), is_reversed, "{order:?} {changed:?}");
+    }
 }
 
 #[test]

@@ -259,7 +259,7 @@ impl<'a> Summary<'a> {
             unexpected: self.unexpected as u64,
             digest: self.digest.clone(),
             seed: first.map_or(0, |outcome| outcome.seed),
-            quick: first.is_some_and(|outcome| outcome.scale == Scale::Quick),
+            quick: is_quick(self.outcomes),
             version: env!("CARGO_PKG_VERSION").into(),
             commit: COMMIT.into(),
             seconds: seconds(began.elapsed()),
@@ -277,19 +277,24 @@ fn command(outcomes: &[ExperimentOutcome], real: bool) -> String {
     } else {
         words.extend(outcomes.iter().map(|outcome| outcome.experiment.id.into()));
     }
-    if let Some(outcome) = outcomes.first() {
-        if outcome.scale == Scale::Quick {
-            words.push("--quick".into());
-        }
-        if outcome.seed != fontana_lab::DEFAULT_SEED {
-            words.push(format!("--seed {}", outcome.seed));
-        }
+    if is_quick(outcomes) {
+        words.push("--quick".into());
+    }
+    if let Some(outcome) = outcomes.first()
+        && outcome.seed != fontana_lab::DEFAULT_SEED
+    {
+        words.push(format!("--seed {}", outcome.seed));
     }
     if real {
         words.push("--real".into());
     }
     words.push("--out DIR".into());
     words.join(" ")
+}
+
+/// Whether experiments have fewer trials. Joined ones may be of both scales.
+fn is_quick(outcomes: &[ExperimentOutcome]) -> bool {
+    outcomes.iter().any(|outcome| outcome.scale == Scale::Quick)
 }
 
 fn show(finding: &Finding, seed: u64, console: &Console) {
@@ -326,10 +331,8 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
 
 /// The inputs that determine the digest: seed, scale and commit.
 fn provenance(outcomes: &[ExperimentOutcome]) -> String {
-    let (seed, quick) = outcomes
-        .first()
-        .map_or((0, false), |outcome| (outcome.seed, outcome.scale == Scale::Quick));
-    let scale = if quick { ", quick" } else { "" };
+    let seed = outcomes.first().map_or(0, |outcome| outcome.seed);
+    let scale = if is_quick(outcomes) { ", quick" } else { "" };
     format!("seed {seed}{scale}, commit {COMMIT}")
 }
 

@@ -1,7 +1,6 @@
 //! When a receiver asks for what it misses, and for which part of it.
 
-use crate::random::SplitMix64;
-use crate::time::Instant;
+use fontana_proto::{Instant, SplitMix64};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use std::time::Duration;
 /// that it may ask for it draws one at random. Receivers that miss the same parts would otherwise
 /// all ask for the same one, and the sender repeats it for each.
 #[derive(Clone, Debug)]
-pub struct RequestTimes {
+pub(super) struct RequestTimes {
     wait: Duration,
     most: usize,
     /// When each may be asked for.
@@ -39,19 +38,19 @@ impl Turn {
 impl RequestTimes {
     /// Nothing is missing. `wait`: from when a part is missed until it may be asked for, and from
     /// one request for it to the next. `most`: parts that are recorded at the same time.
-    pub fn new(wait: Duration, most: usize) -> Self {
+    pub(super) fn new(wait: Duration, most: usize) -> Self {
         let (missing, waiting, due) = (BTreeMap::new(), VecDeque::new(), Vec::new());
         Self { wait, most, missing, waiting, due }
     }
 
     /// Number of missing parts.
-    pub fn missing(&self) -> usize {
+    pub(super) fn missing(&self) -> usize {
         self.missing.len()
     }
 
     /// A part is found to be missing. False if as many as may be are missing already; then it is
     /// not recorded.
-    pub fn miss(&mut self, now: Instant, part: u64) -> bool {
+    pub(super) fn miss(&mut self, now: Instant, part: u64) -> bool {
         if self.missing.contains_key(&part) {
             return true;
         }
@@ -63,7 +62,7 @@ impl RequestTimes {
     }
 
     /// A part has arrived. Returns whether it was missing.
-    pub fn arrive(&mut self, part: u64) -> bool {
+    pub(super) fn arrive(&mut self, part: u64) -> bool {
         let was_missing = self.missing.remove(&part).is_some();
         // Void turns take memory until they are drawn.
         if was_missing && self.due.len() + self.waiting.len() > 2 * self.missing.len() + SPARE {
@@ -75,7 +74,7 @@ impl RequestTimes {
 
     /// Draws the part to ask for now; `None` if there is none. It may be asked for again after
     /// [`wait`](Self::new).
-    pub fn ask(&mut self, now: Instant, random: &mut SplitMix64) -> Option<u64> {
+    pub(super) fn ask(&mut self, now: Instant, random: &mut SplitMix64) -> Option<u64> {
         while self.waiting.front().is_some_and(|turn| turn.from <= now) {
             self.due.extend(self.waiting.pop_front());
         }
@@ -103,7 +102,6 @@ const SPARE: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const WAIT: Duration = Duration::from_secs(10);
 
@@ -148,38 +146,37 @@ mod tests {
         assert!(drawn.iter().all(|count| (880..1_120).contains(count)), "{drawn:?}");
     }
 
-    proptest! {
-        /// Against a plain model: the time from when each part may be asked for.
-        #[test]
-        fn requests_are_those_of_a_plain_model(
-            steps in proptest::collection::vec((0_u8..3, 0_u64..40, 0_u64..6), 1..300),
-            seed: u64,
-        ) {
+    /// Against a plain model: the time from when each part may be asked for.
+    #[test]
+    fn requests_are_those_of_a_plain_model() {
+        for seed in 0..64 {
+            let mut steps = SplitMix64::new(seed, 1);
             let (mut times, mut random) = (RequestTimes::new(WAIT, 30), SplitMix64::new(seed, 0));
             let mut model: BTreeMap<u64, Instant> = BTreeMap::new();
             let mut now = 0;
-            for (step, part, passes) in steps {
-                now += passes;
-                match step {
+            for _ in 0..300 {
+                let part = u64::from(steps.below(40));
+                now += u64::from(steps.below(6));
+                match steps.below(3) {
                     0 => {
                         let has_room = model.len() < 30 || model.contains_key(&part);
-                        prop_assert_eq!(times.miss(at(now), part), has_room);
+                        assert_eq!(times.miss(at(now), part), has_room);
                         if has_room {
                             model.entry(part).or_insert(at(now) + WAIT);
                         }
                     }
-                    1 => prop_assert_eq!(times.arrive(part), model.remove(&part).is_some()),
+                    1 => assert_eq!(times.arrive(part), model.remove(&part).is_some()),
                     _ => match times.ask(at(now), &mut random) {
                         Some(asked) => {
-                            prop_assert!(model[&asked] <= at(now));
+                            assert!(model[&asked] <= at(now));
                             model.insert(asked, at(now) + WAIT);
                         }
-                        None => prop_assert!(model.values().all(|&from| from > at(now))),
+                        None => assert!(model.values().all(|&from| from > at(now))),
                     },
                 }
-                prop_assert_eq!(times.missing(), model.len());
+                assert_eq!(times.missing(), model.len());
                 let turns = times.due.len() + times.waiting.len();
-                prop_assert!(turns <= 2 * times.missing() + SPARE);
+                assert!(turns <= 2 * times.missing() + SPARE);
             }
         }
     }
