@@ -24,6 +24,7 @@ mod session;
 mod share;
 mod small;
 mod sparse;
+mod spill;
 mod strangers;
 mod stream;
 mod stream_repair;
