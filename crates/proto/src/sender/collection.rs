@@ -34,7 +34,8 @@ const CHECK_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 /// told that they are known.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest time that receivers which report that they are not complete keep a session from its end,
-/// when nothing is left to repair and nobody is expected: a busy host may have its blocks to verify.
+/// when nothing is left to repair and no receiver is expected: a busy host may have its blocks to
+/// verify.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(30);
 /// Interval of the rounds of reports when nothing is left to repair.
 const LAST_ROUNDS: Duration = Duration::from_millis(100);

@@ -908,7 +908,7 @@ fn a_sender_rests_while_no_receiver_needs_the_content() {
     assert_eq!(ask(&mut collection, member, true, &[(3, complete)]), Some(true));
 }
 
-/// A receiver that says that it is not complete keeps a session that expects nobody from its end,
+/// A receiver that says that it is not complete keeps a session that expects none from its end,
 /// until it is silent for two seconds, as a busy host may be, and for thirty seconds at most.
 #[test]
 fn a_session_waits_for_receivers_that_are_about_to_be_complete() {

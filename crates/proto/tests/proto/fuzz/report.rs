@@ -162,9 +162,10 @@ fn named(script: &mut Script<'_>, key: &SecretKey) -> Vec<ExpectedReceiver> {
 /// Time after which a receiver is not waited for, if its rounds are over, too.
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
-/// What a collector counts as reports come is what a look at all receivers finds. `began`: the times
-/// at which its rounds began, from the first one, whose number is 1. A round counts while it is one
-/// of the last three, or the one after it began less than two seconds before the present one.
+/// What a collector counts as reports come is what a look at all receivers finds. `began`: the
+/// times at which its rounds began, from the first one, whose number is 1. A round counts while it
+/// is one of the last three, or the one after it began less than two seconds before the present
+/// one.
 fn check_counts(collector: &ReportCollector, began: &[Instant], trusts_unauthenticated: bool) {
     let is_outstanding = |status: &&ReceiverStatus| {
         let round = status.report.round as usize;
