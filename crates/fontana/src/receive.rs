@@ -22,6 +22,7 @@ mod session;
 mod sharing;
 #[cfg(test)]
 mod simulation;
+mod spill;
 mod staging_root;
 mod syncer;
 mod target;

@@ -82,6 +82,8 @@ pub fn run(class: &Class, bench: &Bench) -> Result<ClassReport, BenchError> {
         alive: false,
         memory_max: None,
         memory: bench.memory as u64,
+        disk_max: 0,
+        disk_left: 0,
         log_bytes: 0,
         honest_verified: false,
         extra_packets: 0,
@@ -98,6 +100,7 @@ pub fn run(class: &Class, bench: &Bench) -> Result<ClassReport, BenchError> {
         report.alive = true;
         report.is_harmed = reception.is_harmed;
         report.packets = transfer.hostile + reception.variants;
+        (report.disk_max, report.disk_left) = (transfer.disk.most, transfer.disk.left);
         report.log_bytes = transfer.log_bytes.max(reception.log_bytes);
         report.honest_verified = transfer.is_exact;
         report.extra_packets = transfer.sent as i64 - alone.sent as i64;

@@ -234,6 +234,23 @@ pub enum ReceiveJob {
         /// The block.
         block: BlockId,
     },
+    /// Store bytes beside the memory, in a file that no later run needs: symbols that arrive before
+    /// their object is open. No answer unless it fails: [`ReceiveDone::SpillRefused`].
+    Spill {
+        /// Their place in the file.
+        offset: u64,
+        /// At most 64 KiB.
+        bytes: Vec<u8>,
+    },
+    /// Read what was stored at a place. Answered by [`ReceiveDone::SpillRead`].
+    ReadSpill {
+        /// The place.
+        offset: u64,
+        /// Number of bytes.
+        length: u32,
+    },
+    /// Nothing that was stored is needed any more: free its space. No answer.
+    DropSpill,
 }
 
 /// What a receiver has of a block that it shares.
@@ -554,6 +571,18 @@ pub enum ReceiveDone {
         batch: u32,
         /// The symbols are there.
         is_read: bool,
+    },
+    /// What was stored beside the memory.
+    SpillRead {
+        /// The place.
+        offset: u64,
+        /// Fewer bytes than were asked for if they cannot be read.
+        bytes: Vec<u8>,
+    },
+    /// Bytes were not stored at a place: there is no room, or the disk has failed.
+    SpillRefused {
+        /// The place.
+        offset: u64,
     },
     /// A job failed permanently.
     Failed {

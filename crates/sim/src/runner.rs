@@ -357,9 +357,16 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 }
                 ReceiveDone::Committed(Committed::Content { toi })
             }
-            // Objects without a manifest are not simulated on ids.
-            ReceiveJob::Drop { .. } | ReceiveJob::Expire(_) | ReceiveJob::Release { .. } => {
+            // Objects without a manifest are not simulated on ids, nor what is beside the memory.
+            ReceiveJob::Drop { .. }
+            | ReceiveJob::Expire(_)
+            | ReceiveJob::Release { .. }
+            | ReceiveJob::Spill { .. }
+            | ReceiveJob::DropSpill => {
                 return Ok(None);
+            }
+            ReceiveJob::ReadSpill { offset, .. } => {
+                ReceiveDone::SpillRead { offset, bytes: Vec::new() }
             }
             ReceiveJob::Finish => ReceiveDone::Finished,
             ReceiveJob::CheckCall(symbol) => ReceiveDone::Called(unverified_call(&symbol)),

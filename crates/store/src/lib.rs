@@ -121,6 +121,7 @@
 //! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
 //! | `commit`, `across`, `directories`, `memo`, `ours` | final names, directories, small files that outlive receptions, and the names of these |
+//! | `spill` | [`SpillFile`]: symbols that arrive before their objects are known |
 //! | `device`, `memory`, `growing` | [`Device`], [`Memory`], [`GrowingFile`]: content that is written in place, or of unknown length |
 //! | `disk`, `writable`, `boot` | [`Disk`]: the calls to the file system, which tests can fail; [`OptionalCall`]: those that the content does not need; [`BootId`] |
 //! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
@@ -163,6 +164,7 @@ mod scan;
 mod selection;
 mod solved;
 mod source;
+mod spill;
 mod staged_object;
 mod staging;
 mod sys;
@@ -194,6 +196,7 @@ pub use scan::{Filter, Found, LeftOut, ScanError, Tree, TreeEntry};
 pub use selection::Selection;
 pub use solved::{ScratchFile, SolvedStore};
 pub use source::{Deviations, SourceBytes, SourceError, SourceFile, SourceFiles};
+pub use spill::SpillFile;
 pub use staged_object::StagedObject;
 pub use staging::give::Given;
 pub use staging::{Staging, StagingOptions};

@@ -209,7 +209,10 @@ impl JobRunner<ReceiveJob> for Placing {
             | ReceiveJob::CheckCall(_)
             | ReceiveJob::Seal(_)
             | ReceiveJob::Read { .. }
-            | ReceiveJob::Release { .. } => return Ok(None),
+            | ReceiveJob::Release { .. }
+            | ReceiveJob::Spill { .. }
+            | ReceiveJob::ReadSpill { .. }
+            | ReceiveJob::DropSpill => return Ok(None),
         };
         Ok(Some(Finished::now(done)))
     }

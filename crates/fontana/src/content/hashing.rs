@@ -208,14 +208,14 @@ struct RunsHasher<'l> {
     length: u64,
     left: u64,
     hasher: RunHasher,
-    /// Bytes that are not hashed yet.
+    /// Bytes that are not hashed yet, less than [`LANES`].
     buffer: Vec<u8>,
     runs: Vec<FileRun>,
 }
 
-/// Bytes of a run that are hashed at a time: a power of two, from the beginning of the run, so that
-/// BLAKE3 uses all SIMD lanes. Chunks of a block begin anywhere in a run.
-const HASHED: usize = 128 << 10;
+/// Bytes that BLAKE3 hashes at a time with all SIMD lanes. Chunks of a block begin anywhere in a
+/// run: what is beyond a multiple of these waits for the next chunk, and the rest is not copied.
+const LANES: usize = 16 << 10;
 
 impl<'l> RunsHasher<'l> {
     fn new(lengths: &'l [u64]) -> Self {
@@ -227,16 +227,11 @@ impl<'l> RunsHasher<'l> {
 
     fn update(&mut self, mut bytes: &[u8]) {
         while self.left > 0 && !bytes.is_empty() {
-            let most = bytes.len().min(HASHED - self.buffer.len());
-            let count = usize::try_from(self.left).map_or(most, |left| left.min(most));
+            let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
             let (now, later) = bytes.split_at(count);
-            self.buffer.extend_from_slice(now);
             self.left -= count as u64;
             bytes = later;
-            if self.left == 0 || self.buffer.len() == HASHED {
-                self.hasher.update(&self.buffer);
-                self.buffer.clear();
-            }
+            self.update_run(now);
             if self.left == 0 {
                 self.runs.push(FileRun { length: self.length, hash: self.hasher.finalize() });
                 self.hasher = RunHasher::new();
@@ -244,6 +239,25 @@ impl<'l> RunsHasher<'l> {
                 self.left = self.length;
             }
         }
+    }
+
+    /// Adds the next bytes of the present run.
+    fn update_run(&mut self, mut bytes: &[u8]) {
+        if !self.buffer.is_empty() {
+            let missing = LANES.saturating_sub(self.buffer.len()).min(bytes.len());
+            let (first, rest) = bytes.split_at(missing);
+            self.buffer.extend_from_slice(first);
+            bytes = rest;
+            if self.buffer.len() < LANES && self.left > 0 {
+                return;
+            }
+            self.hasher.update(&self.buffer);
+            self.buffer.clear();
+        }
+        let beyond = if self.left > 0 { bytes.len() % LANES } else { 0 };
+        let (now, later) = bytes.split_at(bytes.len() - beyond);
+        self.hasher.update(now);
+        self.buffer.extend_from_slice(later);
     }
 }
 
@@ -329,6 +343,25 @@ mod tests {
             assert!(!lost.has_any_of(&object.source));
             let again = hash_blocks([&*object.source], 1, |_| false).unwrap().complete();
             assert_eq!(again.unwrap(), [hashes]);
+        }
+    }
+
+    #[test]
+    fn runs_have_their_hashes_whatever_pieces_their_bytes_arrive_in() {
+        let lengths = [1, LANES as u64, 90_000, LANES as u64 + 1, 5];
+        let bytes = noise(lengths.iter().sum::<u64>() as usize, 1);
+        let mut rest = &bytes[..];
+        let expected = lengths.map(|length| {
+            let (run, later) = rest.split_at(length as usize);
+            rest = later;
+            let mut hasher = RunHasher::new();
+            hasher.update(run);
+            FileRun { length, hash: hasher.finalize() }
+        });
+        for piece in [1, 7, 1_000, LANES - 1, LANES, LANES + 1, 50_000, bytes.len()] {
+            let mut runs = RunsHasher::new(&lengths);
+            bytes.chunks(piece).for_each(|piece| runs.update(piece));
+            assert_eq!(runs.runs, expected, "pieces of {piece} bytes");
         }
     }
 

@@ -37,7 +37,7 @@ use fontana_proto::{
     Scope, SessionKey, SplitMix64, Subscription, SubscriptionLimits, TableStatus, Verified,
     sent_toi,
 };
-use fontana_store::{Selection, StagingOptions, TargetDirectory};
+use fontana_store::{Selection, SpillFile, StagingOptions, TargetDirectory};
 use fontana_wire::{Hash, Manifest, StreamIndex, Toi, Tsi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -156,7 +156,8 @@ pub(super) fn run(
     let mut gives = false;
     let result = std::thread::scope(|scope| {
         let share = WorkerShare { count: options.workers.max(1), bytes: shares.worker_bytes };
-        let threads = Threads::spawn(scope, share, &mut target, senders)?;
+        let spill = Arc::new(SpillFile::new(Arc::clone(&disk)));
+        let threads = Threads::spawn(scope, share, &mut target, Arc::clone(&spill), senders)?;
         let runner = ReceiveRunner {
             threads,
             objects: BTreeMap::new(),
@@ -165,6 +166,7 @@ pub(super) fn run(
             session_packets: 0,
             keys,
             shared: SharedSymbols::new(options.directory.clone()),
+            spill,
         };
         let mut thread = DecidingThread {
             clock: Clock::start(),
@@ -585,6 +587,8 @@ impl DecidingThread<'_, '_> {
             WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
             WorkerReport::Chosen { block, chosen } => ReceiveDone::Chosen { block, chosen },
             WorkerReport::Read(read) => self.core.runner.shared.keep(read),
+            WorkerReport::SpillRead { offset, bytes } => ReceiveDone::SpillRead { offset, bytes },
+            WorkerReport::SpillRefused { offset } => ReceiveDone::SpillRefused { offset },
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.core.endpoint.handle_done(self.now(), done);

@@ -111,6 +111,10 @@ pub(crate) struct ReceiveOptions {
     pub(crate) has_group: bool,
 }
 
+/// Bytes of symbols that wait on the disk for the manifest, at most: 80 s at 100 Mbit/s. A manifest
+/// takes at least its share of the packets, so those of more content are complete before.
+const MAX_SPILLED_BYTES: u64 = 1_000_000_000;
+
 /// Time after which silence is reported, and the groups are joined again.
 pub const SILENCE: Duration = ReceiverConfig::SILENCE_AFTER;
 
@@ -180,6 +184,7 @@ impl ReceiveOptions {
         let bytes = defaults.manifest.bytes.min(self.memory / share);
         let limits = ReceiverLimits {
             max_early_bytes: self.shares().spool_bytes,
+            max_spilled_bytes: if expected { MAX_SPILLED_BYTES } else { 0 },
             max_decoder_bytes: self.shares().decoder_bytes,
             max_transfer_bytes: self.max_bytes,
             max_stream_window_bytes: self.window,

@@ -5,10 +5,14 @@ use super::object::OpenObject;
 use super::placer::BlockJob;
 use super::reporting::ReportKeys;
 use super::sharing::SharedSymbols;
+use super::spill::SpillJob;
 use super::threads::Threads;
 use super::worker::{Attempt, Recovery};
 use fontana_net::ReceivedBatch;
-use fontana_proto::{DatagramBatch, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob};
+use fontana_proto::{
+    DatagramBatch, Finished, Instant, JobRunner, Opening, ReceiveDone, ReceiveJob,
+};
+use fontana_store::SpillFile;
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,6 +31,8 @@ pub(super) struct ReceiveRunner {
     /// Present in a receiver that reports.
     pub(super) keys: Option<ReportKeys>,
     pub(super) shared: SharedSymbols,
+    /// Early symbols beyond the memory for them.
+    pub(super) spill: Arc<SpillFile>,
 }
 
 impl JobRunner<ReceiveJob> for ReceiveRunner {
@@ -40,7 +46,13 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, Infallible> {
         match job {
-            ReceiveJob::Open(_) => self.threads.hand_to_target(job),
+            ReceiveJob::Open(ref opening) => {
+                if let Opening::Manifest(manifest) = &**opening {
+                    let lengths = manifest.objects().iter().map(|own| own.oti.transfer_length);
+                    self.spill.make_room(lengths.fold(0, u64::saturating_add));
+                }
+                self.threads.hand_to_target(job);
+            }
             ReceiveJob::Place(run) => {
                 if let Some(object) = self.objects.get(&run.block.toi).cloned() {
                     let slab = self.slab.clone();
@@ -104,6 +116,13 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 }
             }
             ReceiveJob::Release { block } => self.shared.release(block),
+            ReceiveJob::Spill { offset, bytes } => {
+                self.threads.hand_to_spill(SpillJob::Write { offset, bytes });
+            }
+            ReceiveJob::ReadSpill { offset, length } => {
+                self.threads.hand_to_spill(SpillJob::Read { offset, length });
+            }
+            ReceiveJob::DropSpill => self.threads.hand_to_spill(SpillJob::Drop),
         }
         Ok(None)
     }

@@ -308,6 +308,34 @@ fn each_kind_of_failing_call_is_reported_and_the_reception_resumed() {
     }
 }
 
+/// A receiver that hears more than its memory holds before its files are open. Those symbols are
+/// on the disk, but no call for them is needed.
+#[test]
+fn a_disk_that_takes_no_early_symbols_costs_no_file() {
+    const SEED: u64 = 4;
+    let mut world = World::new(&[raptorq(4 << 20, 32_768, 4)], SEED);
+    (world.loss, world.rate) = (12, 640_000_000);
+    world.record(40);
+    let mut good = SimulatedHost::new();
+    assert_eq!(good.run(&world, SEED, None, None), Ok(End::Complete));
+    for (call, how) in [
+        (Call::CreateUnnamed, Misbehavior::Error(Errno::OPNOTSUPP)),
+        (Call::WriteUnnamed, Misbehavior::Error(Errno::NOSPC)),
+        (Call::WriteUnnamed, Misbehavior::Error(Errno::IO)),
+        (Call::WriteUnnamed, Misbehavior::Short),
+        (Call::ReadUnnamed, Misbehavior::Error(Errno::IO)),
+        (Call::ReadUnnamed, Misbehavior::Short),
+    ] {
+        let calls = good.disk.calls(call);
+        assert!(calls > 0, "{call:?} is not called");
+        for (after, lasts) in [(0, true), (0, false), (calls / 2, true), (calls / 2, false)] {
+            let fault = Fault { call, how, after, lasts };
+            let mut host = SimulatedHost::new();
+            assert_eq!(host.run(&world, SEED, None, Some(fault)), Ok(End::Complete), "{fault:?}");
+        }
+    }
+}
+
 /// A bundle of so many files that a commit syncs them with one call.
 fn many_files() -> World {
     World::new(&[Shape { files: 70, ..raptorq(9_000, 512, 1) }], 3)

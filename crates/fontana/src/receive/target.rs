@@ -177,7 +177,10 @@ impl Target {
             | ReceiveJob::CheckCall(_)
             | ReceiveJob::Seal(_)
             | ReceiveJob::Read { .. }
-            | ReceiveJob::Release { .. } => return None,
+            | ReceiveJob::Release { .. }
+            | ReceiveJob::Spill { .. }
+            | ReceiveJob::ReadSpill { .. }
+            | ReceiveJob::DropSpill => return None,
         };
         Some(result.unwrap_or_else(|error| TargetReport::Failed { scope, error }))
     }

@@ -1,6 +1,7 @@
 //! The threads that a reception hands jobs to, and the queues to them.
 
 use super::placer::{self, BlockJob, JobList};
+use super::spill::{self, SpillJob};
 use super::syncer;
 use super::target::{Target, TargetReport};
 use super::worker::{self, Attempt, WorkerReport};
@@ -9,7 +10,7 @@ use crate::shared::{Sender, bounded, unbounded};
 use crossbeam_channel::Receiver;
 use fontana_net::thread::{PanicError, catch, spawn_scoped};
 use fontana_proto::{ReceiveJob, SymbolBytes};
-use fontana_store::Staging;
+use fontana_store::{SpillFile, Staging};
 use std::sync::Arc;
 use std::thread::Scope;
 
@@ -25,12 +26,17 @@ const JOBS_PER_LIST: usize = 256;
 /// that wait to 4 MiB. Slabs that wait are bounded by their number.
 const COPIED_PER_LIST: usize = 64 << 10;
 
+/// Chunks of early symbols that may wait for their thread: 4 MiB. If more would, the deciding
+/// thread waits.
+const SPILL_QUEUE: usize = 64;
+
 /// The queues to all threads. They end when it is dropped.
 pub(super) struct Threads {
     placer: PlacerQueue,
     solver: Sender<Attempt>,
     target: Sender<ReceiveJob>,
     syncer: Sender<Arc<Staging>>,
+    spill: Sender<SpillJob>,
 }
 
 /// What the threads report.
@@ -81,6 +87,7 @@ pub(super) struct Queues {
     pub(super) solver: Receiver<Attempt>,
     pub(super) target: Receiver<ReceiveJob>,
     pub(super) syncer: Receiver<Arc<Staging>>,
+    pub(super) spill: Receiver<SpillJob>,
 }
 
 struct PlacerQueue {
@@ -121,13 +128,15 @@ impl Threads {
         let (solver, attempts) = unbounded();
         let (syncer, stagings) = unbounded();
         let (target, target_jobs) = unbounded();
+        let (spill, spill_jobs) = bounded(SPILL_QUEUE);
         let queues = Queues {
             placer: placer_queue,
             solver: attempts,
             target: target_jobs,
             syncer: stagings,
+            spill: spill_jobs,
         };
-        (Self { placer, solver, target, syncer }, queues)
+        (Self { placer, solver, target, syncer, spill }, queues)
     }
 
     /// Starts the threads.
@@ -138,6 +147,7 @@ impl Threads {
         scope: &'scope Scope<'scope, '_>,
         share: WorkerShare,
         target: &'scope mut Target,
+        spill: Arc<SpillFile>,
         reports: ReportSenders,
     ) -> Result<Self, Error> {
         let ReportSenders { workers: reports, target: target_reports, panics } = reports;
@@ -157,6 +167,9 @@ impl Threads {
             let work = move || worker::run_solver(&attempts, &reports);
             spawn_scoped(scope, "solve", reporting(panics.clone(), work))?;
         }
+        let spill_reports = reports.clone();
+        let work = move || spill::run(&queues.spill, &spill, &spill_reports);
+        spawn_scoped(scope, "spill", reporting(panics.clone(), work))?;
         let work = move || syncer::run(&queues.syncer, &reports);
         spawn_scoped(scope, "sync", reporting(panics.clone(), work))?;
         let work = move || target.run(&queues.target, &target_reports);
@@ -171,6 +184,10 @@ impl Threads {
 
     pub(super) fn hand_to_target(&self, job: ReceiveJob) {
         let _ = self.target.send(job);
+    }
+
+    pub(super) fn hand_to_spill(&self, job: SpillJob) {
+        let _ = self.spill.send(job);
     }
 
     /// Has a staging directory synced now and then.

@@ -82,6 +82,14 @@ pub(super) enum WorkerReport {
     },
     /// Symbols for other receivers.
     Read(SymbolsRead),
+    /// Early symbols that were beside the memory.
+    SpillRead {
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    SpillRefused {
+        offset: u64,
+    },
     Failed {
         scope: Scope,
         error: Error,

@@ -392,3 +392,38 @@ fn a_sender_with_little_memory_solves_each_block_once() {
     assert_eq!(without.scratch_bytes, 0);
     assert!(without.solved_bytes > 2 * summary.solved_bytes, "{}", without.solved_bytes);
 }
+
+/// What its memory has no room for before it has the manifest is on the disk.
+#[test]
+fn a_receiver_with_little_memory_that_joins_late_hears_few_symbols_in_vain() {
+    const FILES: usize = 4_000;
+    const BYTES: usize = 2_000;
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..FILES {
+        std::fs::write(tree.join(format!("{number}")), noise(BYTES, number as u64)).unwrap();
+    }
+    let addressing = addressing(13);
+    let sender = Sender::builder([&tree])
+        .addressing(addressing.clone())
+        .rate(Rate::bytes_per_second(5_000_000))
+        .start()
+        .unwrap();
+    let ticket = &sender.description().ticket;
+    std::thread::sleep(Duration::from_millis(700));
+    let into = directory.path().join("received");
+    let receiver = options(ticket, &addressing, &into).memory(32 << 20).start().unwrap();
+    let report = receiver.join().unwrap();
+    sender.stop();
+    sender.join().unwrap();
+    let stats = report.progress.stats;
+    println!("{stats:?}");
+    assert_eq!(report.outcome, Outcome::Complete);
+    assert_eq!(stats.without_room, 0);
+    assert!(stats.spilled > 1_000, "memory has room for 2 500");
+    let taken = stats.control_packets + stats.fresh + stats.duplicates + stats.late;
+    assert!(stats.session_packets - taken < stats.spilled / 4, "the others are of use");
+    assert_eq!(std::fs::read_dir(into.join("tree")).unwrap().count(), FILES);
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+}

@@ -190,6 +190,11 @@ const CLASSES: &[Class] = &[
         attack: Attack::AddressedPackets(packets::changing_addresses),
     },
     Class::packets("H38", "feedback to the sender", packets::feedback),
+    Class::forged(
+        "H39",
+        "more symbols before the manifest than memory holds",
+        packets::early_symbols,
+    ),
     Class::manifests(
         "H40",
         "names that control terminals",

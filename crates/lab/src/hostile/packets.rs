@@ -284,6 +284,15 @@ pub(super) fn exact_duplicates(attacker: &mut Attacker) -> HostilePackets {
     HostilePackets::One { from: SENDER, bytes }
 }
 
+/// In the sender's name, before the receiver knows which objects there are and how long their
+/// symbols are.
+pub(super) fn early_symbols(attacker: &mut Attacker) -> HostilePackets {
+    let toi = if attacker.below(2) == 0 { CONTENT } else { Toi(attacker.extreme().into()) };
+    let (sbn, esi) = (attacker.below(u32::from(BLOCKS) + 2), attacker.below(1 << 24));
+    let bytes = attacker.below(32 << 10) as usize;
+    HostilePackets::One { from: SENDER, bytes: attacker.symbol_of(toi, sbn, esi, bytes) }
+}
+
 pub(super) fn wrong_symbol_lengths(attacker: &mut Attacker) -> HostilePackets {
     let length = attacker.below(2 * u32::from(SYMBOL_BYTES) - 1) as usize;
     // Neither a symbol nor two.

@@ -9,6 +9,10 @@ pub struct BenchError(pub(super) &'static str);
 /// Largest number of bytes that a receiver may log, whatever arrives.
 pub const MAX_LOG_BYTES: u64 = 1 << 20;
 
+/// Bytes of the disk that the receivers of the bench may use for symbols that arrive before the
+/// manifest: they are in the memory of this process.
+pub(super) const MAX_DISK_BYTES: u64 = 2 << 20;
+
 /// What a class of hostile packets did to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassReport {
@@ -21,6 +25,10 @@ pub struct ClassReport {
     pub memory_max: Option<u64>,
     /// Memory that the receiver may use, in bytes.
     pub memory: u64,
+    /// Most bytes of the disk that symbols took which arrived before the manifest.
+    pub disk_max: u64,
+    /// Bytes that they took at the end.
+    pub disk_left: u64,
     /// Bytes of everything that the receiver reported, as text.
     pub log_bytes: u64,
     /// The honest transfer is complete, and every byte is right.
@@ -50,6 +58,8 @@ impl ClassReport {
             (!self.is_harmed, "a harmful manifest is accepted"),
             (self.honest_verified, "the honest transfer is not complete"),
             (self.memory_max.is_none_or(|most| most <= self.memory), "too much memory"),
+            (self.disk_max <= MAX_DISK_BYTES, "too much of the disk"),
+            (self.disk_left == 0, "the disk is not given back"),
             (self.log_bytes <= MAX_LOG_BYTES, "too much is logged"),
             (self.extra_packets <= allowed, "too many honest packets"),
         ];

@@ -2,7 +2,7 @@
 //! sends to the collector what it likes, in virtual time.
 
 use super::report::BenchError;
-use super::world::Transfer;
+use super::world::{DiskUse, Transfer};
 use fontana_fec::Sbn;
 use fontana_proto as proto;
 use fontana_proto::report::{
@@ -249,7 +249,13 @@ pub(super) fn run(seed: u64, attack: Option<(Make, u32)>) -> Result<Transfer, Be
         }
         world.pass();
     }
-    Ok(Transfer { sent: world.sent, hostile, is_exact: world.is_over(), log_bytes: 0 })
+    Ok(Transfer {
+        sent: world.sent,
+        hostile,
+        is_exact: world.is_over(),
+        log_bytes: 0,
+        disk: DiskUse::default(),
+    })
 }
 
 impl World {

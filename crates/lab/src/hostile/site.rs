@@ -1,7 +1,9 @@
 //! Receivers that share, in virtual time, and a stranger who sends to their group in any name.
 
 use super::report::BenchError;
-use super::world::{BLOCK_SYMBOLS, BLOCKS, CONTENT, HonestSession, ReceiverHost, Transfer};
+use super::world::{
+    BLOCK_SYMBOLS, BLOCKS, CONTENT, DiskUse, HonestSession, ReceiverHost, Transfer,
+};
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::memory::append_symbol;
 use fontana_proto::{BlockId, Instant, SiteConfig, SplitMix64};
@@ -199,7 +201,7 @@ pub(super) fn run(
     let is_exact =
         site.is_complete() && site.members.iter().all(|member| session.has_arrived(member));
     let log_bytes = site.members.iter().map(|member| member.log_bytes).max().unwrap_or(0);
-    Ok(Transfer { sent: site.symbols, hostile, is_exact, log_bytes })
+    Ok(Transfer { sent: site.symbols, hostile, is_exact, log_bytes, disk: DiskUse::default() })
 }
 
 fn in_ticks(time: Duration) -> u64 {

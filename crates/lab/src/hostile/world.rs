@@ -1,7 +1,7 @@
 //! An honest session and its hostile neighbor, in virtual time: the endpoints of the product on
 //! bytes in memory.
 
-use super::report::BenchError;
+use super::report::{BenchError, MAX_DISK_BYTES};
 use fontana::receiver_limits;
 use fontana::seal::{GroupKey, PacketOpener, PacketSealer};
 use fontana_fec::codes::raptorq::RaptorQ;
@@ -230,13 +230,12 @@ impl HonestSession {
                 }
                 if receiver.is_complete {
                     let is_exact = self.has_arrived(&receiver);
-                    let log_bytes = receiver.log_bytes;
-                    return Ok(Transfer { sent, hostile, is_exact, log_bytes });
+                    return Ok(receiver.transfer(sent, hostile, is_exact));
                 }
             }
             receiver.handle_timeout(now)?;
         }
-        Ok(Transfer { sent, hostile, is_exact: false, log_bytes: receiver.log_bytes })
+        Ok(receiver.transfer(sent, hostile, false))
     }
 }
 
@@ -272,6 +271,15 @@ pub(super) struct Transfer {
     /// The receiver reported completion, and has every byte.
     pub(super) is_exact: bool,
     pub(super) log_bytes: u64,
+    pub(super) disk: DiskUse,
+}
+
+/// Bytes that symbols took on the disk that arrived before the manifest.
+#[derive(Clone, Copy, Default)]
+pub(super) struct DiskUse {
+    pub(super) most: u64,
+    /// At the end.
+    pub(super) left: u64,
 }
 
 /// A host that sends to the same receiver.
@@ -383,6 +391,7 @@ pub(super) struct ReceiverHost {
     pub(super) log_bytes: u64,
     /// What it has sent to its site.
     pub(super) sent: Vec<Vec<u8>>,
+    disk: DiskUse,
 }
 
 impl ReceiverHost {
@@ -392,9 +401,11 @@ impl ReceiverHost {
         memory: usize,
         opener: Option<PacketOpener>,
     ) -> Self {
+        let mut limits = receiver_limits(metadata, memory, WORKERS);
+        limits.max_spilled_bytes = limits.max_spilled_bytes.min(MAX_DISK_BYTES);
         let config = ReceiverConfig {
             metadata,
-            limits: receiver_limits(metadata, memory, WORKERS),
+            limits,
             ..ReceiverConfig::new(expectation, NOW_UNIX_SECONDS)
         };
         let subscription = Subscription::Declared(SubscriptionLimits::default());
@@ -410,7 +421,13 @@ impl ReceiverHost {
             is_accepted: false,
             log_bytes: 0,
             sent: Vec::new(),
+            disk: DiskUse::default(),
         }
+    }
+
+    /// What it has done until now.
+    fn transfer(&self, sent: u64, hostile: u64, is_exact: bool) -> Transfer {
+        Transfer { sent, hostile, is_exact, log_bytes: self.log_bytes, disk: self.disk }
     }
 
     /// A receiver that has heard nothing, and shares.
@@ -506,6 +523,8 @@ impl ReceiverHost {
                 }
             }
         }
+        let left = self.driver.runner.spilled_bytes();
+        self.disk = DiskUse { most: self.disk.most.max(left), left };
         Ok(())
     }
 }

@@ -125,6 +125,10 @@ pub struct ReceiverLimits {
     /// Bytes of symbols of all sessions that wait for their object to be opened, or for their block
     /// to be verified.
     pub max_early_bytes: usize,
+    /// Bytes that the driver stores beside the memory ([`ReceiveJob::Spill`](crate::ReceiveJob)) of
+    /// those symbols that wait for their object to be opened, if the expectation names a manifest
+    /// or its publisher, and a head has shown that the session carries it. 0: none are stored.
+    pub max_spilled_bytes: u64,
     /// What a file delivery table may ask for.
     pub fdt: FdtLimits,
     /// Files taken from one plain FLUTE session, or objects from one FCAST session.
@@ -160,6 +164,7 @@ impl Default for ReceiverLimits {
             max_sessions: 16,
             // About 6 000 packets, more than a sender sends before its manifest is complete.
             max_early_bytes: 9 << 20,
+            max_spilled_bytes: 0,
             fdt: FdtLimits::default(),
             max_files: 100_000,
             // Four objects with as many blocks as Compact No-Code can number; 50 MB.
@@ -279,6 +284,9 @@ pub struct ReceiverStats {
     /// Of these: symbols that were dropped because too many waited for their object to be opened,
     /// or decoders had no memory for another block.
     pub without_room: u64,
+    /// Of these: symbols that were [stored beside the memory](ReceiverLimits::max_spilled_bytes).
+    /// Once their object is open, they count as others do, too.
+    pub spilled: u64,
     /// Of these: symbols that were dropped while an attacker sent forged ones, because their sender
     /// has not announced them by signed digests.
     pub unannounced: u64,

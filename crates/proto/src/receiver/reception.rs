@@ -4,6 +4,7 @@
 mod acceptance;
 mod early;
 mod jobs;
+mod spill;
 mod superseded;
 mod symbols;
 
@@ -23,6 +24,7 @@ use crate::job::ReceiveJob;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{InstanceId, Packet, Payload, Toi};
+use spill::SpillFile;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
@@ -52,6 +54,8 @@ pub(super) struct Reception {
     held_since: Option<Instant>,
     /// Cost of the early symbols of all sessions, and of the unverified ones.
     pub(super) early_cost: usize,
+    /// Early symbols beyond that.
+    spill: SpillFile,
     /// Rejections that were reported: each is reported once.
     rejections: BTreeSet<(SessionKey, Rejection)>,
     pub(super) outputs: VecDeque<ReceiverOutput>,
@@ -114,6 +118,7 @@ impl Reception {
             idle_since: None,
             held_since: None,
             early_cost: 0,
+            spill: SpillFile::default(),
             rejections: BTreeSet::new(),
             outputs: VecDeque::new(),
             is_waiting_reported: false,

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 mod early;
 mod heads;
+mod spilled;
 mod tables;
 
 pub(super) use early::{EarlySymbol, EarlySymbols};
 pub(super) use heads::{Candidates, HeadState, Metadata};
+pub(super) use spilled::{CHUNK_BYTES, Chunk, SpilledSymbols, records};
 pub(super) use tables::{InBand, Table, TableCollector};
 
 /// Sessions that may stay in a full table although they have only repeated a head, which is public.
@@ -94,6 +96,8 @@ pub(super) struct SessionState {
     /// replaces the others.
     pub(super) digest_signers: Vec<DigestSigner>,
     pub(super) early: EarlySymbols,
+    /// Early symbols that the driver has in a file.
+    pub(super) spilled: SpilledSymbols,
     pub(super) sequence: SequenceTracker,
     pub(super) counters: SessionCounters,
     pub(super) first_received: Instant,
@@ -137,6 +141,7 @@ impl SessionState {
             announced,
             digest_signers: Vec::new(),
             early: EarlySymbols::default(),
+            spilled: SpilledSymbols::default(),
             sequence: SequenceTracker::default(),
             counters: SessionCounters::default(),
             first_received: now,

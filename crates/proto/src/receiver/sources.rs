@@ -34,6 +34,16 @@ impl SourceId {
         Self::numbered(number, false)
     }
 
+    /// Its number, for [`of_number`](Self::of_number).
+    pub(super) const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The source with this number.
+    pub(super) const fn of_number(number: u32) -> Self {
+        Self(number)
+    }
+
     /// Whether it is a receiver that shares. Its symbols are dropped before those that sessions and
     /// mirrors have brought.
     pub(super) fn is_shared(self) -> bool {

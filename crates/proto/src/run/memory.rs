@@ -237,6 +237,8 @@ pub struct MemoryReceiveRunner {
     committed: Vec<Toi>,
     /// Symbols that were read for others.
     read: BTreeMap<(BlockId, u64), Vec<Vec<u8>>>,
+    /// What is stored beside the memory of a receiver, by offset.
+    spilled: BTreeMap<u64, Vec<u8>>,
 }
 
 /// The symbols of a block that were placed.
@@ -274,7 +276,8 @@ impl MemoryReceiveRunner {
     /// The runner of the next run, which begins with the bytes that this one saved.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        Self { recovered: BTreeMap::new(), read: BTreeMap::new(), ..self.clone() }
+        let (recovered, read, spilled) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { recovered, read, spilled, ..self.clone() }
     }
 
     /// Appends the bytes of a symbol that was read for others to a datagram.
@@ -323,6 +326,12 @@ impl MemoryReceiveRunner {
         let placed = self.placed.get(&block)?;
         let in_slot = || placed.slots.values().find(|(slot, _)| *slot == esi);
         placed.in_place.get(&esi).or_else(|| Some(&in_slot()?.1)).map(Vec::as_slice)
+    }
+
+    /// Bytes of the file that is [beside the memory](ReceiveJob::Spill) of a receiver.
+    pub fn spilled_bytes(&self) -> u64 {
+        let last = self.spilled.last_key_value();
+        last.map_or(0, |(&offset, bytes)| offset.saturating_add(bytes.len() as u64))
     }
 
     /// Objects that were committed, in this order.
@@ -528,6 +537,19 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
             }
             ReceiveJob::Release { block } => {
                 self.read.retain(|&(other, _), _| other != block);
+                return Ok(None);
+            }
+            ReceiveJob::Spill { offset, bytes } => {
+                self.spilled.insert(offset, bytes);
+                return Ok(None);
+            }
+            ReceiveJob::ReadSpill { offset, length } => {
+                let mut bytes = self.spilled.get(&offset).cloned().unwrap_or_default();
+                bytes.truncate(length as usize);
+                ReceiveDone::SpillRead { offset, bytes }
+            }
+            ReceiveJob::DropSpill => {
+                self.spilled.clear();
                 return Ok(None);
             }
         };

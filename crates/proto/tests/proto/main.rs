@@ -25,6 +25,7 @@ mod session;
 mod share;
 mod small;
 mod sparse;
+mod spill;
 mod strangers;
 mod stream;
 mod stream_repair;

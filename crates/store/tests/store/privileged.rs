@@ -4,10 +4,11 @@ use crate::fixtures::{Mount, name, names_in, no_code, staging_with, whole_file};
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::Category;
 use fontana_store::{
-    Errno, FileAttributes, StagedObject, StagingError, StagingOptions, TargetDirectory,
+    Errno, FileAttributes, SpillFile, StagedObject, StagingError, StagingOptions, TargetDirectory,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 const RESERVE: StagingOptions = StagingOptions { overwrite: false, reserve: true, open_files: 4 };
@@ -161,4 +162,32 @@ fn files_below_a_mount_point_are_copied_to_its_file_system() {
         0,
         "the staged file is gone"
     );
+}
+
+#[test]
+fn early_symbols_take_at_most_half_of_the_free_space_and_give_it_back() {
+    const CHUNK: u64 = 64 << 10;
+    let Some(disk) = Mount::tmpfs("size=2m") else { return };
+    fs::write(disk.path.join("ballast"), vec![1; MIB as usize]).unwrap();
+    let target = Arc::new(TargetDirectory::open(&disk.path).unwrap());
+    let spill = SpillFile::new(target);
+    let free = || {
+        let stat = rustix::fs::statvfs(&disk.path).unwrap();
+        stat.f_bavail * stat.f_frsize
+    };
+    let before = free();
+    let write = |chunk| spill.write(chunk * CHUNK, &[7; CHUNK as usize]);
+    let (chunk, error) = (0..).find_map(|chunk| Some((chunk, write(chunk).err()?))).unwrap();
+    assert_eq!((chunk, error.category()), (8, Category::DiskFull), "of {before} bytes");
+    assert!(free() >= before / 2);
+    assert_eq!(names_in(&disk.path), ["ballast"]);
+    // What is there can be written again, and read.
+    write(3).unwrap();
+    assert_eq!(spill.read(3 * CHUNK, 2), Ok(vec![7, 7]));
+    // Content that has room beside it, and content that has not.
+    spill.make_room(before / 2);
+    assert!(free() < before);
+    spill.make_room(before / 2 + CHUNK);
+    assert_eq!((free(), spill.read(0, 1)), (before, Ok(Vec::new())));
+    assert!(write(0).is_err(), "it has given way");
 }

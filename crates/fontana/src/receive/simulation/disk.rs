@@ -26,6 +26,10 @@ pub(super) enum Call {
     Write,
     /// Of repair symbols.
     WriteSpool,
+    /// Of a file without a name: early symbols.
+    CreateUnnamed,
+    WriteUnnamed,
+    ReadUnnamed,
     Append,
     SetLength,
     Reserve,
@@ -46,7 +50,7 @@ pub(super) enum Call {
 impl Call {
     /// Whether a crash before it and one after it may leave different disks.
     fn is_boundary(self) -> bool {
-        !matches!(self, Self::Open | Self::Stat | Self::Read)
+        !matches!(self, Self::Open | Self::Stat | Self::Read | Self::ReadUnnamed)
     }
 }
 
@@ -217,7 +221,10 @@ impl State {
         if call.is_boundary() {
             if let Some(crash) = self.crash.filter(|crash| crash.after == self.boundaries) {
                 self.is_over = true;
-                let writes = matches!(call, Call::Write | Call::WriteSpool | Call::Append);
+                let writes = matches!(
+                    call,
+                    Call::Write | Call::WriteSpool | Call::WriteUnnamed | Call::Append
+                );
                 return if crash.tears && writes { Ok(Portion::Half) } else { Err(Errno::IO) };
             }
             self.boundaries += 1;
@@ -272,11 +279,19 @@ impl Disk for SimulatedDisk {
         flags: OFlags,
         mode: Mode,
     ) -> Result<OwnedFd> {
-        let is_new = flags.contains(OFlags::CREATE) && HostDisk.stat_at(directory, name).is_err();
-        let call = if is_new { Call::Create } else { Call::Open };
+        let is_unnamed = flags.contains(OFlags::TMPFILE);
+        let is_new = is_unnamed
+            || flags.contains(OFlags::CREATE) && HostDisk.stat_at(directory, name).is_err();
+        let call = match (is_unnamed, is_new) {
+            (true, _) => Call::CreateUnnamed,
+            (false, true) => Call::Create,
+            (false, false) => Call::Open,
+        };
         let host = |_| HostDisk.open(directory, name, flags, mode);
         self.make(call, host, |media, file| {
-            if is_new {
+            if is_unnamed {
+                media.add_unnamed(inode(file.as_fd()));
+            } else if is_new {
                 media.add_file(name_in(media, directory, name), inode(file.as_fd()));
             } else if flags.contains(OFlags::TRUNC) {
                 media.change(node(media, file.as_fd()), FileChange::Length(0));
@@ -304,7 +319,12 @@ impl Disk for SimulatedDisk {
             }
             Portion::All | Portion::Elsewhere => HostDisk.read(file, out, offset),
         };
-        self.make(Call::Read, host, |_, _| ())
+        let is_unnamed = {
+            let media = &self.state.lock().unwrap().media;
+            media.is_unnamed(node(media, file))
+        };
+        let call = if is_unnamed { Call::ReadUnnamed } else { Call::Read };
+        self.make(call, host, |_, _| ())
     }
 
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Result<usize> {
@@ -313,11 +333,16 @@ impl Disk for SimulatedDisk {
             let bytes = part(bytes, portion);
             HostDisk.write_all(file, bytes, at).map(|()| (at, bytes))
         };
-        let is_spool = {
+        let (is_spool, is_unnamed) = {
             let media = &self.state.lock().unwrap().media;
-            media.is_spool(node(media, file))
+            let node = node(media, file);
+            (media.is_spool(node), media.is_unnamed(node))
         };
-        let call = if is_spool { Call::WriteSpool } else { Call::Write };
+        let call = match (is_spool, is_unnamed) {
+            (true, _) => Call::WriteSpool,
+            (false, true) => Call::WriteUnnamed,
+            (false, false) => Call::Write,
+        };
         let written = self.make(call, host, |media, &(at, bytes)| {
             media.change(node(media, file), FileChange::Write { at, bytes: bytes.to_vec() });
         });

@@ -35,6 +35,8 @@ pub(super) struct Media {
     by_inode: BTreeMap<Inode, Node>,
     /// Files of repair symbols.
     spools: BTreeSet<Node>,
+    /// Files that have never had a name.
+    unnamed: BTreeSet<Node>,
     /// Changes that are not synced, in their order.
     names: Vec<NameChange>,
 }
@@ -132,6 +134,17 @@ impl Media {
         let node = self.add(inode, Stored::File { bytes: Pages::default(), unsynced: Vec::new() });
         self.spools.extend(name.name.ends_with(SPOOL).then_some(node));
         self.names.push(NameChange { removed: None, added: Some((name, node)) });
+    }
+
+    /// A file that no power failure leaves.
+    pub(super) fn add_unnamed(&mut self, inode: Inode) {
+        let node = self.add(inode, Stored::File { bytes: Pages::default(), unsynced: Vec::new() });
+        self.unnamed.insert(node);
+    }
+
+    /// Whether a file has never had a name.
+    pub(super) fn is_unnamed(&self, node: Node) -> bool {
+        self.unnamed.contains(&node)
     }
 
     pub(super) fn add_empty_directory(&mut self, name: Name, inode: Inode) {

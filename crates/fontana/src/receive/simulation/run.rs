@@ -27,7 +27,7 @@ use fontana_proto::{
     ReceiverEvent, ReceiverLimits, Scope, SplitMix64, Subscription, SubscriptionLimits,
 };
 use fontana_store::{
-    RecoveryMemory, Selection, Staging, StagingError, StagingOptions, TargetDirectory,
+    RecoveryMemory, Selection, SpillFile, Staging, StagingError, StagingOptions, TargetDirectory,
 };
 use fontana_wire::{Hash, Manifest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,10 +44,14 @@ const PATIENCE: u32 = 60_000;
 /// Lists that may wait for the placer before nothing more is delivered. The driver of a reception
 /// waits for the placer then, which is another thread.
 const PLACER_LISTS: usize = 32;
+/// The same for the chunks of early symbols: those of a delivery must fit.
+const SPILL_CHUNKS: usize = 8;
 /// Memory to recover a block with.
 const MEMORY: usize = 1 << 20;
 /// Symbols that may wait for their object. They come all at once, and must fit into the queue.
 const EARLY_BYTES: usize = 256 << 10;
+/// Symbols beyond them that may wait on the disk.
+const SPILLED_BYTES: u64 = 8 << 20;
 
 /// How a run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +90,7 @@ enum Action {
     Solve,
     WorkOnBytes,
     Target,
+    Spill,
     BeginSync,
     ResumeSync,
     Report,
@@ -171,7 +176,9 @@ impl<'w> ReceiverRun<'w> {
         let on_disk = Arc::clone(disk);
         let directory = TargetDirectory::open_on(directory, on_disk).unwrap();
         let staging = StagingOptions { overwrite: heard.overwrite, ..StagingOptions::default() };
-        let root = StagingRoot { directory: Arc::new(directory), options: staging };
+        let directory = Arc::new(directory);
+        let spill = Arc::new(SpillFile::new(Arc::clone(&directory)));
+        let root = StagingRoot { directory, options: staging };
         let mut options = ReceiveOptions::new("");
         options.workers = 1;
         options.metadata = heard.metadata;
@@ -196,6 +203,7 @@ impl<'w> ReceiverRun<'w> {
             session_packets: 0,
             keys: None,
             shared: SharedSymbols::new(options.directory.clone()),
+            spill,
         };
         let (bytes_jobs, bytes_queue) = unbounded();
         let receiver = receiver(&heard, &options, policy);
@@ -267,13 +275,16 @@ impl<'w> ReceiverRun<'w> {
             self.staging = Some(staging);
         }
         let mut possible = Vec::new();
-        if self.queues.placer.len() < PLACER_LISTS {
+        if self.queues.placer.len() < PLACER_LISTS && self.queues.spill.len() < SPILL_CHUNKS {
             possible.extend([Action::Deliver; 2]);
         }
         if self.queues.placer.is_empty() {
             possible.push(Action::Note);
         } else {
             possible.extend([Action::Place; 2]);
+        }
+        if !self.queues.spill.is_empty() {
+            possible.extend([Action::Spill; 2]);
         }
         if !self.attempts.is_empty() {
             possible.extend([Action::Solve; 2]);
@@ -324,6 +335,12 @@ impl<'w> ReceiverRun<'w> {
                 let index = self.random.below(self.bytes_jobs.len() as u32) as usize;
                 let report = self.bytes_jobs.swap_remove(index).work(&mut self.memory);
                 self.report_to.workers.send(report).ok().unwrap();
+            }
+            Action::Spill => {
+                let job = self.queues.spill.try_recv().unwrap();
+                if let Some(report) = job.work(&self.driver.runner.spill) {
+                    self.report_to.workers.send(report).ok().unwrap();
+                }
             }
             Action::Target => {
                 let job = self.queues.target.try_recv().unwrap();
@@ -456,6 +473,8 @@ impl<'w> ReceiverRun<'w> {
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
             WorkerReport::Located { block, location } => ReceiveDone::Located { block, location },
             WorkerReport::Chosen { block, chosen } => ReceiveDone::Chosen { block, chosen },
+            WorkerReport::SpillRead { offset, bytes } => ReceiveDone::SpillRead { offset, bytes },
+            WorkerReport::SpillRefused { offset } => ReceiveDone::SpillRefused { offset },
             WorkerReport::Read(_) => unreachable!("these receivers share nothing"),
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         }
@@ -547,7 +566,11 @@ fn receiver(heard: &Heard, options: &ReceiveOptions, policy: DecodePolicy) -> Re
         metadata: options.metadata,
         known_manifest: heard.known_manifest.clone(),
         policy,
-        limits: ReceiverLimits { max_early_bytes: EARLY_BYTES, ..ReceiverLimits::default() },
+        limits: ReceiverLimits {
+            max_early_bytes: EARLY_BYTES,
+            max_spilled_bytes: SPILLED_BYTES,
+            ..ReceiverLimits::default()
+        },
         stays_until_verified: true,
         ..ReceiverConfig::new(options.expectation.clone(), 1_800_000_000)
     };

@@ -126,6 +126,7 @@ pub(crate) enum HostileEvent {
         alive: bool,
         memory: u64,
         memory_max: Option<u64>,
+        disk_max: u64,
         log_bytes: u64,
         honest_verified: bool,
         honest_packets: u64,

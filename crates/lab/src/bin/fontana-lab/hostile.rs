@@ -121,6 +121,7 @@ fn show(class: &Class, report: &ClassReport, console: &Console) {
         alive: report.alive,
         memory: report.memory,
         memory_max: report.memory_max,
+        disk_max: report.disk_max,
         log_bytes: report.log_bytes,
         honest_verified: report.honest_verified,
         honest_packets: report.honest_packets,

@@ -210,6 +210,7 @@ impl Reception {
     ) {
         let cost = session.early.discard(|_| true);
         self.early_cost.discount(cost);
+        self.discard_spilled(session);
         channels.withdraw(session.key);
     }
 

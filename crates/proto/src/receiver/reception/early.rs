@@ -12,22 +12,25 @@ use crate::time::Instant;
 use fontana_wire::SymbolDigest;
 
 impl Reception {
-    /// Stores a symbol of an object that is not open yet. False if there is no room.
+    /// Stores a symbol of an object that is not open yet, if there is room.
     pub(super) fn store_early(
         &mut self,
         config: &ReceiverConfig,
         session: &mut SessionState,
         arrival: &Arrival<'_>,
-    ) -> bool {
+        stats: &mut ReceiverStats,
+    ) {
         let &Arrival { block, esi, encoding_id, source, symbol, .. } = arrival;
         let cost = EarlySymbol::cost_of(symbol.len());
-        let has_room = self.has_room_for(config, cost);
-        if has_room {
+        if self.has_room_for(config, cost) {
             self.early_cost.count(cost);
             let bytes = symbol.to_vec();
             session.early.push(EarlySymbol { block, esi, encoding_id, source, bytes });
+        } else if self.spill(config, session, arrival) {
+            stats.spilled.count(1);
+        } else {
+            stats.without_room.count(1);
         }
-        has_room
     }
 
     /// Whether early and unverified symbols may cost so much more.
@@ -48,6 +51,19 @@ impl Reception {
         }
         let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
         self.early_cost.discount(cost);
+        self.place_saved(config, now, session, symbols, stats);
+        self.place_spilled(config, now, session, stats);
+    }
+
+    /// Places symbols of open objects that a session has brought before.
+    pub(super) fn place_saved(
+        &mut self,
+        config: &ReceiverConfig,
+        now: Instant,
+        session: &mut SessionState,
+        symbols: impl IntoIterator<Item = EarlySymbol>,
+        stats: &mut ReceiverStats,
+    ) {
         let fresh = stats.fresh;
         let is_suspected =
             self.digests.takes_announced_only() && !session.digest_signers.is_empty();

@@ -93,6 +93,10 @@ impl Reception {
                 self.transfer.fail(toi, ObjectFailure::Job(error), out);
                 self.drop_unverified();
             }
+            ReceiveDone::SpillRead { offset, bytes } => {
+                self.on_spill_read(around, now, offset, &bytes);
+            }
+            ReceiveDone::SpillRefused { offset } => self.on_spill_refused(around, offset),
             ReceiveDone::Called(_) | ReceiveDone::Sealed { .. } | ReceiveDone::Read { .. } => {}
         }
         self.check_catalog(around);

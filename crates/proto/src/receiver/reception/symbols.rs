@@ -68,9 +68,7 @@ impl Reception {
             stats.invalid.count(u64::from(is_counted));
             return;
         }
-        if !self.store_early(config, session, &arrival) {
-            stats.without_room.count(1);
-        }
+        self.store_early(config, session, &arrival, stats);
     }
 
     /// Counts a symbol. One after the reception is complete may be of use, but does not count.

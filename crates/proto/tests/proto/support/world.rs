@@ -199,6 +199,10 @@ pub struct ReceiveRunner {
     pub reads_descriptors: bool,
     /// The files of plain FLUTE.
     pub files: PlainFiles,
+    /// From which offset on the file beside the memory has no room.
+    pub spill_ends: Option<u64>,
+    /// Most bytes that this file has had.
+    pub most_spilled: u64,
 }
 
 impl JobRunner<ReceiveJob> for ReceiveRunner {
@@ -243,6 +247,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 }
             }
             ReceiveJob::Drop { toi } => self.files.drop_object(*toi),
+            &ReceiveJob::Spill { offset, .. }
+                if self.spill_ends.is_some_and(|end| offset >= end) =>
+            {
+                return Ok(Some(Finished::now(ReceiveDone::SpillRefused { offset })));
+            }
             ReceiveJob::Expire(expired) => self.files.expired.push(expired.clone()),
             ReceiveJob::Commit { toi } if self.reads_descriptors => {
                 if let Some(done) = self.read_descriptor(*toi) {
@@ -252,6 +261,7 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
             _ => {}
         }
         let mut finished = self.memory.run(now, job, batch)?;
+        self.most_spilled = self.most_spilled.max(self.memory.spilled_bytes());
         if let Some(Finished { done: ReceiveDone::Opened { saved, .. }, after }) = &mut finished {
             saved.session_packets = self.saved_packets;
             self.has_opened = true;
@@ -302,6 +312,11 @@ impl ReceiveRunner {
     /// A symbol that was placed, of a block that is not verified yet.
     pub fn placed(&self, block: BlockId, esi: Esi) -> Option<Vec<u8>> {
         self.memory.placed(block, esi).map(<[u8]>::to_vec)
+    }
+
+    /// Bytes of the file beside the memory.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.memory.spilled_bytes()
     }
 
     /// Changes a bit of what was saved.
