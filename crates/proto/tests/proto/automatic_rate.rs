@@ -319,8 +319,8 @@ fn receivers_send_little() {
     }
 }
 
-/// More than twenty receivers are drawn: all paths of a crowd are full at once, and they keep to the
-/// budget of a hundred rate reports a second.
+/// More than twenty receivers are drawn: all paths of a crowd are full at once, and they keep to
+/// the budget of a hundred rate reports a second.
 #[test]
 fn a_crowd_keeps_to_the_budget() {
     for seed in 1..=3 {
