@@ -44,9 +44,9 @@ impl LineError {
         self.share
     }
 
-    /// The line loses this share.
-    pub(super) fn set(&mut self, share: f64) {
-        (self.share, self.first, self.mean) = (share.min(MOST), None, Some(share));
+    /// A line that loses this share.
+    pub(super) fn of(share: f64) -> Self {
+        Self { mean: Some(share), first: None, share: share.min(MOST) }
     }
 
     /// Notes a share of lost packets of so many. `is_full`: they are more than a path loses that is

@@ -220,7 +220,7 @@ pub struct RateControl {
     required: BTreeSet<ReceiverId>,
     weights: WeightCount,
     is_searching: bool,
-    /// What the line of the receiver loses of which that was last found at the start; 0: none.
+    /// What the line loses that was found last; 0: none was.
     typical_line: f64,
     /// The number of receivers, as far as the caller knows.
     crowd: u32,
@@ -522,25 +522,16 @@ impl RateControl {
             // Its losses at another rate say nothing of this one, if its line loses them.
             return None;
         }
-        // As much as the line loses, and what that may differ by.
         let (line, certain) = match is_starting {
             true => known.start.line(share, packets, self.rate <= self.config.start as f64),
             false => {
-                let persists = known.start.persists(share, packets, self.rate);
-                self.typical_line = persists.unwrap_or(self.typical_line);
-                // The lines of a crowd lose alike: one that has not reported at the start, too.
-                let is_typical = || {
-                    let is_known = self.typical_line > 0.0 && known.line.share() == 0.0;
-                    (is_known && is_equal(share, self.typical_line, packets)).then_some(share)
-                };
-                if let Some(share) = persists.or_else(is_typical) {
-                    known.line.set(share);
-                }
+                known.find_line(share, packets, self.rate, &mut self.typical_line);
                 let line = known.line.share();
                 let mean = if self.config.blind.is_some() { line.max(OVERLOAD) } else { OVERLOAD };
                 (line, deviation(CERTAIN, mean, packets))
             }
         };
+        // As much as the line loses does not count; `certain` is what it may differ by.
         let excess = 1.0 - (1.0 - share) / (1.0 - line);
         let mut is_full = excess > OVERLOAD + certain;
         // What its path carries, if it is full.
@@ -774,6 +765,19 @@ impl RateControl {
             None if self.was_answered => began_at + LATE_INTERVALS * self.interval,
             None => regular,
         })
+    }
+}
+
+impl Known {
+    /// Finds out what its line loses, from a share of lost packets of so many at this rate: as much
+    /// as at the start, or as a typical line. The lines of a crowd lose alike, and of a crowd few
+    /// report at the start.
+    fn find_line(&mut self, share: f64, packets: f64, rate: f64, typical: &mut f64) {
+        if let Some(found) = self.start.persists(share, packets, rate) {
+            (*typical, self.line) = (found, LineError::of(found));
+        } else if *typical > 0.0 && self.line.share() == 0.0 && is_equal(share, *typical, packets) {
+            self.line = LineError::of(share);
+        }
     }
 }
 
