@@ -522,16 +522,14 @@ impl RateControl {
             // Its losses at another rate say nothing of this one, if its line loses them.
             return None;
         }
+        // What the line loses does not count; `certain` is what it may differ by.
         let (line, certain) = match is_starting {
             true => known.start.line(share, packets, self.rate <= self.config.start as f64),
             false => {
                 known.find_line(share, packets, self.rate, &mut self.typical_line);
-                let line = known.line.share();
-                let mean = if self.config.blind.is_some() { line.max(OVERLOAD) } else { OVERLOAD };
-                (line, deviation(CERTAIN, mean, packets))
+                known.line(self.config.blind.is_some(), packets)
             }
         };
-        // As much as the line loses does not count; `certain` is what it may differ by.
         let excess = 1.0 - (1.0 - share) / (1.0 - line);
         let mut is_full = excess > OVERLOAD + certain;
         // What its path carries, if it is full.
@@ -778,6 +776,13 @@ impl Known {
         } else if *typical > 0.0 && self.line.share() == 0.0 && is_equal(share, *typical, packets) {
             self.line = LineError::of(share);
         }
+    }
+
+    /// What its line loses, and what the share of so many packets may differ by.
+    fn line(&self, is_automatic: bool, packets: f64) -> (f64, f64) {
+        let line = self.line.share();
+        let mean = if is_automatic { line.max(OVERLOAD) } else { OVERLOAD };
+        (line, deviation(CERTAIN, mean, packets))
     }
 }
 
