@@ -423,7 +423,7 @@ fn a_receiver_with_little_memory_that_joins_late_hears_few_symbols_in_vain() {
     assert_eq!(stats.without_room, 0);
     assert!(stats.spilled > 1_000, "memory has room for 2 500");
     let taken = stats.control_packets + stats.fresh + stats.duplicates + stats.late;
-    assert!(stats.session_packets - taken < stats.spilled / 4, "the others are of use");
+    assert!(stats.session_packets - taken < stats.spilled / 2, "most of them are of use");
     assert_eq!(std::fs::read_dir(into.join("tree")).unwrap().count(), FILES);
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }
