@@ -68,7 +68,7 @@ def test_layers_of_a_model_arrive_one_after_the_other(tmp_path: pathlib.Path) ->
     beginning = len(header).to_bytes(8, "little") + header
     path.write_bytes(beginning + os.urandom(size * len(names)))
     buffer = bytearray(path.stat().st_size)
-    options = {"to": "239.255.77.73:7788", "rate": 40_000_000, **HERE}
+    options = {"to": "239.255.77.73:7788", "rate": 10_000_000, **HERE}
     with fontana.send(path, order="safetensors", **options) as sending:
         receiver = fontana.recv(sending.ticket, into=buffer, timeout=30, **HERE)
         assert receiver.wait(0, start)
