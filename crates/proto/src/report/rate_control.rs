@@ -50,6 +50,9 @@ const HELD_ROUNDS: u32 = 3;
 /// to become shorter.
 const DRAINING: f64 = 0.9;
 const DRAINING_AFTER_TRIAL: f64 = 0.97;
+/// Time after which the lines of others are not compared with the one that was found last: a
+/// receiver that joins later may have a full path that loses as much.
+const TYPICAL_FOR: Duration = Duration::from_secs(10);
 /// Time without a report, from the start, after which an automatic rate is the one for receivers
 /// that cannot report.
 const BLIND_AFTER: Duration = Duration::from_secs(3);
@@ -157,6 +160,13 @@ struct Known {
     has_finished: bool,
 }
 
+/// What a line loses, with which those of others are compared until a time.
+#[derive(Clone, Copy, Debug)]
+struct TypicalLine {
+    share: f64,
+    until: Instant,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// The rate doubles.
@@ -220,8 +230,8 @@ pub struct RateControl {
     required: BTreeSet<ReceiverId>,
     weights: WeightCount,
     is_searching: bool,
-    /// What the line loses that was found last; 0: none was.
-    typical_line: f64,
+    /// The line that was found last.
+    typical_line: Option<TypicalLine>,
     /// The number of receivers, as far as the caller knows.
     crowd: u32,
     began: Instant,
@@ -264,7 +274,7 @@ impl RateControl {
             required: BTreeSet::new(),
             weights,
             is_searching: config.known.is_none(),
-            typical_line: 0.0,
+            typical_line: None,
             crowd: UNKNOWN_CROWD,
             began: now,
             is_unheard: true,
@@ -526,7 +536,7 @@ impl RateControl {
         let (line, certain) = match is_starting {
             true => known.start.line(share, packets, self.rate <= self.config.start as f64),
             false => {
-                known.find_line(share, packets, self.rate, &mut self.typical_line);
+                known.learn_line(now, share, packets, self.rate, &mut self.typical_line);
                 known.line(self.config.blind.is_some(), packets)
             }
         };
@@ -767,13 +777,22 @@ impl RateControl {
 }
 
 impl Known {
-    /// Finds out what its line loses, from a share of lost packets of so many at this rate: as much
-    /// as at the start, or as a typical line. The lines of a crowd lose alike, and of a crowd few
-    /// report at the start.
-    fn find_line(&mut self, share: f64, packets: f64, rate: f64, typical: &mut f64) {
-        if let Some(found) = self.start.persists(share, packets, rate) {
-            (*typical, self.line) = (found, LineError::of(found));
-        } else if *typical > 0.0 && self.line.share() == 0.0 && is_equal(share, *typical, packets) {
+    /// Finds out whether its line loses this share of so many packets: as much as at the start, or
+    /// as a typical line. The lines of a crowd lose alike, and of a crowd few report at the start.
+    fn learn_line(
+        &mut self,
+        now: Instant,
+        share: f64,
+        packets: f64,
+        rate: f64,
+        typical: &mut Option<TypicalLine>,
+    ) {
+        let is_alike = |line: TypicalLine| is_equal(share, line.share, packets);
+        *typical = typical.filter(|line| now < line.until);
+        if let Some(share) = self.start.persists(share, packets, rate) {
+            *typical = Some(TypicalLine { share, until: now + TYPICAL_FOR });
+            self.line = LineError::of(share);
+        } else if self.line.share() == 0.0 && typical.is_some_and(is_alike) {
             self.line = LineError::of(share);
         }
     }

@@ -334,3 +334,18 @@ fn a_crowd_keeps_to_the_budget() {
         assert!((0.8..1.1).contains(&mean), "seed {seed}: {mean}");
     }
 }
+
+/// What lines lose at the start says nothing of a receiver that joins later: a path that carries
+/// 70 % of the rate loses as much.
+#[test]
+fn what_lines_lose_at_the_start_is_forgotten() {
+    let narrow = 0.7 * f64::from(MOST);
+    let mut paths = vec![path(20_000.0, 1_000, 0.3); 10];
+    paths.push(path(narrow, 50, 0.0));
+    let mut session = Session::new(&paths, MILLISECOND, 1);
+    session.receivers[10].joins_at = Instant::ZERO + Duration::from_secs(20);
+    session.run(30);
+    assert!(session.mean(10, 20) >= 0.9 * f64::from(MOST));
+    let mean = session.mean(25, 30) / narrow;
+    assert!((0.8..1.1).contains(&mean), "{mean}");
+}
