@@ -78,10 +78,19 @@ impl Pacer {
         Self { peak_window, ..self }
     }
 
-    /// Sets another rate. What has passed is paid for at the rate before.
-    pub fn set_rate(&mut self, rate_bytes_per_second: u64, max_packet_bytes: u32) {
-        let Self { peak_window, average, peak, is_resting, .. } = *self;
+    /// Sets another rate. The bytes of a burst that are not paid for yet remain so many bytes: a
+    /// rate that falls opens no second burst. A debt remains a time.
+    pub fn set_rate(&mut self, now: Instant, rate_bytes_per_second: u64, max_packet_bytes: u32) {
+        let Self { peak_window, average, peak, is_resting, rate_bytes_per_second: before, .. } =
+            *self;
         let pacer = Self::new(rate_bytes_per_second, max_packet_bytes);
+        let rate = pacer.rate_bytes_per_second;
+        let repriced = |paid: Instant| {
+            let bytes_before = paid.saturating_since(now).as_nanos() * u128::from(before);
+            let ahead = u64::try_from(bytes_before.div_ceil(u128::from(rate)));
+            paid.min(now) + Duration::from_nanos(ahead.unwrap_or(u64::MAX))
+        };
+        let (average, peak) = (repriced(average), repriced(peak));
         *self = Self { average, peak, is_resting, ..pacer.with_peak_window(peak_window) };
     }
 
@@ -141,14 +150,18 @@ mod tests {
 
     proptest! {
         /// The rate rule (`docs/tuning.md`) in every window of a greedy run with random pauses, of
-        /// which some are rests.
+        /// which some are rests, and with other rates, of which none exceeds the first.
         #[test]
         fn no_window_exceeds_what_the_rate_rule_allows(
             rate in 1_000_u64..2_000_000_000,
             packet in 64_u32..9_000,
             peak_window in prop_oneof![Just(0_u64), 1_u64..100_000_000],
             gaps in proptest::collection::vec(
-                (prop_oneof![0_u64..5_000_000, 0_u64..300_000_000], proptest::bool::ANY),
+                (
+                    prop_oneof![0_u64..5_000_000, 0_u64..300_000_000],
+                    proptest::bool::ANY,
+                    proptest::option::of(1_u64..=1_000),
+                ),
                 1..60,
             ),
         ) {
@@ -157,8 +170,11 @@ mod tests {
             let burst = u128::from(rate) * 2 / 1000;
             let burst = burst.max(2 * u128::from(packet)) + 1;
             let (mut now, mut sent) = (Instant::ZERO, Vec::new());
-            for (gap, rests) in gaps {
+            for (gap, rests, permille) in gaps {
                 now = now + Duration::from_nanos(gap);
+                if let Some(permille) = permille {
+                    pacer.set_rate(now, rate * permille / 1_000, packet);
+                }
                 if rests {
                     pacer.rest();
                 }

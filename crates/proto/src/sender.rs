@@ -452,7 +452,7 @@ impl Sender {
                     symbols.into_iter().for_each(|(block, esi)| self.rounds.resend(block, esi));
                     self.wake();
                 }
-                Demand::Rate(rate) => self.outlet.set_rate(rate),
+                Demand::Rate(rate) => self.outlet.set_rate(now, rate),
                 Demand::Rest(rests) => {
                     self.rests = rests;
                     self.wake();

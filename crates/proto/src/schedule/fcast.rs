@@ -95,6 +95,16 @@ impl Lists {
         self.layers.len()
     }
 
+    /// [`Order::beyond`](super::Order::beyond): the end of the last pass that these turns begin. A
+    /// pass has all symbols of a block, in any order, or a segment of them.
+    pub(super) fn beyond(&self, shape: &BlockShape, turns: u64) -> u64 {
+        let in_pass = match self.schedule.organization {
+            SymbolOrganization::AllOnEach => self.schedule.encoding_symbols(shape),
+            SymbolOrganization::Segments => shape.source_symbols,
+        };
+        turns.div_ceil(in_pass.max(1).into()) * u64::from(self.schedule.encoding_symbols(shape))
+    }
+
     pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
         if quota.is_over() {
             return None;

@@ -116,6 +116,16 @@ impl Order {
         turn.map(|turn| first.continued(opening.continued(turn)))
     }
 
+    /// Number of a turn of a block that the order does not reach in so many turns of the block, nor
+    /// any after it.
+    pub(crate) fn beyond(&self, block: &BlockShape, turns: u64) -> u64 {
+        match &self.kind {
+            Kind::Fcast(order) => order.beyond(block, turns),
+            // They number the turns of a block as they come.
+            _ => turns,
+        }
+    }
+
     /// Removes a block from the order.
     pub(crate) fn withdraw(&mut self, block: usize) {
         self.first.withdraw(block);

@@ -149,9 +149,9 @@ impl Outlet {
     }
 
     /// Sets the rate limit.
-    pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
+    pub(super) fn set_rate(&mut self, now: Instant, bytes_per_second: u64) {
         self.rate_bytes_per_second = bytes_per_second;
-        self.pacer.set_rate(bytes_per_second, self.max_packet);
+        self.pacer.set_rate(now, bytes_per_second, self.max_packet);
     }
 
     /// The number of full packets per second that the rate limit allows.

@@ -581,7 +581,8 @@ impl Rounds {
         self.requested_run = (index, run - 1);
         let limit = self.orders.limit_permille.unwrap_or(0);
         let block = self.blocks.get_mut(index)?;
-        let i = share(block.shape.source_symbols, limit) + block.repaired;
+        let turns = share(block.shape.source_symbols, limit);
+        let i = self.order.beyond(&block.shape, turns) + block.repaired;
         block.repaired += 1;
         Some(Turn { block: index, i })
     }

@@ -140,3 +140,19 @@ fn a_shorter_last_segment_and_a_stretch_below_the_code_are_sent() {
     assert!(Lists::new(schedule, &too_many[..1], 1, 1).is_some());
     assert!(Lists::new(schedule, &too_many, 1, 1).is_none());
 }
+
+#[test]
+fn what_follows_an_order_that_ends_is_not_in_it() {
+    let shape = BlockShape { object: 0, source_symbols: 32, encoding_symbols: None };
+    for organization in [SymbolOrganization::AllOnEach, SymbolOrganization::Segments] {
+        let schedule = fcast(organization, ObjectOrder::Random);
+        for permille in [0, 500, 1_000, 2_500] {
+            let mut lists = Lists::new(schedule, &[shape], 1, 7).unwrap();
+            let mut quota = Quota::new(&[shape], Some(permille));
+            let turns = std::iter::from_fn(|| lists.next(0, &mut quota));
+            let reached = turns.map(|turn| turn.i + 1).max().unwrap_or(0);
+            let beyond = lists.beyond(&shape, 32 * u64::from(permille) / 1_000);
+            assert!((reached..reached + 128).contains(&beyond), "{reached} {beyond}");
+        }
+    }
+}
