@@ -30,7 +30,7 @@ receivers=()
 for n in 1 2 3 4; do
   (
     ip netns exec "case-$n" timeout 45 "$FONTANA" recv "$(cat t)" -i eth0 -o "o$n" --share \
-      --share-rate 3M --silence 12 >"r$n.log" 2>&1
+      --share=3M --silence 12 >"r$n.log" 2>&1
     echo $? >"code$n"
   ) &
   receivers+=($!)

@@ -9,7 +9,7 @@ done
 ln -s a d/l
 start_sender d --rate 40M
 timeout -k 2 30 strace -f -qq -o st -e trace=bind -e "inject=bind:error=EACCES:when=1..4" \
-  "$FONTANA" recv "$(cat t)" -i lo -o o --no-sandbox --silence 8 >r.log 2>&1
+  "$FONTANA" recv "$(cat t)" -i lo -o o --sandbox off --silence 8 >r.log 2>&1
 received=$?
 stop_sender
 count_faults

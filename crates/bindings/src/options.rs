@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Repair symbols per thousand of a file that is sent part by part, as of `--sequential`.
+/// Repair symbols per thousand of a file that is sent part by part, as of `--order sequential`.
 const REPAIR_OF_PARTS: u32 = 100;
 
 /// Options of a sender.

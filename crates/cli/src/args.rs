@@ -2,23 +2,24 @@
 
 #[cfg(test)]
 mod count;
+mod order;
 mod receive;
-mod schedule;
 mod send;
 mod serve;
 
-pub(crate) use receive::{MirrorArgument, NamedTicket, ReceiveArguments};
-pub(crate) use schedule::ScheduleArgument;
+pub(crate) use order::OrderArgument;
+pub(crate) use receive::{
+    AcceptArgument, MirrorArgument, NamedTicket, ReceiveArguments, SandboxArgument,
+};
 pub(crate) use send::{
-    CongestionScheme, Fec, FeedbackScheme, FluteVersionArgument, ReceiversArgument, RepairArgument,
-    SendArguments, WaitArgument,
+    Fec, FeedbackScheme, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument,
+    RepairArgument, SendArguments, WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
 
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use fontana::Profile;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, ShelfNumber, Ticket, WebAddress};
 use fontana_console::log::{self, LogFilter};
@@ -81,27 +82,6 @@ pub(crate) enum Command {
     Man(ManArguments),
     #[command(hide = true)]
     ExecHelper(ExecHelperArguments),
-}
-
-/// What a session is optimized for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProfileArgument {
-    /// Complete as soon as possible
-    Speed,
-    /// Keep as few symbols waiting at a receiver as possible
-    Space,
-    /// Serve receivers whose processors are slower than their networks
-    Cpu,
-}
-
-impl From<ProfileArgument> for Profile {
-    fn from(argument: ProfileArgument) -> Self {
-        match argument {
-            ProfileArgument::Speed => Self::Speed,
-            ProfileArgument::Space => Self::Space,
-            ProfileArgument::Cpu => Self::Cpu,
-        }
-    }
 }
 
 /// The format of a session, without its options.
@@ -371,7 +351,7 @@ pub(crate) struct ManArguments {
 mod tests {
     use super::*;
     use clap::CommandFactory;
-    use fontana::ReceiverBuilder;
+    use fontana::{Profile, ReceiverBuilder};
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -388,14 +368,13 @@ mod tests {
         assert_eq!(send.ttl, fontana::Addressing::default().hop_limit);
         assert_eq!(send.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(send.content_version, fontana::FontanaFormat::default().version);
-        assert_eq!(Profile::from(send.profile), Profile::default());
+        assert_eq!(send.order.profile(), Profile::default());
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
         assert_eq!((send.repair, permille), (None, 100), "the help says 10 %");
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         assert_eq!(receive.silence, None);
-        assert_eq!(Profile::from(receive.profile).policy(), ReceiverBuilder::DEFAULT_POLICY);
         assert_eq!(ReceiverBuilder::DEFAULT_SILENCE, Duration::from_secs(60));
         assert_eq!(receive.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(receive.max_size, ReceiverBuilder::DEFAULT_MAX_BYTES);
@@ -497,19 +476,5 @@ mod tests {
         };
         assert_eq!(receive.exec, words[4..]);
         assert!(receive.yes && !receive.talk.json);
-    }
-
-    #[test]
-    fn sequential_takes_its_percentage_after_an_equals_sign_only() {
-        let sequential = |arguments: &[&str]| {
-            let all = ["fontana", "send"].iter().chain(arguments);
-            match Arguments::parse_from(all).command {
-                Command::Send(send) => (send.sequential, send.files.len()),
-                _ => panic!("not send"),
-            }
-        };
-        assert_eq!(sequential(&["f"]), (None, 1));
-        assert_eq!(sequential(&["--sequential", "f"]), (Some(100), 1));
-        assert_eq!(sequential(&["--sequential=5", "f"]), (Some(50), 1));
     }
 }

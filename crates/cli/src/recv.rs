@@ -1,7 +1,7 @@
 //! `fontana recv`.
 
 use crate::address;
-use crate::args::{NamedTicket, ReceiveArguments, SessionFormat};
+use crate::args::{AcceptArgument, NamedTicket, ReceiveArguments, SessionFormat};
 use crate::events::ReceiveEvent as Line;
 use crate::head;
 use crate::hook::{Described, Report};
@@ -18,10 +18,10 @@ use fontana::net::thread::spawn_scoped;
 use fontana::net::{BufferShortfall, FeedbackSocket};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, ReceiverLabel};
 use fontana::{
-    Acceptance, Addressing, CancellationToken, DecodePolicy, Error, FluteReception,
-    FontanaReception, MirroredContent, Outcome, PreparedReceiver, Profile, Rate, ReceiveEvent,
-    ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder, Reporting,
-    SessionKey, Sharing, SimulatedLoss, Versions,
+    Acceptance, Addressing, CancellationToken, Error, FluteReception, FontanaReception,
+    MirroredContent, Outcome, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress,
+    ReceiveReport, Receiver, ReceiverBuilder, Reporting, SessionKey, Sharing, SimulatedLoss,
+    Versions,
 };
 use fontana_console::console::Console;
 use fontana_console::exit;
@@ -67,7 +67,7 @@ pub(crate) fn run(
     let mut sandbox = Sandbox::prepare(arguments, console)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
     clock::check(setup.heeds_expiry, arguments.may_report(), console);
-    if arguments.watch && arguments.format() == SessionFormat::Fontana {
+    if arguments.watch.is_some() && arguments.format() == SessionFormat::Fontana {
         return follow::run(arguments, setup, sandbox, console, stop);
     }
     let Setup { address, asks, .. } = setup;
@@ -127,7 +127,7 @@ pub(crate) fn run(
         too_long: TooLong::default(),
         flute: FluteSessions::new(arguments, address),
         changes: Changes::default(),
-        runs: arguments.watch.then(Arc::default),
+        runs: arguments.watch.is_some().then(Arc::default),
     };
     let mut report = watch.receive(prepared)?;
     if let Some(session) = watch.flute.begin(console) {
@@ -240,7 +240,7 @@ impl Setup {
         .addressing(addressing)
         .format(format)
         .into_dir(directory.clone())
-        .overwrite(arguments.overwrite)
+        .overwrite(arguments.replaces_existing())
         .stay_until_verified(arguments.stay)
         .report_files(arguments.audit.is_some())
         .mirrors(mirrors.directories)
@@ -248,10 +248,6 @@ impl Setup {
         .mirror_headers(credentials::of_arguments(arguments)?)
         .from_group(mirrors::has_group(arguments))
         .web_after(arguments.web_after)
-        .policy(match arguments.patient {
-            Some(margin) => DecodePolicy::Patient { margin },
-            None => Profile::from(arguments.profile).policy(),
-        })
         .memory(to_size(arguments.memory.memory))
         .receive_buffer(to_size(arguments.receive_buffer))
         .max_bytes(arguments.max_size)
@@ -261,20 +257,17 @@ impl Setup {
                 .simulate_loss
                 .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),
         );
-        if let Some(layers) = arguments.max_layers {
-            receiver = receiver.max_channels(layers);
-        }
         if let Some(rate) = arguments.max_rate {
             receiver = receiver.max_rate(Rate::bits_per_second(rate));
         }
         // A watched session of plain FLUTE announces files as long as it lasts. Mirrors are asked
         // again and again: what ends that is up to the user.
-        let has_no_default = arguments.watch || !mirrors::has_group(arguments);
+        let has_no_default = arguments.watch.is_some() || !mirrors::has_group(arguments);
         let silence = arguments.silence.or(has_no_default.then_some(Duration::ZERO));
         if let Some(silence) = silence {
             receiver = receiver.give_up_after_silence((!silence.is_zero()).then_some(silence));
         }
-        if arguments.watch && arguments.ticket().is_some_and(|t| t.manifest.is_some()) {
+        if arguments.watch.is_some() && arguments.ticket().is_some_and(|t| t.manifest.is_some()) {
             // A ticket for one version has a number that follows from its content.
             receiver = receiver.tsi(None);
         }
@@ -282,10 +275,13 @@ impl Setup {
     }
 }
 
+/// Bytes of an audit log, which is then renamed.
+const AUDIT_BYTES: u64 = 10_000_000;
+
 /// The audit log, if one is asked for.
 fn audit_log(arguments: &ReceiveArguments) -> Result<Option<AuditLog>, Failure> {
     let key = arguments.ticket().and_then(|ticket| ticket.key).or(arguments.key);
-    let open = |path| AuditLog::open(path, arguments.audit_size, key);
+    let open = |path| AuditLog::open(path, AUDIT_BYTES, key);
     arguments.audit.as_deref().map(open).transpose()
 }
 
@@ -333,11 +329,11 @@ fn format(
         || arguments.key.is_some()
         || arguments.yes
         || arguments.format() != SessionFormat::Fontana
-        || arguments.watch;
+        || arguments.watch.is_some();
     let takes_first = takes_first && !arguments.list;
     fontana.acceptance = if takes_first { Acceptance::Automatic } else { Acceptance::Ask };
     fontana.only = arguments.only.clone();
-    fontana.skip_existing = arguments.skip_existing;
+    fontana.skip_existing = arguments.skips_existing();
     fontana.all_or_nothing = arguments.all_or_nothing;
     fontana.delete = arguments.delete;
     if arguments.delete && fontana.publisher.is_none() && !arguments.flute {
@@ -358,16 +354,17 @@ fn format(
         fontana.group_key = Some(key_file::read(path, key_file::KEYGEN_GROUP)?);
     }
     fontana.reporting = feedback.map(|socket| reporting(arguments, socket)).transpose()?;
-    fontana.sharing = arguments.share.then(|| {
+    fontana.sharing = arguments.share.map(|rate| {
         let mut sharing = Sharing::default();
-        sharing.group = arguments.share_group;
-        sharing.rate = Rate::bits_per_second(arguments.share_rate);
-        sharing.stays = arguments.share_for;
+        sharing.rate = Rate::bits_per_second(rate);
         sharing
     });
-    fontana.ignore_expiry = arguments.ignore_expiry;
-    fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
-    if arguments.watch {
+    let accepts = |what| arguments.accept.contains(&what);
+    fontana.ignore_expiry = accepts(AcceptArgument::Expired);
+    if accepts(AcceptArgument::Old) {
+        fontana.versions = Versions::Any;
+    }
+    if arguments.watch.is_some() {
         fontana.manifest = None;
     }
     let format = match arguments.format() {
@@ -381,9 +378,9 @@ fn format(
 /// The options of a reception of plain FLUTE.
 fn flute(arguments: &ReceiveArguments) -> Result<FluteReception, Failure> {
     let mut flute = FluteReception::default();
-    flute.watch = arguments.watch;
+    flute.watch = arguments.watch.is_some();
     flute.only = arguments.only.clone();
-    flute.skip_existing = arguments.skip_existing;
+    flute.skip_existing = arguments.skips_existing();
     flute.list = arguments.list;
     flute.delete = arguments.delete;
     flute.file_name = arguments.to.as_deref().map(destination::file).transpose()?.map(|to| to.1);

@@ -1,7 +1,7 @@
 //! `fontana send`.
 
 use crate::address;
-use crate::args::{Fec, ScheduleArgument, SendArguments, SessionFormat};
+use crate::args::{Fec, LayersArgument, SendArguments, SessionFormat};
 use crate::events::{SendEvent, Sent, passes};
 use crate::key_file;
 use crate::manifest_file;
@@ -12,8 +12,8 @@ use fontana::seal::GroupSeal;
 use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
 use fontana::{
     Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
-    FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
-    SendReport, Sender, SenderBuilder, SessionDescription, SetupError, TornadoCode,
+    FontanaFormat, Format, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
+    SenderBuilder, SessionDescription, SetupError,
 };
 use fontana_console::console::Console;
 use fontana_console::exit;
@@ -67,8 +67,8 @@ pub(crate) fn run(
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     // A mirror's own key signs no versions.
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
-    let mut versions = key.filter(|_| arguments.watch).map(VersionFile::beside);
-    if arguments.watch && arguments.format() == SessionFormat::Fontana && key.is_none() {
+    let mut versions = key.filter(|_| arguments.watch.is_some()).map(VersionFile::beside);
+    if arguments.watch.is_some() && arguments.format() == SessionFormat::Fontana && key.is_none() {
         let (signer, beside) = keys::of_folder(&content.files, plan.format.keys.as_ref(), console)?;
         (plan.format.signer, versions) = (Some(signer), beside);
     }
@@ -76,7 +76,7 @@ pub(crate) fn run(
         plan.format.version = highest;
     }
     let sender = content.sender(&plan, arguments).cancellation_token(stop);
-    if arguments.watch {
+    if arguments.watch.is_some() {
         let reports = plan.format.reports.as_ref();
         let (files, to) = (&content.files, &plan.addressing);
         let program = confine::confine(arguments, files, to, reports, console)?;
@@ -197,7 +197,7 @@ impl Plan {
         // A stream without a key gets one, and so does a directory that is followed.
         let has_key = format.signer.is_some()
             || keys::are_of_ticket(arguments)
-            || arguments.watch
+            || arguments.watch.is_some()
             || standard_input::is_stream(arguments);
         if format.reports.is_some() && !has_key {
             let message = "--reports without a key: receivers obey only a publisher that they know";
@@ -207,12 +207,12 @@ impl Plan {
         format.version = arguments.content_version;
         format.manifest = manifest;
         format.rehash = arguments.rehash;
-        format.layering = channels::layering(arguments)?;
+        format.layering = channels::layering(arguments);
         if arguments.format() != SessionFormat::Fontana && format.layering.is_some() {
             let what = "a plain FLUTE or FCAST session";
             return Err(Error::from(SetupError::OneChannelOnly(what)).into());
         }
-        Ok(Self { addressing, code: code(arguments)?, format })
+        Ok(Self { addressing, code: code(arguments), format })
     }
 
     /// The same on another interface, for content that the first session has described: another
@@ -240,12 +240,8 @@ impl Plan {
                 None if arguments.reports.repairs_on_demand() => SendMode::RepairOnDemand,
                 None => SendMode::OnDemand,
             })
-            .ordering(match (arguments.sequential, arguments.schedule) {
-                (Some(repair_permille), _) => Ordering::Sequential { repair_permille },
-                (None, ScheduleArgument::Even) => Ordering::Even,
-                (None, ScheduleArgument::Announced(schedule)) => Ordering::Schedule(schedule),
-            })
-            .profile(arguments.profile.into())
+            .ordering(arguments.order.ordering())
+            .profile(arguments.order.profile())
             .code(self.code)
             .block_symbols(arguments.block_symbols)
             .symbol_size(arguments.symbol_size)
@@ -272,7 +268,7 @@ impl Plan {
             }
             SessionFormat::Fcast => {
                 let mut fcast = FcastFormat::default();
-                fcast.slice_bytes = arguments.slice;
+                fcast.slice_bytes = arguments.fcast.flatten();
                 Format::Fcast(fcast)
             }
         }
@@ -283,31 +279,17 @@ fn memory(arguments: &SendArguments) -> usize {
     usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX)
 }
 
-/// The code of `--fec` and `--stretch`.
-fn code(arguments: &SendArguments) -> Result<Code, Failure> {
-    /// Any value works, but mirrors must have the same one.
-    const SEED: u64 = 0;
-    if let (Some(factor), false) = (arguments.stretch, arguments.fec() == Fec::Tornado) {
-        let message = format!("--stretch {factor} with another code than Tornado");
-        let hint = "say --fec tornado too: raptorq and lt have no end, rs and none no choice\nor leave it out";
-        return Err(Failure::new(Outcome::Usage, message, hint));
-    }
-    Ok(match arguments.fec() {
+/// The code of `--fec`.
+fn code(arguments: &SendArguments) -> Code {
+    match arguments.fec() {
         Fec::Raptorq => Code::RaptorQ,
         Fec::Raptor => Code::Raptor,
         Fec::Rs => Code::ReedSolomon,
-        Fec::Tornado => {
-            let factor = arguments.stretch.unwrap_or(TornadoCode::Z.stretch_factor());
-            let code = TornadoCode::new(factor, SEED).map_err(|error| {
-                let message = format!("--stretch {factor}: {error}");
-                Failure::new(Outcome::Usage, message, "for more different symbols: --fec raptorq")
-            })?;
-            Code::Tornado(code)
-        }
+        Fec::Tornado(code) => Code::Tornado(code),
         Fec::Lt => Code::Lt,
         Fec::LtStrict => Code::LtStrict,
         Fec::None => Code::None,
-    })
+    }
 }
 
 /// How packets are sealed, if a group key is given.
@@ -341,10 +323,10 @@ impl Outline {
             is_automatic: following.is_some_and(|following| following.automatic),
             interface: addressing.interface()?.name,
             addressing: addressing.clone(),
-            rate_bits_per_second: match &arguments.layers[..] {
-                [] => arguments.rate(),
+            rate_bits_per_second: match &arguments.layers {
                 // Their sum is at most the rate.
-                layers => layers.iter().sum(),
+                Some(LayersArgument::Rates(rates)) => rates.iter().sum(),
+                _ => arguments.rate(),
             },
             packet_header: match arguments.group_key.is_some() || keys::are_of_ticket(arguments) {
                 true => PACKET_HEADER + SEAL_BYTES as u64,
@@ -412,7 +394,7 @@ impl Outline {
         } else {
             let end = match (arguments.push, arguments.duration) {
                 (Some(_), _) => "once",
-                _ if arguments.reports.receivers.is_some() && !arguments.watch => {
+                _ if arguments.reports.receivers.is_some() && arguments.watch.is_none() => {
                     "until the expected receivers are complete"
                 }
                 (None, Some(_)) => "for a while",
@@ -427,9 +409,9 @@ impl Outline {
             console.say(format_args!("sending {what}, {end}; receive with"));
         }
         let mode = match arguments.format() {
-            SessionFormat::Fontana if arguments.watch => "--watch ",
+            SessionFormat::Fontana if arguments.watch.is_some() => "--watch ",
             SessionFormat::Fontana => "",
-            SessionFormat::Flute if arguments.watch => "--flute --watch ",
+            SessionFormat::Flute if arguments.watch.is_some() => "--flute --watch ",
             SessionFormat::Flute => "--flute ",
             SessionFormat::Fcast => "--fcast ",
         };
@@ -440,9 +422,7 @@ impl Outline {
 
     /// The check of the rate, if the session has one that is constant.
     fn rate_check(&self, arguments: &SendArguments) -> Option<Shortfall> {
-        let is_layered = arguments.layered
-            || arguments.congestion_control.is_some()
-            || self.addressing.channels.count() > 1;
+        let is_layered = arguments.layered.is_some() || self.addressing.channels.count() > 1;
         let copies = self.addressing.to.len() as u64;
         (!is_layered && !self.is_automatic && arguments.reports.feedback.is_none())
             .then(|| Shortfall::new(self.rate_bits_per_second, copies))

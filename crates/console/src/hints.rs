@@ -37,22 +37,22 @@ const HINTS: &[(ErrorKind, &str)] = &[
         "leave out --flute or --fcast, or send with --fec raptorq, raptor, rs or none",
     ),
     (ErrorKind::Congestion, "change the layers, or the rate"),
-    (ErrorKind::LayerTooSlow, "have fewer channels (--channels), or a higher --rate"),
+    (ErrorKind::LayerTooSlow, "have fewer layers (--layers), or a higher --rate"),
     (ErrorKind::LayerTooFast, "have more channels, or a lower --rate"),
     (ErrorKind::LayersTooFast, "raise --rate"),
-    (ErrorKind::LayerCount, "name one for each channel (--channels, or the groups of --to)"),
-    (ErrorKind::WavesWithRates, "leave out --layers, or choose another --congestion-control"),
+    (ErrorKind::LayerCount, "name one for each channel (--layers N, or the groups of --to)"),
+    (ErrorKind::WavesWithRates, "leave out --layers, or choose another scheme: --layered=rlc"),
     (
         ErrorKind::GroupCount,
-        "name one group, and those after it are taken; or change --channels, --layers or --rate",
+        "name one group, and those after it are taken; or change --layers or --rate",
     ),
-    (ErrorKind::OneChannelOnly, "leave out --channels and --layers, and name one group"),
+    (ErrorKind::OneChannelOnly, "leave out --layers, and name one group"),
     (ErrorKind::ChannelsWithoutGroups, "send to a multicast group, or over one channel"),
     (ErrorKind::InterfacesWithoutGroup, "give one -i, or receive from a multicast group"),
     (ErrorKind::ChannelsBeyondGroups, "begin at a lower group, or list all of them"),
     (
         ErrorKind::UncontrolledNetwork,
-        "let receivers yield to other traffic: --congestion-control webrc; or, if all networks on \
+        "let receivers yield to other traffic: --layered; or, if all networks on \
          the way are yours and have room for the rate, say so: --controlled-network",
     ),
     (ErrorKind::NothingToSend, "name at least one file"),
@@ -78,8 +78,8 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::Range, ""),
     (
         ErrorKind::Schedule,
-        "leave out --schedule, or: --fec rs for cumulative, or --fec tornado without short files; \
-         org_1, --channels N for segments; --memory SIZE for more content",
+        "leave out --order, or: --fec rs for cumulative, or --fec tornado without short files; \
+         org_1, --layers N for segments; --memory SIZE for more content",
     ),
     (ErrorKind::NoFurtherFiles, "send them in another session"),
     (ErrorKind::GrowingPush, "send until interrupted, or all files at once"),
@@ -107,9 +107,9 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (
         ErrorKind::DeviceFull,
         "free some space, or name a file on another disk, then receive again; if the file exists \
-         now, the same command and --overwrite go on with what was received",
+         now, the same command and --existing replace go on with what was received",
     ),
-    (ErrorKind::TargetExists, "choose another directory, or allow overwriting: --overwrite"),
+    (ErrorKind::TargetExists, "choose another directory, or allow replacing: --existing replace"),
     (ErrorKind::TargetIsDirectory, "choose another directory"),
     (ErrorKind::TargetBlocked, "remove it, or choose another directory"),
     (ErrorKind::TargetBusy, "wait for the other receiver, or choose another directory"),

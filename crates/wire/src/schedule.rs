@@ -91,7 +91,7 @@ impl AnnouncedSchedule {
 }
 
 impl fmt::Display for AnnouncedSchedule {
-    /// As `fontana send --schedule` takes it, with `,anticipated:N` after an order of FCAST.
+    /// As `fontana send --order` takes it, with `,anticipated:N` after an order of FCAST.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Cumulative => f.write_str("cumulative"),

@@ -1,7 +1,7 @@
 //! The arguments of `fontana recv`.
 
-use super::{MemoryArgument, ProfileArgument, SessionFormat, session_format};
-use clap::{Args, ValueHint};
+use super::{MemoryArgument, SessionFormat, session_format};
+use clap::{Args, ValueEnum, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
     PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError, WebTicket,
@@ -15,6 +15,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -95,19 +96,12 @@ pub(crate) struct ReceiveArguments {
     /// when the sender is gone: requests and symbols go to one group, and no router passes them on.
     /// What arrives is verified as everything is. Anyone in this network can read it, unless there
     /// is a --group-key. See docs/sharing.md.
-    #[arg(long, conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to"])]
-    pub(crate) share: bool,
-    /// With --share: send at most this many bits per second: 20M
-    #[arg(long, value_name = "RATE", requires = "share", default_value = "20M", value_parser = parse_rate)]
-    pub(crate) share_rate: u64,
-    /// With --share: when complete, stay until no other receiver has asked for this long
-    #[arg(long, value_name = "TIME", requires = "share", default_value = "10", value_parser = parse_duration)]
-    pub(crate) share_for: Duration,
-    /// With --share: the group of the receivers of this network
-    ///
-    /// The default is 239.255.77.250:7702, or [ff12::7702]:7702 beside a session over IPv6.
-    #[arg(long, value_name = "GROUP:PORT", requires = "share")]
-    pub(crate) share_group: Option<SocketAddr>,
+    /// It sends at most RATE, 20 Mbit/s by default, and stays when it is complete, until no other
+    /// receiver has asked for ten seconds.
+    #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "20M", value_parser = parse_rate,
+          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to"])]
+    pub(crate) share: Option<u64>,
     /// Listen on this group if there is no ticket
     #[arg(
         long,
@@ -131,10 +125,11 @@ pub(crate) struct ReceiveArguments {
     /// Standard output: every byte is verified before it is written, and nothing is written after a
     /// gap. All messages, and events (--json), then go to standard error. A device must not be in
     /// use. It is written in place after confirmation (--yes), and is read back as a whole before
-    /// success is reported. So is a file, which must not exist without --overwrite. With --flute: a
-    /// file, which gets its name when it is complete; --only chooses it if the session has several.
+    /// success is reported. So is a file, which must not exist without --existing replace. With
+    /// --flute: a file, which gets its name when it is complete; --only chooses it if the session
+    /// has several.
     #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "fcast", "skip_existing", "list", "watch"])]
+          conflicts_with_all = ["output", "fcast", "list", "watch"])]
     pub(crate) to: Option<PathBuf>,
     /// With --to: keep data that cannot be delivered yet in this directory
     ///
@@ -154,17 +149,15 @@ pub(crate) struct ReceiveArguments {
     /// enough symbols, and joins again if some of them turn out to be wrong.
     #[arg(long)]
     pub(crate) stay: bool,
-    /// Replace files that exist
-    #[arg(long)]
-    pub(crate) overwrite: bool,
-    /// Receive only what the files in DIR do not contain already
+    /// What to do about files in DIR that exist
     ///
-    /// Files are compared by hash, never by size or time. Equal files stay, but get their mode and
-    /// time. Of other files that may be replaced (--overwrite), only the blocks that differ are
-    /// received. Small files that share a block are recognized only if all of them exist. With
-    /// --flute: by length and MD5, or by name alone if the sender gives no MD5, which is said.
-    #[arg(long, conflicts_with = "fcast")]
-    pub(crate) skip_existing: bool,
+    /// refuse (default): the reception fails. skip: those that are equal stay, and get their mode
+    /// and time; others are refused. replace: others are replaced, and only the blocks that differ
+    /// are received. Files are compared by hash, never by size or time. Small files that share a
+    /// block are recognized only if all of them exist. With --flute: by length and MD5, or by name
+    /// alone if the sender gives no MD5, which is said. With --fcast and --to: without comparing.
+    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    pub(crate) existing: ExistingArgument,
     /// Give no file its name before all are complete
     ///
     /// Otherwise a file gets its name when its objects are complete. Small files share objects: if
@@ -175,19 +168,17 @@ pub(crate) struct ReceiveArguments {
     /// Append a line of JSON to FILE for each file that gets its name, and each complete version
     ///
     /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
-    /// session, the publisher's key, and the time (docs/events.md).
+    /// session, the publisher's key, and the time (docs/events.md). Before FILE is longer than 10
+    /// MB it is renamed to FILE.1; five such files are kept.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["flute", "fcast", "to", "list"])]
     pub(crate) audit: Option<PathBuf>,
-    /// Rename the audit log to FILE.1 before it is longer; five such files are kept
-    #[arg(long, value_name = "SIZE", requires = "audit", default_value = "10M", value_parser = parse_size)]
-    pub(crate) audit_size: u64,
     /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
     ///
     /// Only files, links and empty directories that its versions created are deleted, also if they
     /// were changed since. Needs the publisher's key. With --flute: delete files that this session
     /// has written, or an earlier one with --delete or --watch, and that are as they were written,
     /// when the tables that named them have expired and later ones do not. See docs/flute.md.
-    #[arg(long, conflicts_with_all = ["fcast", "to", "any_version"])]
+    #[arg(long, conflicts_with_all = ["fcast", "to"])]
     pub(crate) delete: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
@@ -214,24 +205,16 @@ pub(crate) struct ReceiveArguments {
     /// decrypted. See docs/guarantees.md.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) group_key: Option<PathBuf>,
-    /// Receive every newer version of the publisher until stopped
+    /// Receive every newer version of the publisher until stopped, or N versions
     ///
     /// The directory remembers the newest version (.fontana-mark-KEY). Versions that are not newer
     /// are not received, also after a restart. Files of earlier versions are replaced; other files
-    /// only with --overwrite. Files that a newer version does not contain stay. Implies
-    /// --skip-existing. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
+    /// only with --existing replace. Files that a newer version does not contain stay. Equal files
+    /// are not received. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
     /// receive what later tables announce, and later runs of the sender, until stopped.
-    #[arg(long, conflicts_with_all = ["fcast", "list", "once", "any_version"])]
-    pub(crate) watch: bool,
-    /// With --watch: end after N versions
-    #[arg(long, value_name = "N", requires = "watch", conflicts_with = "flute", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
-    /// With --watch: stay joined for this long after a version while only old ones are sent
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "60", value_parser = parse_duration)]
-    pub(crate) stay_joined: Duration,
-    /// With --watch: after that, leave the group for this long before each look
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration)]
-    pub(crate) look_every: Duration,
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          value_parser = clap::value_parser!(NonZeroU64), conflicts_with_all = ["fcast", "list"])]
+    pub(crate) watch: Option<Option<NonZeroU64>>,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version
     ///
     /// Takes the rest of the command line as PROGRAM and its arguments, without a shell. The
@@ -241,16 +224,21 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
           conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec: Vec<OsString>,
-    /// Fail if the kernel cannot confine this process to the files that it needs
+    /// Confine this process to the files that it needs, or fail; or do not
     ///
     /// Linux confines it by default, as far as the kernel can (Landlock and seccomp; all of it with
     /// Linux 6.12): it reaches its target directory, starts no program but that of --exec, and
-    /// connects to nothing but mirrors. See docs/guarantees.md.
-    #[arg(long)]
-    pub(crate) sandbox: bool,
-    /// Do not confine this process
-    #[arg(long, conflicts_with_all = ["sandbox", "one_way"])]
-    pub(crate) no_sandbox: bool,
+    /// connects to nothing but mirrors. require: fail if the kernel cannot do all of it. off: do
+    /// not confine it. See docs/guarantees.md.
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub(crate) sandbox: SandboxArgument,
     /// Let the kernel refuse every system call that sends a packet, for data diodes
     ///
     /// Also to the program of --exec, which opens no sockets but those of this host. For a
@@ -266,20 +254,19 @@ pub(crate) struct ReceiveArguments {
     /// Sign reports to the sender with the key in KEYFILE (fontana keygen)
     #[arg(long, value_name = "KEYFILE", conflicts_with = "one_way", value_hint = ValueHint::FilePath)]
     pub(crate) identity: Option<PathBuf>,
-    /// Also accept a version that is older than the newest one in the directory
-    #[arg(long)]
-    pub(crate) any_version: bool,
-    /// Receive also what has expired by this host's clock
+    /// Accept what is refused otherwise: old, expired, or both with a comma
     ///
-    /// Only signatures expire (fontana send --expires), and only for receivers that know the key
-    /// and not the manifest.
-    #[arg(long)]
-    pub(crate) ignore_expiry: bool,
-    /// Leave after the first complete session
-    ///
-    /// This is the default. The option lets scripts state it.
-    #[arg(long)]
-    pub(crate) once: bool,
+    /// old: a version that is older than the newest one in the directory. expired: what has expired
+    /// by this host's clock. Only signatures expire (fontana send --expires), and only for
+    /// receivers that know the key and not the manifest.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    pub(crate) accept: Vec<AcceptArgument>,
     /// Give up if the session is not complete after this time: 90, 90s, 10m, 2h
     ///
     /// By default there is no limit while packets arrive (--silence). A plain FLUTE session whose
@@ -302,9 +289,6 @@ pub(crate) struct ReceiveArguments {
     /// the rates of its layers. A session whose lowest layer is faster is refused.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) max_rate: Option<u64>,
-    /// Take at most N layers of a layered session
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) max_layers: Option<u8>,
     /// Accept at most this many bytes in one session: 10G
     ///
     /// Any host that can send to the group chooses the size of a session. Holes of files count with
@@ -325,19 +309,6 @@ pub(crate) struct ReceiveArguments {
     /// received.
     #[arg(long, conflicts_with = "flute")]
     pub(crate) fcast: bool,
-    /// Optimize the reception for this
-    ///
-    /// With cpu, decoding begins after all channels were left, so that a slow processor loses no
-    /// packets. Give the sender the same profile: --profile of fontana send.
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed)]
-    pub(crate) profile: ProfileArgument,
-    /// Decode when N symbols more than necessary have arrived
-    ///
-    /// The default is 0: decode as soon as it can succeed. Waiting saves attempts on slow machines.
-    /// A receiver waits for at most 64 symbols of a block of RaptorQ or LT, and for an eighth of a
-    /// block of Tornado.
-    #[arg(long, value_name = "N", conflicts_with = "profile")]
-    pub(crate) patient: Option<u32>,
     /// Drop this share of the packets
     #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
     pub(crate) simulate_loss: Option<f64>,
@@ -353,7 +324,7 @@ impl ReceiveArguments {
     pub(crate) fn may_report(&self) -> bool {
         // A ticket for one version has a number that follows from its content: others have others.
         let is_asked = self.ticket().is_some_and(|ticket| {
-            let has_number = ticket.manifest.is_none() || !self.watch;
+            let has_number = ticket.manifest.is_none() || self.watch.is_none();
             ticket.key.is_some() && ticket.ask.is_some() && has_number
         });
         let answers = self.format() == SessionFormat::Fontana && !self.list;
@@ -368,10 +339,51 @@ impl ReceiveArguments {
         }
     }
 
+    /// Whether equal files of the directory stay.
+    pub(crate) fn skips_existing(&self) -> bool {
+        let compares = self.to.is_none() && self.format() != SessionFormat::Fcast;
+        match self.existing {
+            ExistingArgument::Refuse => false,
+            ExistingArgument::Skip => true,
+            ExistingArgument::Replace => compares,
+        }
+    }
+
+    /// Whether files that exist, and differ, may be replaced.
+    pub(crate) fn replaces_existing(&self) -> bool {
+        self.existing == ExistingArgument::Replace
+    }
+
     /// The format of the session to receive.
     pub(crate) fn format(&self) -> SessionFormat {
         session_format(self.flute, self.fcast)
     }
+}
+
+/// What to do about files that exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExistingArgument {
+    #[default]
+    Refuse,
+    Skip,
+    Replace,
+}
+
+/// Whether the process is confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxArgument {
+    /// As far as the kernel can.
+    #[default]
+    Auto,
+    Require,
+    Off,
+}
+
+/// What a receiver accepts although it is not the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AcceptArgument {
+    Old,
+    Expired,
 }
 
 /// A ticket: of a session, or for mirrors alone. Or a mirror, without a ticket.

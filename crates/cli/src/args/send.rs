@@ -1,10 +1,11 @@
 //! The arguments of `fontana send`.
 
-use super::schedule::{ScheduleArgument, parse_schedule};
-use super::{MemoryArgument, ProfileArgument, SessionFormat, session_format};
+use super::order::{OrderArgument, parse_order};
+use super::{MemoryArgument, SessionFormat, session_format};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use fontana::TornadoCode;
 use fontana::net::InterfaceSelector;
-use fontana::wire::FluteVersion;
+use fontana::wire::{FluteVersion, MAX_CHANNELS};
 use fontana_console::talk::Talk;
 use fontana_console::units::{
     parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
@@ -117,31 +118,21 @@ pub(crate) struct SendArguments {
     /// Serve receivers of different speed, each at the rate that its network can carry
     ///
     /// The session has layers, on several groups that begin with the group of --to. A receiver
-    /// joins as many as its network carries. The congestion control is webrc unless
-    /// --congestion-control is given.
-    #[arg(long)]
-    pub(crate) layered: bool,
-    /// Send layers of constant rates on N channels, one group each, that begin with the group of
-    /// --to
+    /// joins as many as its network carries, by one of these: webrc (RFC 3738, the default), rlc
+    /// and flid-sl find that out, fair to other traffic, by joining and leaving. webrc chooses the
+    /// number of its channels from the rate; webrc-fast has waves ten times as fast. fixed: the
+    /// receiver's user decides (recv --max-rate).
+    #[arg(long, value_name = "SCHEME", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "webrc")]
+    pub(crate) layered: Option<LayeringArgument>,
+    /// Send N layers of constant rates, or layers of these rates, the lowest first: 4, or 1M,1M,2M
     ///
-    /// Each layer doubles the rate of the layers below it (1, 1, 2, 4, ...). All together have the
-    /// rate (--rate). Other rates: --layers. Other groups: list them in --to.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) channels: Option<u8>,
-    /// Give the layers these rates, the lowest first: 1M,1M,2M
-    ///
-    /// One rate for each channel; their sum is at most the rate (--rate).
-    #[arg(long, value_name = "RATE,...", value_delimiter = ',', value_parser = parse_rate)]
-    pub(crate) layers: Vec<u64>,
-    /// Control how much of the rate a receiver takes
-    ///
-    /// webrc (RFC 3738), rlc and flid-sl: receivers find the rate that their network can carry,
-    /// fair to other traffic, by joining and leaving. webrc chooses the number of its channels from
-    /// the rate; webrc-fast has waves ten times as fast. fixed: the receiver's user decides (recv
-    /// --max-rate, --max-layers). none: there are no layers. The default is webrc with --layered,
-    /// fixed with --channels or --layers, and none otherwise.
-    #[arg(long, value_name = "SCHEME", value_enum)]
-    pub(crate) congestion_control: Option<CongestionScheme>,
+    /// One group each, that begin with the group of --to; other groups: list them in --to. Of N
+    /// layers each doubles the rate of those below it (1, 1, 2, 4, ...), and all together have the
+    /// rate (--rate). The sum of rates is at most the rate. Without --layered the receiver's user
+    /// decides how many it takes.
+    #[arg(long, value_name = "N|RATE,...", value_parser = parse_layers)]
+    pub(crate) layers: Option<LayersArgument>,
     /// Let packets pass this many routers, plus one
     ///
     /// The default keeps packets on this network, so that a mistake has little effect. More needs
@@ -174,34 +165,20 @@ pub(crate) struct SendArguments {
     /// for reports for no longer.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Send one block after the other, each with PERCENT repair symbols
-    ///
-    /// For receivers that write blocks in order. By default all blocks of all files advance
-    /// together, so that a receiver may join at any time. 10 % repair symbols compensate a loss of
-    /// 8 %.
-    #[arg(long, value_name = "PERCENT", value_parser = parse_permille, num_args = 0..=1,
-          require_equals = true, default_missing_value = "10")]
-    pub(crate) sequential: Option<u32>,
     /// Send the symbols in this order
     ///
-    /// even (default): all blocks of all files advance together. cumulative: on layers, every
-    /// symbol once before any is repeated, for --fec rs and tornado. random: each packet is of a
-    /// random block. fcast:ORDER/ORG: as in FCAST's paper, ORDER is seq, rand or p_randL (one
-    /// symbol in L is exchanged), ORG is org_1 (each layer sends all symbols) or org_2 (a segment).
-    /// anticipated:N: fcast:rand/org_2, and the lowest N layers first send all source symbols, for
-    /// receivers that are present from the beginning. Receivers need no option for it. See
-    /// docs/schedules.md.
-    #[arg(long, value_name = "SCHEDULE", default_value = "even", value_parser = parse_schedule,
-          conflicts_with_all = ["sequential", "profile"])]
-    pub(crate) schedule: ScheduleArgument,
-    /// Optimize the session for this
-    ///
-    /// space has shorter blocks and sends three quarters of each together, so that receivers hold
-    /// few incomplete blocks; it takes some more symbols. cpu concerns receivers (recv --profile),
-    /// which should be given the same profile.
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed,
-          conflicts_with = "sequential")]
-    pub(crate) profile: ProfileArgument,
+    /// even (default): all blocks of all files advance together, so that a receiver may join at any
+    /// time. space: blocks are shorter, and three quarters of each are sent together, so that
+    /// receivers hold few incomplete blocks; it takes some more symbols. sequential[:PERCENT]: one
+    /// block after the other, each with PERCENT repair symbols, for receivers that write blocks in
+    /// order; the default of 10 compensates a loss of 8 %. cumulative: on layers, every symbol once
+    /// before any is repeated, for --fec rs and tornado. random: each packet is of a random block.
+    /// fcast:ORDER/ORG: as in FCAST's paper, ORDER is seq, rand or p_randL (one symbol in L is
+    /// exchanged), ORG is org_1 (each layer sends all symbols) or org_2 (a segment). anticipated:N:
+    /// fcast:rand/org_2, and the lowest N layers first send all source symbols, for receivers that
+    /// are present from the beginning. Receivers need no option for it. See docs/schedules.md.
+    #[arg(long, value_name = "ORDER", default_value = "even", value_parser = parse_order)]
+    pub(crate) order: OrderArgument,
     /// Send plain FLUTE, for other programs: version 1 (RFC 3926, 3GPP, DVB), or 2 (RFC 6726)
     ///
     /// One object per file with its MD5, and no extensions of Fontana: no hashes, no signature, no
@@ -220,33 +197,25 @@ pub(crate) struct SendArguments {
     pub(crate) gzip: bool,
     /// Send FCAST (RFC 6968), for other programs: objects that describe themselves
     ///
-    /// Long files are cut into slices. Each is an object with its own name, position in the file
-    /// and SHA-256, so that receivers need no table. No extensions of Fontana, and no signature.
-    #[arg(long, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "mirror", "watch"])]
-    pub(crate) fcast: bool,
-    /// With --fcast: put at most this many bytes of a file into one object: 64K, 16M
-    ///
-    /// The default is about a block (--block-symbols): 13 MB. Shorter slices complete sooner, cost
-    /// more symbols, and a header each of some 210 bytes and the name.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "fcast")]
-    pub(crate) slice: Option<u64>,
+    /// Long files are cut into slices of SIZE, 64K or 16M. Each is an object with its own name,
+    /// position in the file and SHA-256, so that receivers need no table. No extensions of Fontana,
+    /// and no signature. The default is about a block (--block-symbols): 13 MB. Shorter slices
+    /// complete sooner, cost more symbols, and a header each of some 210 bytes and the name.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, num_args = 0..=1,
+          require_equals = true, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "mirror", "watch"])]
+    pub(crate) fcast: Option<Option<u64>>,
     /// Protect the symbols with this code
     ///
     /// raptorq (RFC 6330) makes any number of different symbols. raptor (RFC 5053) makes 65 536 for
     /// a block, for receivers of 3GPP's services. rs (Reed-Solomon, RFC 5510) makes 255 for a block
-    /// of 128 and repeats them. tornado makes two for each source symbol (--stretch) and repeats
-    /// them. lt is a fountain code that decodes fast and takes some per cent more symbols.
-    /// lt-strict takes hardly more symbols, and more time. none repeats the source symbols. The
-    /// default is raptorq, and none with --flute.
-    #[arg(long, value_name = "CODE", value_enum)]
+    /// of 128 and repeats them. tornado:N makes N for each source symbol, 2 to 10, and repeats
+    /// them: 2, the default, is enough for one sender and a receiver that misses up to 40 %; with N
+    /// it may miss up to about 1 - 1.1 / N of them, and several senders repeat each other less, but
+    /// decoding takes more symbols and memory (docs/tuning.md). lt is a fountain code that decodes
+    /// fast and takes some per cent more symbols. lt-strict takes hardly more symbols, and more
+    /// time. none repeats the source symbols. The default is raptorq, and none with --flute.
+    #[arg(long, value_name = "CODE[:N]", value_parser = parse_fec)]
     pub(crate) fec: Option<Fec>,
-    /// With --fec tornado: make N symbols for each source symbol before they are repeated, 2 to 10
-    ///
-    /// The default is 2, which is enough for one sender and a receiver that misses up to 40 %. With
-    /// N a receiver may miss up to about 1 - 1.1 / N of them, and several senders repeat each other
-    /// less. Decoding takes more symbols, and both sides more memory: see docs/tuning.md.
-    #[arg(long, value_name = "N")]
-    pub(crate) stretch: Option<u8>,
     /// Cut objects into blocks of about N source symbols
     ///
     /// Longer blocks need fewer symbols in all; shorter ones decode faster and in less memory. 10
@@ -269,7 +238,7 @@ pub(crate) struct SendArguments {
     /// that are not announced, while an attacker sends forged ones. Takes 2 % of the packets. With
     /// symbols of less than 1306 bytes it takes more. For sessions on one channel, and not for
     /// streams. See docs/guarantees.md.
-    #[arg(long, requires = "sign", conflicts_with_all = ["layered", "channels", "layers"])]
+    #[arg(long, requires = "sign", conflicts_with_all = ["layered", "layers"])]
     pub(crate) symbol_digests: bool,
     /// Send as a mirror that the publisher has certified (fontana certify)
     ///
@@ -278,7 +247,7 @@ pub(crate) struct SendArguments {
     /// --symbol-digests.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           requires_all = ["sign", "manifest"],
-          conflicts_with_all = ["layered", "channels", "layers", "group_key"])]
+          conflicts_with_all = ["layered", "layers", "group_key"])]
     pub(crate) certificate: Option<PathBuf>,
     /// Seal every packet with the group key in FILE (fontana keygen --group)
     ///
@@ -309,7 +278,7 @@ pub(crate) struct SendArguments {
     /// Let the signature expire after this time, if the sender no longer runs
     ///
     /// The sender renews it every third of the time. Receivers that know the key but not the
-    /// manifest refuse what has expired (fontana recv --ignore-expiry). 0: never.
+    /// manifest refuse what has expired (fontana recv --accept expired). 0: never.
     #[arg(
         long,
         value_name = "TIME",
@@ -318,21 +287,20 @@ pub(crate) struct SendArguments {
         requires = "sign"
     )]
     pub(crate) expires: Duration,
-    /// Send a new version whenever files in the directories have changed and settled (--settle)
+    /// Send a new version whenever files in the directories have changed and settled
     ///
-    /// Receivers follow the key (fontana recv --watch): that of --sign, or one that follows from
-    /// this host's key and the path. The ticket names the key and no manifest, and stays valid. The
-    /// session's number follows from the key. The old version is sent until the new one is ready.
-    /// Several such senders with one key need different --tsi. See docs/watch.md. With --flute
-    /// there is no key: a file that has changed is another object in the next table, and no table
-    /// says that it is complete. Give --tsi, so that receivers follow a restarted sender.
-    #[arg(long, conflicts_with_all = ["gzip", "manifest", "mirror", "dry_run", "content_version"])]
-    pub(crate) watch: bool,
-    /// With --watch: make a version when a changed file is unchanged for this long
-    ///
-    /// Files that still change then are sent as they were, if they only grow, or left out.
-    #[arg(long, value_name = "TIME", default_value = "2", value_parser = parse_duration, requires = "watch")]
-    pub(crate) settle: Duration,
+    /// They have settled when a changed file is unchanged for SETTLE (2 s by default): files that
+    /// still change then are sent as they were, if they only grow, or left out. Receivers follow
+    /// the key (fontana recv --watch): that of --sign, or one that follows from this host's key and
+    /// the path. The ticket names the key and no manifest, and stays valid. The session's number
+    /// follows from the key. The old version is sent until the new one is ready. Several such
+    /// senders with one key need different --tsi. See docs/watch.md. With --flute there is no key:
+    /// a file that has changed is another object in the next table, and no table says that it is
+    /// complete. Give --tsi, so that receivers follow a restarted sender.
+    #[arg(long, value_name = "SETTLE", value_parser = parse_duration, num_args = 0..=1,
+          require_equals = true, default_missing_value = "2",
+          conflicts_with_all = ["gzip", "manifest", "mirror", "dry_run", "content_version"])]
+    pub(crate) watch: Option<Duration>,
     /// With --watch: scan for changes this often, where the system does not report them
     ///
     /// Network file systems report only changes by this host.
@@ -541,18 +509,15 @@ impl SendArguments {
     /// Whether the user leaves the rate to the program, and the session can have one that follows
     /// its receivers.
     pub(crate) fn has_automatic_rate(&self) -> bool {
-        self.rate.is_none() && self.to.len() <= 1 && !self.watch && !self.has_layers()
+        self.rate.is_none() && self.to.len() <= 1 && self.watch.is_none() && !self.has_layers()
     }
 
     pub(crate) fn has_layers(&self) -> bool {
-        self.layered
-            || self.channels.is_some()
-            || !self.layers.is_empty()
-            || self.congestion_control.is_some()
+        self.layered.is_some() || self.layers.is_some()
     }
 
     pub(crate) fn format(&self) -> SessionFormat {
-        session_format(self.flute.is_some(), self.fcast)
+        session_format(self.flute.is_some(), self.fcast.is_some())
     }
 
     /// The code: without one, a session of FLUTE is for programs that know none.
@@ -564,12 +529,12 @@ impl SendArguments {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fec {
     Raptorq,
     Raptor,
     Rs,
-    Tornado,
+    Tornado(TornadoCode),
     Lt,
     LtStrict,
     None,
@@ -577,13 +542,31 @@ pub(crate) enum Fec {
 
 /// Rule for how many layers a receiver takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CongestionScheme {
-    None,
-    Fixed,
-    Rlc,
-    FlidSl,
+pub(crate) enum LayeringArgument {
     Webrc,
     WebrcFast,
+    Rlc,
+    FlidSl,
+    Fixed,
+}
+
+/// The layers of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LayersArgument {
+    /// So many, each as fast as all below it.
+    Count(u8),
+    /// Bits per second of each, the lowest first.
+    Rates(Vec<u64>),
+}
+
+impl LayersArgument {
+    /// The number of layers; 255 if there are more.
+    pub(crate) fn count(&self) -> u8 {
+        match self {
+            Self::Count(count) => *count,
+            Self::Rates(rates) => u8::try_from(rates.len()).unwrap_or(u8::MAX),
+        }
+    }
 }
 
 /// A version of FLUTE.
@@ -601,6 +584,49 @@ impl From<FluteVersionArgument> for FluteVersion {
             FluteVersionArgument::V1 => Self::V1,
             FluteVersionArgument::V2 => Self::V2,
         }
+    }
+}
+
+/// Parses `--fec`.
+fn parse_fec(text: &str) -> Result<Fec, String> {
+    /// Any value works, but mirrors must have the same one.
+    const SEED: u64 = 0;
+    if let Some(factor) = text.strip_prefix("tornado:") {
+        let code = factor.parse().ok().map(|factor| TornadoCode::new(factor, SEED));
+        return match code {
+            Some(Ok(code)) => Ok(Fec::Tornado(code)),
+            _ => Err("tornado makes 2 to 10 symbols for each source symbol: tornado:4\nfor more \
+                      different symbols: raptorq"
+                .to_owned()),
+        };
+    }
+    Ok(match text {
+        "raptorq" => Fec::Raptorq,
+        "raptor" => Fec::Raptor,
+        "rs" => Fec::Rs,
+        "tornado" => Fec::Tornado(TornadoCode::Z),
+        "lt" => Fec::Lt,
+        "lt-strict" => Fec::LtStrict,
+        "none" => Fec::None,
+        _ => {
+            return Err(
+                "there is no such code; there are raptorq, raptor, rs, tornado, tornado:N, \
+                        lt, lt-strict and none"
+                    .to_owned(),
+            );
+        }
+    })
+}
+
+/// Parses `--layers`: a number, or rates.
+fn parse_layers(text: &str) -> Result<LayersArgument, String> {
+    let layers = match text.parse() {
+        Ok(count) => LayersArgument::Count(count),
+        Err(_) => LayersArgument::Rates(text.split(',').map(parse_rate).collect::<Result<_, _>>()?),
+    };
+    match layers.count() {
+        1..=MAX_CHANNELS => Ok(layers),
+        _ => Err(format!("a session has 1 to {MAX_CHANNELS} layers")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::mirrors::{self, Mirrors};
 use crate::address;
-use crate::args::ReceiveArguments;
+use crate::args::{ReceiveArguments, SandboxArgument};
 use crate::events::ReceiveEvent as Line;
 use crate::hook::{Program, Report};
 use crate::sandbox::files::{self, Enforcement, Right, Rule, Tcp};
@@ -54,6 +54,10 @@ impl<'a> Sandbox<'a> {
         if arguments.one_way && arguments.named.is_none() {
             refuse_names(&arguments.group)?;
         }
+        if arguments.one_way && arguments.sandbox == SandboxArgument::Off {
+            let message = "--one-way with --sandbox off: it is the sandbox that keeps packets back";
+            return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+        }
         let is_limited = arguments.one_way || arguments.may_report();
         let interface = if is_limited { default_interface(arguments) } else { None };
         let hook = Hook::start(arguments)?;
@@ -69,11 +73,11 @@ impl<'a> Sandbox<'a> {
             _ if arguments.one_way => Network::ReceiveOnly,
             // A receiver that shares sends from two sockets, and one with mirrors asks for names.
             Some(socket)
-                if !arguments.no_sandbox
-                    && !arguments.share
+                if arguments.sandbox != SandboxArgument::Off
+                    && arguments.share.is_none()
                     && Mirrors::of_arguments(arguments).is_empty() =>
             {
-                limit_to(socket, arguments.sandbox)?
+                limit_to(socket, arguments.sandbox == SandboxArgument::Require)?
             }
             _ => Network::Open,
         };
@@ -106,7 +110,7 @@ impl<'a> Sandbox<'a> {
         let Self { arguments, network, .. } = self;
         mirrors::check(arguments)?;
         let network = *network;
-        if arguments.no_sandbox {
+        if arguments.sandbox == SandboxArgument::Off {
             return Ok(Confined { process: process::Confined::declined(), network });
         }
         create(directory);
@@ -119,16 +123,16 @@ impl<'a> Sandbox<'a> {
             // Reports and --one-way have a filter of their own.
             sockets: (network == Network::Open).then_some(sockets),
             sets_attributes: true,
-            ports: &[port, arguments.share_group.map_or(0, |group| group.port())],
+            ports: &[port],
         };
         let process = process::confine(&needs).map_err(|error| {
             let message = format!("the sandbox cannot be set up: {error}");
-            Failure::new(Outcome::Io, message, "leave it out: --no-sandbox")
+            Failure::new(Outcome::Io, message, "leave it out: --sandbox off")
         })?;
         match process.lacks.first() {
-            Some(lack) if arguments.sandbox => {
-                let message = format!("--sandbox: {lack}");
-                let hint = "leave --sandbox out: the receiver is then confined as far as this \
+            Some(lack) if arguments.sandbox == SandboxArgument::Require => {
+                let message = format!("--sandbox require: {lack}");
+                let hint = "leave it out: the receiver is then confined as far as this \
                             kernel can; Linux 6.12 can all of it";
                 Err(Failure::new(Outcome::Usage, message, hint))
             }
@@ -197,7 +201,7 @@ impl<'a> Hook<'a> {
     fn start(arguments: &'a ReceiveArguments) -> Result<Option<Self>, Failure> {
         let (words, directory) = (&arguments.exec, &arguments.output);
         let Some(name) = words.first() else { return Ok(None) };
-        if arguments.no_sandbox {
+        if arguments.sandbox == SandboxArgument::Off {
             let program = Program::new(words, Some(directory));
             return Ok(program.map(|program| Self::Here { name, program }));
         }
@@ -206,7 +210,7 @@ impl<'a> Hook<'a> {
             Failure::new(
                 Outcome::Io,
                 message,
-                "mount /proc, or leave out the sandbox: --no-sandbox",
+                "mount /proc, or leave out the sandbox: --sandbox off",
             )
         })?;
         Ok(Some(Self::Outside { name, helper }))
@@ -253,7 +257,8 @@ fn limit_to(socket: &FeedbackSocket, is_demanded: bool) -> Result<Network, Failu
     match network::confine(&Sockets { sending, tcp: false, routes: false }) {
         Ok(()) => Ok(Network::ReportsOnly),
         Err(why) if is_demanded => {
-            let message = format!("--sandbox: the kernel cannot refuse system calls: {why}");
+            let message =
+                format!("--sandbox require: the kernel cannot refuse system calls: {why}");
             Err(Failure::new(Outcome::Usage, message, "a kernel with seccomp filters can"))
         }
         Err(_) => Ok(Network::Open),

@@ -27,7 +27,7 @@ pub(super) fn open(
             receiver.into_pipe(standard_output()?, setup.directory).prepare()?
         }
         Some(path) => {
-            let device = Device::open(path, arguments.overwrite).map_err(Error::from)?;
+            let device = Device::open(path, arguments.replaces_existing()).map_err(Error::from)?;
             confirm(&device, arguments.yes, console)?;
             receiver.into_device(device, setup.directory).prepare()?
         }
@@ -73,7 +73,7 @@ fn standard_output() -> Result<File, Failure> {
     Ok(File::from(output))
 }
 
-/// Asks before a device is overwritten. A file that may be overwritten needs `--overwrite`.
+/// Asks before a device is overwritten. A file that may be overwritten needs `--existing replace`.
 fn confirm(device: &Device, yes: bool, console: &Console) -> Result<(), Failure> {
     let Some(capacity) = device.capacity() else { return Ok(()) };
     let model = device.model().map_or_else(String::new, |model| format!("{model}, "));

@@ -27,7 +27,7 @@ pub(super) struct Circumstances {
     pub(super) offered: bool,
     /// There is no group.
     pub(super) has_mirrors_alone: bool,
-    /// A file is written in place: without `--overwrite` the next run refuses it.
+    /// A file is written in place: without `--existing replace` the next run refuses it.
     pub(super) in_place: bool,
     /// Bytes of the symbols of the accepted content.
     pub(super) symbol_size: Option<u16>,
@@ -199,7 +199,7 @@ impl Circumstances {
             has_mirrors_alone: !mirrors::has_group(arguments),
             in_place: arguments.to.as_deref().is_some_and(Path::is_file),
             symbol_size: None,
-            follows: arguments.watch,
+            follows: arguments.watch.is_some(),
             sources: arguments.ticket().map_or_else(Vec::new, |ticket| ticket.sources.clone()),
         }
     }
@@ -269,7 +269,7 @@ impl Circumstances {
         }
         match summary.verified {
             Some(Verified::Digest | Verified::Signed) if self.in_place => {
-                "what was received is kept: the same command and --overwrite go on with it"
+                "what was received is kept: the same command and --existing replace go on with it"
             }
             Some(Verified::Digest | Verified::Signed) => {
                 "what was received is kept: the same command goes on with it"
@@ -322,7 +322,7 @@ impl Circumstances {
         {
             let hint = format!(
                 "{heard} arrived and none was believed: somebody may be sending an old version \
-                 again; if it is what you want, take it: --any-version"
+                 again; if it is what you want, take it: --accept old"
             );
             return (message, hint);
         }
@@ -340,7 +340,7 @@ impl Circumstances {
             format!("the session on {} expired {ago} ago by this host's clock", self.place);
         let hint = format!(
             "{heard} arrived; ask the publisher to send it again, or set the clock; if it is what \
-             you want, take it: --ignore-expiry"
+             you want, take it: --accept expired"
         );
         (message, hint)
     }

@@ -34,9 +34,7 @@ pub(super) fn run(
     let directory = setup.directory.clone();
     let follower = Follower::builder(setup.receiver.cancellation_token(stop))
         .give_up_after_silence(arguments.silence.filter(|silence| !silence.is_zero()))
-        .stay_joined(arguments.stay_joined)
-        .look_every(arguments.look_every)
-        .count(arguments.count)
+        .count(arguments.watch.flatten().map(std::num::NonZeroU64::get))
         // The content stays unchanged until the hook has ended.
         .wait_after_version(true);
     let audit = super::audit_log(arguments)?;

@@ -83,7 +83,7 @@ pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
             "--one-way sends nothing, and mirrors are asked for what they send"
         }
         _ if arguments.web_after.is_some() => "--web-after waits for what a group brings",
-        _ if arguments.watch => "--watch follows the versions on a group",
+        _ if arguments.watch.is_some() => "--watch follows the versions on a group",
         _ if arguments.list && !are_asked(arguments) => "--list lists what is on a group",
         _ if arguments.flute || arguments.fcast => "mirrors are for sessions of Fontana",
         _ => return Ok(()),

@@ -116,7 +116,7 @@ fn nothing(mirrors: &[(WebAddress, NotPublished)]) -> Failure {
     let is = |test: fn(&NotPublished) -> bool| mirrors.iter().any(|(_, why)| test(why));
     if is(|why| matches!(why, NotPublished::Expired { .. })) {
         let hint = "have the publisher sign it again (fontana publish --sign), or accept it: \
-                    --ignore-expiry";
+                    --accept expired";
         return Failure::new(Outcome::Authentication, message, hint);
     }
     if is(|why| matches!(why, NotPublished::Head(HeadError::OtherSigner { .. })))
@@ -126,7 +126,7 @@ fn nothing(mirrors: &[(WebAddress, NotPublished)]) -> Failure {
         return Failure::new(Outcome::Authentication, message, hint);
     }
     if is(|why| matches!(why, NotPublished::OldVersion)) {
-        let hint = "accept it: --any-version";
+        let hint = "accept it: --accept old";
         return Failure::new(Outcome::NothingReceived, message, hint);
     }
     let hint = format!(

@@ -38,7 +38,7 @@ impl FluteSessions {
             || arguments.audit.is_some()
             || arguments.delete
             || arguments.to.is_some()
-            || arguments.share
+            || arguments.share.is_some()
             || arguments.then_serve.is_some();
         let is_fontana = arguments.format() == SessionFormat::Fontana;
         let names = is_any && arguments.format() != SessionFormat::Fcast;

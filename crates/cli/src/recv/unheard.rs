@@ -2,7 +2,7 @@
 
 use super::sealed;
 use crate::address::source_interface;
-use crate::args::{ReceiveArguments, SessionFormat};
+use crate::args::{ReceiveArguments, SandboxArgument, SessionFormat};
 use fontana::net::doctor::{self, Verdict};
 use fontana::net::{Interface, Interfaces};
 use fontana::wire::Tsi;
@@ -95,7 +95,9 @@ impl<'a> Unheard<'a> {
         if firewall.verdict >= Verdict::Warning {
             lines.push(format!("{}: {}", firewall.subject, firewall.text));
             lines.extend(firewall.remedy);
-        } else if !self.arguments.no_sandbox && firewall.verdict == Verdict::Unknown {
+        } else if self.arguments.sandbox != SandboxArgument::Off
+            && firewall.verdict == Verdict::Unknown
+        {
             // The sandbox starts no programs, as which the rules are read.
             lines.push("the firewall was not examined: fontana doctor does, as root".to_owned());
         }

@@ -1,13 +1,13 @@
 //! The destination of a session, its channels and its layers.
 
 use crate::address;
-use crate::args::{CongestionScheme, SendArguments};
+use crate::args::{LayeringArgument, LayersArgument, SendArguments};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS};
 use fontana::{Addressing, Layering, LayeringScheme, Outcome};
 use fontana_console::failure::Failure;
 use std::collections::BTreeSet;
 
-/// Interprets `--to` and `--channels`: one group and those after it, or a list of groups; a
+/// Interprets `--to` and `--layers`: one group and those after it, or a list of groups; a
 /// broadcast address; or hosts.
 pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failure> {
     let usage = |message: &str, hint: &str| {
@@ -30,20 +30,16 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
         hop_limit: arguments.ttl,
         ..Addressing::default()
     };
-    let listed = arguments.layers.len().max(1);
-    let count = match (arguments.channels, u8::try_from(listed)) {
-        (Some(count), _) => count,
-        (None, Ok(count)) if count <= MAX_CHANNELS => count,
-        _ => return usage("a session has at most 64 channels", "list fewer layers"),
-    };
+    let count = arguments.layers.as_ref().map_or(1, LayersArgument::count);
     let Some((first, others)) = to.split_first().filter(|_| groups > 1) else {
         return Ok(Addressing { to, channels: ChannelGroups::Consecutive(count), ..addressing });
     };
     if groups > usize::from(MAX_CHANNELS) {
         return usage("a session has at most 64 channels", "list fewer groups");
     }
-    if arguments.channels.is_some_and(|channels| usize::from(channels) != groups) {
-        return usage("--channels is not the number of groups in --to", "leave it out");
+    let counted = matches!(arguments.layers, Some(LayersArgument::Count(_)));
+    if counted && usize::from(count) != groups {
+        return usage("--layers is not the number of groups in --to", "leave it out");
     }
     if others.iter().any(|to| to.port() != first.port()) {
         return usage("the groups of one session have different ports", "give all one port");
@@ -56,28 +52,20 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
     Ok(Addressing { to: vec![*first], channels, ..addressing })
 }
 
-/// Interprets `--layered`, `--layers` and `--congestion-control`.
-pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Failure> {
-    let scheme = match arguments.congestion_control {
-        Some(CongestionScheme::None) => {
-            let several = arguments.channels.is_some_and(|count| count > 1);
-            if arguments.layered || arguments.layers.len() > 1 || several {
-                let message = "layers without anything that decides how many a receiver takes";
-                let hint =
-                    "leave out --layered, --channels and --layers, or --congestion-control none";
-                return Err(Failure::new(Outcome::Usage, message, hint));
-            }
-            return Ok(None);
-        }
-        Some(CongestionScheme::Fixed) => LayeringScheme::Fixed,
-        Some(CongestionScheme::Rlc) => LayeringScheme::Rlc,
-        Some(CongestionScheme::FlidSl) => LayeringScheme::FlidSl,
-        Some(CongestionScheme::Webrc) => LayeringScheme::Webrc,
-        Some(CongestionScheme::WebrcFast) => LayeringScheme::WebrcFast,
-        None if arguments.layered => LayeringScheme::Webrc,
-        None if arguments.layers.is_empty() => return Ok(None),
+/// Interprets `--layered` and `--layers`.
+pub(super) fn layering(arguments: &SendArguments) -> Option<Layering> {
+    let rates_bytes_per_second: Vec<_> = match &arguments.layers {
+        Some(LayersArgument::Rates(rates)) => rates.iter().map(|rate| rate / 8).collect(),
+        _ => Vec::new(),
+    };
+    let scheme = match arguments.layered {
+        Some(LayeringArgument::Webrc) => LayeringScheme::Webrc,
+        Some(LayeringArgument::WebrcFast) => LayeringScheme::WebrcFast,
+        Some(LayeringArgument::Rlc) => LayeringScheme::Rlc,
+        Some(LayeringArgument::FlidSl) => LayeringScheme::FlidSl,
+        Some(LayeringArgument::Fixed) => LayeringScheme::Fixed,
+        None if rates_bytes_per_second.is_empty() => return None,
         None => LayeringScheme::Fixed,
     };
-    let rates_bytes_per_second = arguments.layers.iter().map(|rate| rate / 8).collect();
-    Ok(Some(Layering { rates_bytes_per_second, ..Layering::new(scheme) }))
+    Some(Layering { rates_bytes_per_second, ..Layering::new(scheme) })
 }

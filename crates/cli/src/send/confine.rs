@@ -51,7 +51,7 @@ pub(super) fn confine(
 fn has_known_files(arguments: &SendArguments, content: &[PathBuf]) -> bool {
     let is_directory =
         |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
-    !arguments.watch || content.iter().all(is_directory)
+    arguments.watch.is_none() || content.iter().all(is_directory)
 }
 
 fn rules(arguments: &SendArguments, content: &[PathBuf]) -> Vec<Rule> {

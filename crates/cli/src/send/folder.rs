@@ -30,7 +30,7 @@ pub(super) fn run(
         versions.compare_with_clock(console);
     }
     let publisher = Publisher::builder(sender)
-        .settle(arguments.settle)
+        .settle(arguments.watch.unwrap_or_default())
         .poll(arguments.poll)
         .duration(arguments.duration)
         .at_least_permille(arguments.at_least);

@@ -38,7 +38,7 @@ pub(super) fn check(arguments: &SendArguments, plan: &Plan) -> Result<(), Failur
     }
     let given = [
         (arguments.format() != SessionFormat::Fontana, "a plain FLUTE or FCAST session"),
-        (arguments.watch, "--watch"),
+        (arguments.watch.is_some(), "--watch"),
         (plan.format.reports.is_some(), "reports from receivers"),
         (arguments.certificate.is_some(), "--certificate"),
     ];
@@ -46,7 +46,7 @@ pub(super) fn check(arguments: &SendArguments, plan: &Plan) -> Result<(), Failur
         return Ok(());
     };
     let message = format!("{what} on several interfaces");
-    let hint = match arguments.watch {
+    let hint = match arguments.watch.is_some() {
         true => "run a sender for each of them, with the same --sign and another --tsi",
         false => "run a sender for each of them, with the same --manifest",
     };

@@ -69,7 +69,7 @@ pub(super) fn collection(
         Some(ReceiversArgument::File(path)) => Expected::Named(read(path)?),
     };
     // The versions of a directory follow each other until the user ends that.
-    collection.until_complete = arguments.reports.receivers.is_some() && !arguments.watch;
+    collection.until_complete = arguments.reports.receivers.is_some() && arguments.watch.is_none();
     collection.rests = !arguments.reports.repairs_on_demand() && !arguments.has_layers();
     let waits = matches!(arguments.wait, Some(WaitArgument::Number(number)) if number > 0);
     collection.deadline = arguments.duration.filter(|_| collection.until_complete || waits);

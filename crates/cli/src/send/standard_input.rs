@@ -40,7 +40,7 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
             (None, None) => Ok(Input::Files),
         };
     }
-    if arguments.watch {
+    if arguments.watch.is_some() {
         return usage("standard input (-) does not change: --watch is for directories", "name one");
     }
     if arguments.files.len() > 1 {

@@ -3,9 +3,7 @@
 use super::reports::ReportWatch;
 use super::{Outline, Plan, confine, keys, memory, reports, standard_input, ticket_file, warnings};
 use crate::address;
-use crate::args::{
-    Fec, ProfileArgument, RepairArgument, ScheduleArgument, SendArguments, WaitArgument,
-};
+use crate::args::{Fec, OrderArgument, RepairArgument, SendArguments, WaitArgument};
 use crate::events::{SendEvent, Sent};
 use crate::progress::{Gate, SendBar};
 use fontana::reports::AwaitedReceivers;
@@ -169,17 +167,15 @@ const MAX_NAMED: usize = 5;
 fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
     let given = [
         (arguments.push.is_some(), "--push"),
-        (arguments.sequential.is_some(), "--sequential"),
         (arguments.interfaces.len() > 1, "several -i"),
         (arguments.flute.is_some(), "--flute"),
-        (arguments.fcast, "--fcast"),
+        (arguments.fcast.is_some(), "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
         (arguments.mirror, "--mirror"),
         (arguments.symbol_digests, "--symbol-digests"),
         (arguments.dry_run, "--dry-run"),
         (arguments.fec() != Fec::Raptorq, "--fec"),
-        (arguments.profile != ProfileArgument::Speed, "--profile"),
-        (arguments.schedule != ScheduleArgument::Even, "--schedule"),
+        (arguments.order != OrderArgument::Even, "--order"),
         (arguments.content_version != 1, "--content-version"),
     ];
     match given.into_iter().find(|(given, _)| *given) {

@@ -173,7 +173,7 @@ fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
 }
 
 /// Another program fills the disk while a file is written in place to it: tmpfs does not reserve
-/// what it has room for. The same command and `--overwrite` go on when there is room.
+/// what it has room for. The same command and `--existing replace` go on when there is room.
 #[test]
 fn a_disk_that_becomes_full_during_a_reception_in_place_is_5_and_costs_nothing() {
     let Some(scene) = Scene::new(2) else { return };
@@ -200,11 +200,11 @@ fn a_disk_that_becomes_full_during_a_reception_in_place_is_5_and_costs_nothing()
     println!("{errors}");
     assert_eq!(code, Some(5), "{errors}");
     assert!(errors.contains("disk full: no room for") && errors.contains(" bytes wanted, 0 free)"));
-    assert!(errors.contains("--overwrite") && !errors.contains("are complete"), "{errors}");
+    assert!(errors.contains("--existing replace") && !errors.contains("are complete"), "{errors}");
     assert_eq!(full.last("summary").unwrap()["bytes"], 0);
 
     std::fs::remove_file(&ballast).unwrap();
-    let mut again = receive("--overwrite");
+    let mut again = receive("--existing replace");
     let (code, errors) = again.finish(Duration::from_secs(60));
     assert_eq!(code, Some(0), "{errors}");
     let resumed = again.last("resumed").unwrap()["symbols"].as_u64().unwrap();

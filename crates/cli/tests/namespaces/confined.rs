@@ -164,7 +164,7 @@ fn an_attacker_in_a_process_that_parses_packets_has_no_rights_of_its_user() {
     }
     // The calls are right: without a sandbox the kernel gives other answers.
     let mut program =
-        start(&scene, 0, &format!("{receive} --no-sandbox -o {}", scene.path("n").display()));
+        start(&scene, 0, &format!("{receive} --sandbox off -o {}", scene.path("n").display()));
     program.wait_for("progress", PATIENCE);
     for (call, result) in injector.run(program.id(), CALLS) {
         assert!(result != EPERM && result != EACCES, "{call}: {result}");
@@ -200,8 +200,9 @@ fn root_receives_into_directories_of_others() {
     }
     set(&into, 0o755);
     let session = scene.send(0, "", &tree);
-    for option in ["", "--skip-existing"] {
-        let words = format!("--timeout 60 --overwrite {option}");
+    // The second time all of it is there.
+    for way in ["replace", "skip"] {
+        let words = format!("--timeout 60 --existing {way}");
         scene.receive_into(&into, 1, &session.ticket, &words).complete();
         for name in ["a", "closed/b", "closed/below/c"] {
             assert!(same_file(&tree.join(name), &into.join("tree").join(name)), "{name}");

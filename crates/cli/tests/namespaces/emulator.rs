@@ -171,7 +171,7 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
     let mut emulator = bench.emulator(1, "--rate 20M --queue 100ms --delay 20ms");
     // More than comes over the link in that time.
     let file = scene.noise("image.raw", 768 << 20);
-    let session = scene.send(0, "--rate 60M --congestion-control webrc-fast", &file);
+    let session = scene.send(0, "--rate 60M --layered=webrc-fast", &file);
     let mut server = bench.command(1, "iperf3").arg("-s1").stdout(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
     let mut reception = scene.receive(1, &session.ticket, "--timeout 600");

@@ -53,7 +53,7 @@ fn every_version_of_a_folder_reaches_its_followers_and_late_receivers() {
         scene.bench.command(0, env!("CARGO_BIN_EXE_fontana")).arg("keygen").arg(&key).output();
     assert!(made.unwrap().status.success());
     [1, 2].into_iter().for_each(|host| scene.bench.lose(host, 100));
-    let options = format!("--watch --sign {} --rate 50M --settle 2s", key.display());
+    let options = format!("--watch=2s --sign {} --rate 50M", key.display());
     let session = scene.send(0, &options, &folder);
     let into = scene.received(1);
     let mut follower = scene.receive(1, &session.ticket, "--watch").receiver;
@@ -69,7 +69,7 @@ fn every_version_of_a_folder_reaches_its_followers_and_late_receivers() {
         // A receiver that joins in the middle of a version, with nothing.
         let joined = (version % 3 == 0).then(|| {
             let into = scene.path(&format!("late {version}"));
-            let options = "--watch --count 1";
+            let options = "--watch=1";
             (Instant::now(), scene.receive_into(&into, 2, &session.ticket, options).receiver)
         });
         wait_until(&name, || into.join(&name).exists());

@@ -15,7 +15,7 @@ const LOWEST_LAYER: f64 = 60.0 / 64.0;
 /// Time limit until a receiver without losses joins the second layer: far more than it takes.
 const JOINS: Duration = Duration::from_secs(120);
 
-const FIXED: &str = "fixed --channels 7";
+const FIXED: &str = "fixed --layers 7";
 const WEBRC: &str = "webrc-fast";
 
 /// Number of layers that fit a bottleneck.
@@ -32,7 +32,7 @@ fn start(
     options: &str,
 ) -> (Session, Vec<(f64, usize, Reception)>) {
     let file = scene.noise("image.raw", length);
-    let session = scene.send(0, &format!("--rate 60M --congestion-control {scheme}"), &file);
+    let session = scene.send(0, &format!("--rate 60M --layered={scheme}"), &file);
     let (_, channels) = session.ticket.split_once("&channels=").expect("several channels");
     let groups: Vec<_> =
         (1..=channels.parse().unwrap()).map(|last: u8| format!("239.255.77.{last}")).collect();
@@ -41,7 +41,7 @@ fn start(
         scene.bench.count_groups(host, &groups);
         let limit = match (scheme, host % 2) {
             (WEBRC, _) => String::new(),
-            (_, 0) => format!("--max-layers {}", layers(bottleneck)),
+            (_, 0) => format!("--max-rate {}k", 938 << (layers(bottleneck) - 1)),
             _ => format!("--max-rate {bottleneck}M"),
         };
         let options = format!("{options} {limit}");
@@ -96,7 +96,7 @@ fn each_at_its_own_rate(length: u64) {
 fn layers_are_on_any_kind_of_groups() {
     let Some(scene) = Scene::new(2) else { return };
     let file = scene.noise("image.raw", 1 << 20);
-    let three = "--channels 3 --congestion-control fixed";
+    let three = "--layered=fixed --layers 3";
     for (number, (groups, options)) in [
         ("232.77.1.9:7701", three),
         ("[ff15::77:1]:7701", three),
@@ -144,7 +144,7 @@ fn a_receiver_of_marked_packets_stays_on_the_lowest_layer() {
     scene.bench.mark(1);
     // At the lowest layer this takes minutes.
     let file = scene.noise("image.raw", 256 << 20);
-    let options = "--rate 16M --congestion-control rlc --channels 4";
+    let options = "--rate 16M --layered=rlc --layers 4";
     let session = scene.send(0, options, &file);
     let [mut marked, mut other] = [1, 2].map(|host| scene.receive(host, &session.ticket, ""));
     while other.receiver.wait_for("level", JOINS)["channels"].as_u64() < Some(2) {}

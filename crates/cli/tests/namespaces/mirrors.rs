@@ -32,7 +32,7 @@ fn so_do_mirrors_of_lt_blocks() {
 /// places; this test compares the file.
 #[test]
 fn mirrors_of_tornado_blocks_repeat_each_other_and_complete() {
-    let Some(mirrored) = mirrored("--fec tornado --stretch 10", 12 << 20) else { return };
+    let Some(mirrored) = mirrored("--fec tornado:10", 12 << 20) else { return };
     println!("{mirrored:.4?}");
     // Each of the three runs of a sender sends a symbol once before it repeats it.
     assert!(mirrored.distinctness <= 3.0);

@@ -26,7 +26,7 @@ impl Site {
     }
 
     fn receive(&self, host: usize, ticket: &str, options: &str) -> Reception {
-        let options = format!("{options} --share --share-for 4 --timeout 200 --memory 64M -i eth0");
+        let options = format!("{options} --share --timeout 200 --memory 64M -i eth0");
         let mut reception = self.scene.receive(host, ticket, &options);
         reception.receiver.wait_for("sandbox", PATIENCE);
         reception
@@ -190,7 +190,7 @@ fn an_interrupted_receiver_is_completed_by_others() {
     let Some(scene) = Scene::new(3) else { return };
     let site = Site::new(scene, 2 << 20, "--rate 40M --push 0");
     let ticket = site.ticket();
-    let whole = site.scene.receive(1, &ticket, "--share --share-for 60 -i eth0");
+    let whole = site.scene.receive(1, &ticket, "--share -i eth0");
     // With this seed the first packets, which announce the content, are not lost.
     let lossy = "--simulate-loss 10% --seed 3 --silence 2 -i eth0";
     let mut interrupted = site.scene.receive(2, &ticket, lossy);

@@ -124,7 +124,7 @@ fn a_rate_is_said_as_it_was_asked_for() {
     for (words, said) in [
         ("--layers 1M,1M,3.25M", "at 5.25 Mbit/s"),
         ("--layers 1M,1M,3M --rate 20M", "at 5 Mbit/s"),
-        ("--channels 3 --rate 20M", "at 20 Mbit/s"),
+        ("--layers 3 --rate 20M", "at 20 Mbit/s"),
     ] {
         let dry = run(&arguments(&format!("send -i lo --dry-run {words}"), &[&file])).expect(0);
         assert!(dry.stdout.contains(said), "{words}: {}", dry.stdout);
@@ -193,10 +193,10 @@ fn layers_follow_from_what_decides_about_them() {
     for (words, channels) in [
         ("", None),
         ("--layered --rate 10M", Some("50")),
-        ("--congestion-control webrc --rate 10M", Some("50")),
-        ("--congestion-control webrc-fast --rate 100M", Some("35")),
-        ("--channels 4", Some("4")),
-        ("--layered --channels 5 --congestion-control rlc", Some("5")),
+        ("--layered=webrc --rate 10M", Some("50")),
+        ("--layered=webrc-fast --rate 100M", Some("35")),
+        ("--layers 4", Some("4")),
+        ("--layered=rlc --layers 5", Some("5")),
         ("--layers 1M,1M,2M", Some("3")),
     ] {
         let dry = run(&arguments(&format!("send -i lo --dry-run --json {words}"), &[&file]));

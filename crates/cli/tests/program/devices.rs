@@ -31,7 +31,7 @@ fn a_file_that_is_there_is_written_in_place_if_that_is_allowed() {
     let refused = run(&arguments(&format!("{words} --to"), &[&target])).expect(6);
     assert!(refused.stderr.contains("exists already"), "{}", refused.stderr);
     assert_eq!(std::fs::metadata(&target).unwrap().len(), 5_000_000);
-    run(&arguments(&format!("{words} --overwrite --to"), &[&target])).expect(0);
+    run(&arguments(&format!("{words} --existing replace --to"), &[&target])).expect(0);
     assert!(std::fs::read(&target).unwrap() == bytes, "holes are zeros, and it has its length");
     let new = directory.path().join("new");
     run(&arguments(&format!("{words} --to"), &[&new])).expect(0);
@@ -47,8 +47,11 @@ fn a_killed_receiver_goes_on_with_what_is_on_the_device() {
     let bytes = image(&file);
     let sender = Sender::start(&format!("--to {} --rate 5M", place()), &[&file]);
     let (target, staging) = (directory.path().join("target"), directory.path().join("staging"));
-    let words =
-        format!("recv {} --json --overwrite --staging {} --to", sender.ticket, staging.display());
+    let words = format!(
+        "recv {} --json --existing replace --staging {} --to",
+        sender.ticket,
+        staging.display()
+    );
     let mut first = Running::start(&arguments(&words, &[&target]));
     while !first.line().contains("\"event\":\"accepted\"") {}
     std::thread::sleep(std::time::Duration::from_millis(600));

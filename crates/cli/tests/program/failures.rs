@@ -26,15 +26,19 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "send --flute --sign k f",
         "send --fcast --flute f",
         "send --fcast --manifest m f",
-        "send --slice 64K f",
+        "send --fcast=1 f",
+        "send --layers 65 f",
+        "send --layers 1M,x f",
         "send --dry-run --ticket-file t f",
         "recv --fcast --flute",
         "recv --fcast --only x",
         "recv fontana://nowhere",
         "recv http://239.255.1.1:5/5",
         "recv --seed 3 -y",
-        "recv --patient 3 --profile cpu -y",
-        "send --sequential --profile space f",
+        "recv --existing keep -y",
+        "recv --accept new -y",
+        "recv --watch=0 -y",
+        "send --order sequential:x f",
     ] {
         run(&arguments(words, &[])).expect(2);
     }
@@ -44,24 +48,18 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--to 239.1.2.3:5,10.0.0.1:5", "only some of them are groups", "only hosts"),
         ("--to 239.1.2.3:5,239.1.2.4:6", "different ports", "one port"),
         ("--to 239.1.2.3:5,239.1.2.4:5,239.1.2.3:5", "appears twice", "its own"),
-        ("--to 239.1.2.3:5,239.1.2.4:5 --channels 3", "not the number of groups", "leave it out"),
-        ("--to 10.0.0.1:5 --channels 2", "a multicast group for each", "one channel"),
-        ("--to 239.255.255.255:5 --channels 2", "leave the range", "lower group"),
-        ("--channels 2 --flute", "one channel", "--channels"),
-        ("--channels 2 --congestion-control none", "how many a receiver takes", "leave out"),
-        ("--layered --congestion-control none", "how many a receiver takes", "leave out"),
+        ("--to 239.1.2.3:5,239.1.2.4:5 --layers 3", "not the number of groups", "leave it out"),
+        ("--to 10.0.0.1:5 --layers 2", "a multicast group for each", "one channel"),
+        ("--to 239.255.255.255:5 --layers 2", "leave the range", "lower group"),
+        ("--layers 2 --flute", "one channel", "--layers"),
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--fcast --fec tornado", "neither Tornado nor LT", "--fec raptorq"),
-        ("--fec tornado --stretch 1", "is 1, must be 2 to 10", "--fec raptorq"),
-        ("--fec tornado --stretch 11", "is 11, must be 2 to 10", "--fec raptorq"),
-        ("--fec lt --stretch 4", "another code than Tornado", "--fec tornado"),
-        ("--stretch 4", "another code than Tornado", "--fec tornado"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
         ("--to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
-        ("--ttl 2 --channels 3 --congestion-control fixed", "RFC 8085", "webrc"),
-        ("--congestion-control webrc --layers 1M,1M", "the session's rate", "--layers"),
-        ("--congestion-control webrc --channels 2", "2 groups for", "--channels"),
+        ("--ttl 2 --layered=fixed --layers 3", "RFC 8085", "--layered"),
+        ("--layered=webrc --layers 1M,1M", "the session's rate", "--layers"),
+        ("--layered=webrc --layers 2", "2 groups for", "--layers"),
         ("--layered --layers 1M,1M", "the session's rate", "--layers"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
@@ -69,9 +67,9 @@ fn a_command_line_that_makes_no_sense_is_2() {
     }
     for (words, message, way_out) in [
         ("--ttl 2", "RFC 8085", "--controlled-network"),
-        ("--channels 2", "a stream has one channel", "--channels"),
-        ("--stretch 4", "Tornado", "leave it out"),
-        ("--profile space", "sent once", "leave the option out"),
+        ("--layers 2", "a stream has one channel", "--layers"),
+        ("--fec tornado:4", "sent once", "leave the option out"),
+        ("--order space", "sent once", "leave the option out"),
     ] {
         let refused = run(&arguments(&format!("send - {words}"), &[])).expect(2);
         assert_says(&refused, message, way_out);
@@ -80,13 +78,13 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "--ttl 1",
         "--ttl 2 --controlled-network",
         "--ttl 2 --layered",
-        "--ttl 2 --congestion-control webrc",
-        "--ttl 2 --congestion-control rlc --channels 5",
-        "--ttl 2 --congestion-control flid-sl --layers 1M,1M",
+        "--ttl 2 --layered=webrc",
+        "--ttl 2 --layered=rlc --layers 5",
+        "--ttl 2 --layered=flid-sl --layers 1M,1M",
         "--burst 0",
         "--burst 100ms",
-        "--fec tornado --stretch 2",
-        "--fec tornado --stretch 10",
+        "--fec tornado:2",
+        "--fec tornado:10",
     ] {
         run(&arguments(&format!("send --dry-run {words}"), &[&path])).expect(0);
     }
@@ -95,10 +93,13 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--rate 100", "at least 8000"),
         ("--memory 1M", "at least 32M"),
         ("--symbol-size 30", "at least 220"),
-        ("--channels 20", "--rate"),
+        ("--layers 20", "--rate"),
+        ("--fec tornado:1", "2 to 10 symbols for each"),
+        ("--fec tornado:11", "2 to 10 symbols for each"),
+        ("--fec lt:4", "there are raptorq, raptor"),
         ("--layers 1M,2M,4M --rate 6M", "raise --rate"),
-        ("--layers 1M,2M,4M --channels 2", "one for each channel"),
-        ("--fcast --slice 1000", "at least 1024"),
+        ("--layers 1M,2M,4M --to 239.1.2.3:5,239.1.2.4:5", "one for each channel"),
+        ("--fcast=1000", "at least 1024"),
         ("--to 224.0.0.5:7701", "239.255.0.0/16"),
         ("--to [::]:7701", "every address of a host"),
         ("--to 0.0.0.0", "every address of a host"),
@@ -213,9 +214,9 @@ fn a_file_that_exists_is_6_unless_it_may_be_replaced() {
     std::fs::write(into.join("file"), "precious").unwrap();
     let words = format!("recv {} --timeout 20 -o", sender.ticket);
     let received = run(&arguments(&words, &[&into])).expect(6);
-    assert_says(&received, "exists already", "--overwrite");
+    assert_says(&received, "exists already", "--existing replace");
     assert_eq!(std::fs::read(into.join("file")).unwrap(), b"precious");
-    let words = format!("recv {} --overwrite --timeout 20 -o", sender.ticket);
+    let words = format!("recv {} --existing replace --timeout 20 -o", sender.ticket);
     run(&arguments(&words, &[&into])).expect(0);
     assert_eq!(std::fs::read(into.join("file")).unwrap(), noise(50_000, 1));
     let words = format!("recv {} --timeout 20 -o", sender.ticket);

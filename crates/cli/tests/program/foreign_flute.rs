@@ -382,7 +382,8 @@ fn a_file_whose_table_has_expired_is_deleted_when_a_valid_one_does_not_name_it()
     for options in ["--flute --delete --silence 2", "--flute --silence 2"] {
         let deletes = options.contains("--delete");
         let until = if deletes { deleted } else { DONE };
-        let options = if deletes { options.to_owned() } else { format!("{options} --overwrite") };
+        let options =
+            if deletes { options.to_owned() } else { format!("{options} --existing replace") };
         let run = live(vec![(packets.clone(), until)], &options, into.path()).expect(0);
         assert!(has(into.path(), &a), "{}", run.stdout);
         assert_eq!(has(into.path(), &b), !deletes, "{}", run.stdout);
@@ -434,9 +435,9 @@ fn the_only_file_of_a_session_gets_the_name_that_the_user_gives_it() {
     live(one(), "--flute --timeout 30 --to", &file).expect(0);
     assert!(is(&a));
     live(one(), "--flute --timeout 30 --to", &file).expect(6);
-    live(two(), "--flute --timeout 30 --overwrite --only b.bin --to", &file).expect(0);
+    live(two(), "--flute --timeout 30 --existing replace --only b.bin --to", &file).expect(0);
     assert!(is(&b));
-    let run = live(two(), "--flute --timeout 30 --overwrite --to", &file).expect(2);
+    let run = live(two(), "--flute --timeout 30 --existing replace --to", &file).expect(2);
     assert!(is(&a), "the first one");
     let said = run.event("object_failed")["message"].as_str().unwrap().to_owned();
     assert!(said.contains("a second file beside"), "{said}");

@@ -66,7 +66,7 @@ fn a_group_receives_authenticated_and_encrypted_files() {
 #[test]
 fn a_layered_session_has_a_count_on_each_channel() {
     let group = Group::new(2_000_000);
-    let words = format!("--to {} --channels 4 --rate 40M --group-key", place());
+    let words = format!("--to {} --layers 4 --rate 40M --group-key", place());
     let sender = Sender::start(&format!("{words} {}", group.key), &[&group.file]);
     let words = format!("--group-key {} --timeout 60 --json", group.key);
     let summary = group.receive(&sender.ticket, &words, 0).event("summary");

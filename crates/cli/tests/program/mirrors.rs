@@ -131,7 +131,7 @@ fn what_is_sent_once_and_is_not_what_the_manifest_says_is_8() {
     let directory = tempfile::tempdir().unwrap();
     let (file, manifest) = (directory.path().join("file"), directory.path().join("manifest"));
     std::fs::write(&file, noise(8_000_000, 1)).unwrap();
-    let words = format!("send -i lo --to {} --push 0 --rate 2G --sequential", place());
+    let words = format!("send -i lo --to {} --push 0 --rate 2G --order sequential", place());
     let words = format!("{words} --block-symbols 200 --manifest {}", manifest.display());
     run(&arguments(&words, &[&file])).expect(0);
     run(&arguments(&words, &[&file])).expect(0);

@@ -113,7 +113,7 @@ fn the_newest_version_that_the_publisher_has_signed_is_received() {
 
     // A directory that has the newer version takes no older one from any mirror.
     let into = directory.path().join("into");
-    let delete = format!("--key {key} --delete --overwrite");
+    let delete = format!("--key {key} --delete --existing replace");
     receive_into(&format!("{} {delete}", new.address), &into).expect(0);
     let refused = receive_into(&format!("{} {delete}", old.address), &into).expect(75);
     assert!(says(&refused, "older version"), "{}", refused.stderr);
@@ -130,8 +130,8 @@ fn what_has_expired_is_refused() {
     let (refused, names) = receive(&format!("{} --key {key}", server.address));
     let refused = refused.expect(7);
     assert!(names.is_empty() && says(&refused, "by this host's clock"));
-    assert!(says(&refused, "--ignore-expiry"), "{}", refused.stderr);
-    receive(&format!("{} --key {key} --ignore-expiry", server.address)).0.expect(0);
+    assert!(says(&refused, "--accept expired"), "{}", refused.stderr);
+    receive(&format!("{} --key {key} --accept expired", server.address)).0.expect(0);
 }
 
 /// A mirror that sends other bytes, or too many, is left out, and the next one is asked.

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Whether the kernel confines a receiver to its files. A skipped test is reported.
 fn has_landlock() -> bool {
     let directory = tempfile::tempdir().unwrap();
-    let words = format!("recv --sandbox -y --group {} --timeout 0.1 -o", place());
+    let words = format!("recv --sandbox require -y --group {} --timeout 0.1 -o", place());
     let tried = run(&arguments(&words, &[directory.path()]));
     if tried.stderr.contains("Landlock") {
         fontana_testing::skip(&tried.stderr);
@@ -46,12 +46,12 @@ fn every_thread_of_a_receiver_is_confined_unless_the_user_declines() {
     let directory = tempfile::tempdir().unwrap();
     for (option, files, network, filter) in [
         ("", "full", "open", "2"),
-        ("--sandbox", "full", "open", "2"),
+        ("--sandbox require", "full", "open", "2"),
         ("--share", "full", "open", "2"),
         ("--one-way", "full", "receive_only", "2"),
-        ("--no-sandbox", "none", "open", "0"),
+        ("--sandbox off", "none", "open", "0"),
     ] {
-        if option == "--sandbox" && !is_there {
+        if option == "--sandbox require" && !is_there {
             continue;
         }
         let words = format!("recv -y -i lo --group {} --json {option} -o", place());
@@ -59,7 +59,7 @@ fn every_thread_of_a_receiver_is_confined_unless_the_user_declines() {
         let event = sandbox(&mut receiver);
         assert!(event["files"] == files || !is_there, "{option}: {event}");
         assert_eq!(event["network"], network, "{option}");
-        let no_new_rights = if option == "--no-sandbox" { "0" } else { "1" };
+        let no_new_rights = if option == "--sandbox off" { "0" } else { "1" };
         // The receiver reports once per second: its threads run.
         while !receiver.line().contains("\"progress\"") {}
         let (rights, filters, roots) = receiver.inspect(|process| {
@@ -71,7 +71,7 @@ fn every_thread_of_a_receiver_is_confined_unless_the_user_declines() {
         assert!(filters.iter().all(|it| it == filter), "{option}: {filters:?}");
         // One that is not root has none, and no program gives it any.
         let is_root = rustix::process::geteuid().is_root();
-        if option != "--no-sandbox" && is_root {
+        if option != "--sandbox off" && is_root {
             let allowed = [FILES_AND_ATTRIBUTES, NO_CAPABILITY];
             assert!(roots.iter().all(|it| allowed.contains(&it.as_str())), "{option}: {roots:?}");
         }
@@ -148,10 +148,12 @@ fn a_kernel_without_landlock_is_reported_and_refused_on_demand() {
     let received = without_landlock(&format!("{words} -o"), &into).expect(0);
     assert_eq!(received.event("sandbox")["files"], "none");
     assert!(fs::read(into.join("file")).unwrap() == noise(100_000, 1));
-    let refused = without_landlock(&format!("{words} --sandbox --overwrite -o"), &into).expect(2);
-    assert_says(&refused, "--sandbox: this kernel has no Landlock", "leave --sandbox out");
+    let refused =
+        without_landlock(&format!("{words} --sandbox require --existing replace -o"), &into)
+            .expect(2);
+    assert_says(&refused, "--sandbox require: this kernel has no Landlock", "leave it out");
     // It is said where there is no terminal, too, and a server says it.
-    let words = format!("recv {} --timeout 20 --overwrite", sender.ticket);
+    let words = format!("recv {} --timeout 20 --existing replace", sender.ticket);
     let told = without_landlock(&format!("{words} -o"), &into).expect(0);
     assert!(told.stderr.contains("warning: this kernel has no Landlock"), "{}", told.stderr);
     let is_root = rustix::process::geteuid().is_root();
@@ -166,16 +168,16 @@ fn a_receiver_reaches_nothing_that_its_options_do_not_name() {
     if !has_landlock() {
         return;
     }
-    for (option, code) in [("", 5), ("--no-sandbox", 0)] {
+    for (option, code) in [("", 5), ("--sandbox off", 0)] {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), noise(5_000, 1)).unwrap();
         fs::create_dir(path("logs")).unwrap();
         let group = place();
         let log = path("logs/log");
-        // Each line is longer than the log may be: the second one renames it.
-        let words =
-            format!("recv -y -i lo --group {group} --json --timeout 20 {option} --audit-size 1");
+        // It is as long as a log may be: the first line renames it.
+        fs::File::create(&log).unwrap().set_len(10_000_000).unwrap();
+        let words = format!("recv -y -i lo --group {group} --json --timeout 20 {option}");
         let line = arguments(&format!("{words} --audit"), &[&log]);
         let line = [line, arguments("-o", &[&path("into")])].concat();
         let mut receiver = Running::start(&line);
@@ -196,7 +198,7 @@ fn a_receiver_reaches_nothing_that_its_options_do_not_name() {
 
 #[test]
 fn a_program_of_a_confined_receiver_has_the_rights_of_its_user() {
-    for option in ["", "--no-sandbox", "--one-way"] {
+    for option in ["", "--sandbox off", "--one-way"] {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), noise(5_000, 1)).unwrap();
@@ -250,6 +252,6 @@ fn one_way_needs_addresses_and_its_sandbox() {
     let directory = tempfile::tempdir().unwrap();
     let named = run(&arguments("recv -y --one-way --group localhost:7000 -o", &[directory.path()]));
     assert_says(&named.expect(2), "to look it up sends packets", "--group ADDRESS:PORT");
-    let both = run(&arguments("recv -y --one-way --no-sandbox -o", &[directory.path()]));
-    assert!(both.expect(2).stderr.contains("cannot be used with"));
+    let both = run(&arguments("recv -y --one-way --sandbox off -o", &[directory.path()]));
+    assert_says(&both.expect(2), "--one-way with --sandbox off", "leave one of them out");
 }

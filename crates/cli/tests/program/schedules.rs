@@ -1,4 +1,4 @@
-//! `fontana send --schedule`.
+//! `fontana send --order`.
 
 use crate::support::{Sender, arguments, noise, place, run};
 use std::fs;
@@ -9,11 +9,11 @@ fn a_schedule_is_announced_and_its_inefficiencies_are_shown() {
     let file = directory.path().join("file");
     fs::write(&file, noise(400_000, 1)).unwrap();
     for (options, announced) in [
-        ("--schedule even", serde_json::Value::Null),
-        ("--schedule random --fec rs", "random".into()),
-        ("--schedule cumulative --fec rs --channels 2", "cumulative".into()),
-        ("--schedule fcast:p_rand8/org_2", "fcast:p_rand8/org_2".into()),
-        ("--schedule anticipated:1 --channels 2", "fcast:rand/org_2,anticipated:1".into()),
+        ("--order even", serde_json::Value::Null),
+        ("--order random --fec rs", "random".into()),
+        ("--order cumulative --fec rs --layers 2", "cumulative".into()),
+        ("--order fcast:p_rand8/org_2", "fcast:p_rand8/org_2".into()),
+        ("--order anticipated:1 --layers 2", "fcast:rand/org_2,anticipated:1".into()),
     ] {
         let place = place();
         let sender = Sender::start(&format!("--open --to {place} {options}"), &[&file]);
@@ -38,13 +38,11 @@ fn a_schedule_that_cannot_be_is_refused_with_the_way_out() {
     let file = directory.path().join("file");
     fs::write(&file, noise(400_000, 1)).unwrap();
     for (options, expected) in [
-        ("--schedule odd", "even, cumulative, random, fcast:ORDER/ORG"),
-        ("--schedule anticipated:0", "1 to 64 layers"),
-        ("--schedule cumulative", "--fec rs for cumulative"),
-        ("--schedule cumulative --fec tornado", "without short files"),
-        ("--schedule anticipated:1 --fec rs", "--channels N"),
-        ("--schedule random --sequential", "--sequential"),
-        ("--schedule random --profile space", "--profile"),
+        ("--order odd", "cumulative, random, fcast:ORDER/ORG"),
+        ("--order anticipated:0", "1 to 64 layers"),
+        ("--order cumulative", "--fec rs for cumulative"),
+        ("--order cumulative --fec tornado", "without short files"),
+        ("--order anticipated:1 --fec rs", "--layers N"),
     ] {
         let words = format!("send -i lo --dry-run --to {} {options}", place());
         let refused = run(&arguments(&words, &[&file])).expect(2);

@@ -142,9 +142,9 @@ fn a_signature_expires_when_its_sender_is_gone() {
             run(&arguments(&words, &[&path(name)]))
         };
         let refused = receive("", "of the stopped one");
-        let accepted = receive("--ignore-expiry", "in spite of that");
+        let accepted = receive("--accept expired", "in spite of that");
         is_over.store(true, Ordering::Relaxed);
-        assert_says(&refused.expect(7), "expired", "--ignore-expiry");
+        assert_says(&refused.expect(7), "expired", "--accept expired");
         // Head and manifest are accepted, and the rest is missing.
         accepted.expect(3);
     });

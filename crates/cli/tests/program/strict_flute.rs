@@ -78,7 +78,7 @@ fn a_strict_receiver_reads_files_of_every_size_and_of_many_blocks() {
     for (options, version) in [
         ("--flute=2 --fec none", "2"),
         ("--flute=2 --fec none --block-symbols 7", "2"),
-        ("--flute=2 --fec none --sequential --block-symbols 7", "2"),
+        ("--flute=2 --fec none --order sequential --block-symbols 7", "2"),
         ("--flute", "1"),
         ("--flute=2 --fec none --gzip", "2"),
         ("--flute --gzip --block-symbols 7", "1"),

@@ -96,7 +96,7 @@ fn a_sender_of_a_directory_without_threads_ends_with_5() {
     let folder = directory.path().join("folder");
     fs::create_dir(&folder).unwrap();
     file(&folder);
-    let watch = "--watch --settle 100ms --for 2 --memory 32M --block-symbols 300";
+    let watch = "--watch=100ms --for 2 --memory 32M --block-symbols 300";
     let words = format!("send -i lo --to {} {watch} --sign {}", place(), key.display());
     let enough = fails_until_there_are_threads(|_| arguments(&words, &[&folder]), b"");
     // Signals, changes, versions, and at least one worker.
@@ -122,12 +122,10 @@ fn a_receiver_without_threads_ends_with_5() {
         }
     };
     // Signals, receiving, syncing, the disk, and at least one worker and solver.
-    let enough = fails_until_there_are_threads(receive("--overwrite -o"), b"");
-    assert!(enough >= 6, "{enough}");
-    fails_until_there_are_threads(receive("--skip-existing --overwrite -o"), b"");
-    // Delivering, and none for standard output, which carries the content.
-    let piped = fails_until_there_are_threads(receive("--to - --staging"), b"");
-    assert!(piped >= enough, "{piped}");
+    for way in ["--existing replace -o", "--to - --staging"] {
+        let enough = fails_until_there_are_threads(receive(way), b"");
+        assert!(enough >= 6, "{way}: {enough}");
+    }
     sender.finish();
 }
 
@@ -148,7 +146,8 @@ fn an_address_space_that_is_too_small_is_5_with_the_figure() {
     let sender = Sender::start(&format!("--to {} --block-symbols 300", place()), &[&path]);
     let receive = |kibibytes: u64| {
         let limited = format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"");
-        let words = format!("recv {} --memory 64M --overwrite --timeout 30 -o", sender.ticket);
+        let words =
+            format!("recv {} --memory 64M --existing replace --timeout 30 -o", sender.ticket);
         let mut command = Command::new("sh");
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_fontana")]);
         Run::of(command.args(arguments(&words, &[&directory.path().join("into")])))

@@ -49,49 +49,30 @@ fn every_way_to_send_can_be_received() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[3_000, 300_000]);
     for (number, way) in [
-        "--sequential",
-        "--sequential=25 --block-symbols 50",
+        "--order sequential",
+        "--order sequential:25 --block-symbols 50",
         "--fec none",
         "--fec tornado --block-symbols 100",
-        "--fec tornado --stretch 10 --block-symbols 200",
+        "--fec tornado:10 --block-symbols 200",
         "--fec lt --block-symbols 200",
         "--fec lt-strict --block-symbols 200 --no-source --open",
         "--no-source --open",
         "--symbol-size 512 --memory 32M",
         "--tsi 77 --content-version 9 --ttl 0",
-        "--profile space",
-        "--profile space --fec tornado --block-symbols 100",
-        "--profile cpu --channels 3",
+        "--order space",
+        "--order space --fec tornado --block-symbols 100",
+        "--layers 3",
     ]
     .into_iter()
     .enumerate()
     {
         let sender = Sender::start(&format!("--to {} {way}", place()), &paths(&files));
         let into = directory.path().join(number.to_string());
-        let profile = ["speed", "space", "cpu"][number % 3];
-        let words = format!("recv {} --profile {profile} --timeout 20 -o", sender.ticket);
+        let words = format!("recv {} --timeout 20 -o", sender.ticket);
         run(&arguments(&words, &[&into])).expect(0);
         assert_equal(&files, &into);
         sender.finish();
     }
-}
-
-#[test]
-fn a_receiver_with_the_profile_cpu_decodes_nothing_before_it_has_left() {
-    let directory = tempfile::tempdir().unwrap();
-    let files = files(directory.path(), &[2_000_000; 3]);
-    // One file after the other, which takes most of a second for each.
-    let way = "--sequential --block-symbols 500 --rate 20M";
-    let sender = Sender::start(&format!("--to {} {way}", place()), &paths(&files));
-    for (profile, waits) in [("cpu", true), ("speed", false)] {
-        let into = directory.path().join(profile);
-        let words = format!("recv {} --profile {profile} --json --timeout 20 -o", sender.ticket);
-        let events = run(&arguments(&words, &[&into])).expect(0).events();
-        let first = |name: &str| events.iter().position(|event| event["event"] == name).unwrap();
-        assert_eq!(first("heard_enough") < first("object_done"), waits, "{profile}: {events:?}");
-        assert_equal(&files, &into);
-    }
-    sender.finish();
 }
 
 #[test]
@@ -117,7 +98,7 @@ fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
 fn an_fcast_session_is_received_in_slices_and_nobody_vouches_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[1, 300_000]);
-    let way = format!("--to {} --fcast --slice 64K", place());
+    let way = format!("--to {} --fcast=64K", place());
     let sender = Sender::start(&way, &paths(&files));
     let into = directory.path().join("into");
     let words = format!("recv {} --fcast --json --timeout 20 -o", sender.ticket);

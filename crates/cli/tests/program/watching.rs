@@ -25,7 +25,7 @@ fn versions_are_taken_as_they_come_and_old_ones_refused_with_the_way_out() {
     };
     let sender = send(7);
     let ticket = sender.ticket.clone();
-    let watch = format!("recv {ticket} --watch --look-every 200ms --json -o");
+    let watch = format!("recv {ticket} --watch --json -o");
     let mut watching = Running::start(&arguments(&watch, &[&into]));
     let await_event = |watching: &mut Running, name: &str| loop {
         let event: serde_json::Value = serde_json::from_str(&watching.line()).unwrap();
@@ -48,8 +48,8 @@ fn versions_are_taken_as_they_come_and_old_ones_refused_with_the_way_out() {
     let older = format!("recv {} --timeout 1 -o", sender.ticket);
     let refused = run(&arguments(&older, &[&into])).expect(7).stderr;
     assert!(refused.contains("is older than what this directory has had"), "{refused}");
-    assert!(refused.contains("--any-version"), "{refused}");
-    let any = format!("recv {} --timeout 20 --any-version --overwrite -o", sender.ticket);
+    assert!(refused.contains("--accept old"), "{refused}");
+    let any = format!("recv {} --timeout 20 --accept old --existing replace -o", sender.ticket);
     run(&arguments(&any, &[&into])).expect(0);
     sender.finish();
 }
@@ -80,7 +80,7 @@ fn following_nobody_is_refused_with_the_way_out() {
 fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     let directory = tempfile::tempdir().unwrap();
     let (key, folder) = plant(directory.path());
-    let words = format!("--watch --settle 300ms --rate 20M --to {} --sign {key}", place());
+    let words = format!("--watch=300ms --rate 20M --to {} --sign {key}", place());
     let sender = Sender::start(&words, &[&folder]);
     assert!(sender.ticket.contains("key=") && !sender.ticket.contains("manifest="));
     // Programs get the same ticket, but for the port, which the first sender has.
@@ -92,7 +92,7 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     json.stop();
     let into = directory.path().join("into");
     let audit = directory.path().join("audit");
-    let watch = format!("recv {} --watch --look-every 200ms --count 2", sender.ticket);
+    let watch = format!("recv {} --watch=2", sender.ticket);
     let watch = format!("{watch} --audit {} --json -o", audit.display());
     let mut line = arguments(&watch, &[&into]);
     // The first version that is taken leads to the next one.
@@ -141,7 +141,7 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
 fn a_folder_whose_version_is_sent_waits_idly_and_ends_when_the_time_is_up() {
     let directory = tempfile::tempdir().unwrap();
     let (key, folder) = plant(directory.path());
-    let words = format!("send --to {} --sign {key} --watch --settle 100ms --push 10", place());
+    let words = format!("send --to {} --sign {key} --watch=100ms --push 10", place());
     let mut sending = Running::start(&arguments(&format!("{words} --for 4"), &[&folder]));
     sending.line(); // the ticket
     std::thread::sleep(Duration::from_millis(1_500));
@@ -161,9 +161,9 @@ fn versions_go_on_above_the_highest_of_the_key_and_older_ones_are_ignored_by_nam
     let now = std::time::UNIX_EPOCH.elapsed().unwrap();
     let ahead = (now + Duration::from_secs(3_600)).as_millis();
     fs::write(&kept, format!("{ahead}\n")).unwrap();
-    let words = format!("--watch --settle 300ms --rate 20M --to {} --sign {key}", place());
+    let words = format!("--watch=300ms --rate 20M --to {} --sign {key}", place());
     let sender = Sender::start(&words, &[&folder]);
-    let watch = format!("recv {} --watch --look-every 200ms --count 1 -o", sender.ticket);
+    let watch = format!("recv {} --watch=1 -o", sender.ticket);
     let told = run(&arguments(&watch, &[&into])).expect(0).stderr;
     assert!(told.contains(&format!("version {}: ", ahead + 1)), "{told}");
     let told = sender.into_running().stop().stderr;

@@ -207,7 +207,7 @@ fn published_files_come_from_web_servers_of_others() {
     assert!(mirrors.iter().all(|mirror| mirror["dropped"].is_null()), "{mirrors:?}");
     assert_eq!(received.event("summary")["verified"], "digest");
     // What is there already is not requested.
-    let again = run(&arguments(&words.replace("-o", "--overwrite --skip-existing -o"), &[&into]));
+    let again = run(&arguments(&words.replace("-o", "--existing replace -o"), &[&into]));
     let again = again.expect(0).events().into_iter().filter(|event| event["event"] == "mirror");
     assert_eq!(again.filter_map(|mirror| mirror["bytes"].as_u64()).sum::<u64>(), 0);
 }

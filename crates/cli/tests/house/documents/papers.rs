@@ -262,7 +262,8 @@ impl Sources {
             if is_experiment(word) {
                 self.check_experiment(word)?;
             }
-            if word.strip_prefix("--").is_some_and(|option| !options.contains(option)) {
+            let option = word.strip_prefix("--").map(|option| option.split('=').next().unwrap());
+            if option.is_some_and(|option| !options.contains(option)) {
                 return Err(format!("there is no option {word}"));
             }
         }
@@ -340,7 +341,7 @@ fn a_misspelt_name_is_found() {
     let good = [
         "df.fig2",
         "bm.modem",
-        "fontana send --schedule anticipated:5",
+        "fontana send --order anticipated:5",
         "fontana-lab run fc.tool --real",
         "--quick",
         "lt-strict",
@@ -355,7 +356,7 @@ fn a_misspelt_name_is_found() {
         "df.fig3",
         "df.figure2",
         "fontana send --shedule random",
-        "fontana recv --schedule random",
+        "fontana recv --order random",
         "fontana receive",
         "fontana-lab run fc.tools --real",
         "--quickly",

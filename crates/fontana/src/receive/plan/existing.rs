@@ -1,4 +1,4 @@
-//! What the target directory holds of a manifest already (`--skip-existing`).
+//! What the target directory holds of a manifest already (`--existing skip`).
 //!
 //! It is found by hashing, never by size or time. A manifest has a hash for each block, so a block
 //! is the unit: one whose bytes are all there is not received. A file is *the same* if all blocks

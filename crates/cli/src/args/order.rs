@@ -1,35 +1,65 @@
-//! The value of `--schedule`.
+//! The value of `--order`.
 
-use fontana::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
+use fontana::{Fcast, ObjectOrder, Ordering, Profile, SymbolOrganization, TransmissionSchedule};
+use fontana_console::units::parse_permille;
 
 /// The order of symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ScheduleArgument {
+pub(crate) enum OrderArgument {
     /// Even progress: the sender's default.
     Even,
+    /// Few incomplete blocks at receivers.
+    Space,
+    /// One block after the other, with repair symbols per thousand source symbols.
+    Sequential { repair_permille: u32 },
     /// A schedule that the session announces.
     Announced(TransmissionSchedule),
 }
 
+impl OrderArgument {
+    pub(crate) fn ordering(self) -> Ordering {
+        match self {
+            Self::Even | Self::Space => Ordering::Even,
+            Self::Sequential { repair_permille } => Ordering::Sequential { repair_permille },
+            Self::Announced(schedule) => Ordering::Schedule(schedule),
+        }
+    }
+
+    pub(crate) fn profile(self) -> Profile {
+        if self == Self::Space { Profile::Space } else { Profile::Speed }
+    }
+}
+
 /// n/k of FCAST's paper.
 const STRETCH_FACTOR: u32 = 4;
-/// What `--schedule` takes.
-const FORMS: &str = "even, cumulative, random, fcast:ORDER/ORG with an ORDER of seq, rand or p_randL \
-                     and an ORG of org_1 or org_2, or anticipated:N";
+/// Repair symbols of blocks that are sent one after the other, per thousand source symbols.
+const SEQUENTIAL_PERMILLE: u32 = 100;
+/// What `--order` takes.
+const FORMS: &str = "even, space, sequential, sequential:PERCENT, cumulative, random, \
+                     fcast:ORDER/ORG with an ORDER of seq, rand or p_randL and an ORG of org_1 or \
+                     org_2, or anticipated:N";
 
-/// Parses the value of `--schedule`.
-pub(super) fn parse_schedule(text: &str) -> Result<ScheduleArgument, String> {
+/// Parses the value of `--order`.
+pub(super) fn parse_order(text: &str) -> Result<OrderArgument, String> {
     let schedule = match text {
-        "even" => return Ok(ScheduleArgument::Even),
+        "even" => return Ok(OrderArgument::Even),
+        "space" => return Ok(OrderArgument::Space),
+        "sequential" => {
+            return Ok(OrderArgument::Sequential { repair_permille: SEQUENTIAL_PERMILLE });
+        }
         "cumulative" => TransmissionSchedule::Cumulative,
         "random" => TransmissionSchedule::Random,
         _ => TransmissionSchedule::Fcast(match text.split_once(':') {
+            Some(("sequential", percent)) => {
+                let repair_permille = parse_permille(percent)?;
+                return Ok(OrderArgument::Sequential { repair_permille });
+            }
             Some(("fcast", order)) => fcast(order)?,
             Some(("anticipated", layers)) => anticipated(layers)?,
-            _ => return Err(format!("there is no such schedule; there are {FORMS}")),
+            _ => return Err(format!("there is no such order; there are {FORMS}")),
         }),
     };
-    Ok(ScheduleArgument::Announced(schedule))
+    Ok(OrderArgument::Announced(schedule))
 }
 
 /// `ORDER/ORG`, as the paper names its orders of several objects: `rand/org_2`.
@@ -75,27 +105,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schedule_is_read_as_it_is_announced() {
+    fn an_order_is_read_as_it_is_announced() {
         for text in
             ["cumulative", "random", "fcast:seq/org_1", "fcast:rand/org_2", "fcast:p_rand8/org_2"]
         {
-            let ScheduleArgument::Announced(schedule) = parse_schedule(text).unwrap() else {
+            let OrderArgument::Announced(schedule) = parse_order(text).unwrap() else {
                 panic!("{text}");
             };
             assert_eq!(schedule.announced().unwrap().to_string(), text);
         }
-        assert_eq!(parse_schedule("even"), Ok(ScheduleArgument::Even));
-        let anticipated = parse_schedule("anticipated:2").unwrap();
-        let ScheduleArgument::Announced(schedule) = anticipated else { panic!() };
+        assert_eq!(parse_order("even"), Ok(OrderArgument::Even));
+        assert_eq!(parse_order("space").map(OrderArgument::profile), Ok(Profile::Space));
+        let sequential = |repair_permille| Ok(OrderArgument::Sequential { repair_permille });
+        assert_eq!(parse_order("sequential"), sequential(100));
+        assert_eq!(parse_order("sequential:2.5"), sequential(25));
+        let anticipated = parse_order("anticipated:2").unwrap();
+        let OrderArgument::Announced(schedule) = anticipated else { panic!() };
         let announced = schedule.announced().unwrap().to_string();
         assert_eq!(announced, "fcast:rand/org_2,anticipated:2");
     }
 
     #[test]
-    fn a_wrong_schedule_is_refused_with_what_there_is() {
+    fn a_wrong_order_is_refused_with_what_there_is() {
         for (text, expected) in [
             ("", "anticipated:N"),
-            ("odd", "even, cumulative, random"),
+            ("odd", "even, space, sequential"),
+            ("sequential:x", "number"),
             ("fcast", "fcast:ORDER/ORG"),
             ("fcast:rand", "fcast:rand/org_2"),
             ("fcast:sequ/org_1", "seq, rand or p_randL"),
@@ -106,7 +141,7 @@ mod tests {
             ("anticipated:65", "1 to 64"),
             ("anticipated:", "anticipated:2"),
         ] {
-            let error = parse_schedule(text).unwrap_err();
+            let error = parse_order(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }
