@@ -12,8 +12,8 @@ pub(crate) use receive::{
     AcceptArgument, MirrorArgument, NamedTicket, ReceiveArguments, SandboxArgument,
 };
 pub(crate) use send::{
-    Fec, FeedbackScheme, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument,
-    RepairArgument, SendArguments, WaitArgument,
+    Fec, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument, RepairArgument,
+    SendArguments, WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
 

@@ -200,7 +200,7 @@ impl Plan {
             || arguments.watch.is_some()
             || standard_input::is_stream(arguments);
         if format.reports.is_some() && !has_key {
-            let message = "--reports without a key: receivers obey only a publisher that they know";
+            let message = "--ask without a key: receivers obey only a publisher that they know";
             return Err(Failure::new(Outcome::Usage, message, "sign the session: --sign KEYFILE"));
         }
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
@@ -237,7 +237,6 @@ impl Plan {
             .tsi(arguments.tsi.map(Tsi))
             .mode(match arguments.push {
                 Some(repair_permille) => SendMode::Push { repair_permille },
-                None if arguments.reports.repairs_on_demand() => SendMode::RepairOnDemand,
                 None => SendMode::OnDemand,
             })
             .ordering(arguments.order.ordering())
@@ -398,9 +397,6 @@ impl Outline {
                     "until the expected receivers are complete"
                 }
                 (None, Some(_)) => "for a while",
-                (None, None) if arguments.reports.repairs_on_demand() => {
-                    "until receivers lack nothing"
-                }
                 (None, None) => "until Ctrl-C",
             };
             if let Some(lost) = listing::not_kept(manifest, arguments.format()) {
@@ -424,7 +420,7 @@ impl Outline {
     fn rate_check(&self, arguments: &SendArguments) -> Option<Shortfall> {
         let is_layered = arguments.layered.is_some() || self.addressing.channels.count() > 1;
         let copies = self.addressing.to.len() as u64;
-        (!is_layered && !self.is_automatic && arguments.reports.feedback.is_none())
+        (!is_layered && !self.is_automatic)
             .then(|| Shortfall::new(self.rate_bits_per_second, copies))
     }
 

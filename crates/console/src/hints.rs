@@ -85,7 +85,10 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::GrowingPush, "send until interrupted, or all files at once"),
     (ErrorKind::Reports, "docs/reports.md has the conditions of reports"),
     (ErrorKind::RepairOnDemand, "docs/reports.md has the conditions of repair on demand"),
-    (ErrorKind::RateFollowing, "docs/reports.md has the conditions of --feedback"),
+    (
+        ErrorKind::RateFollowing,
+        "docs/reports.md has the conditions of a rate that follows receivers",
+    ),
     (ErrorKind::TooMuch, "send fewer files in one session"),
     (ErrorKind::SourceMissing, "check the spelling of the path"),
     (ErrorKind::SourceDenied, "run as a user that may read it, or change its permissions"),

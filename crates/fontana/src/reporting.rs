@@ -28,14 +28,18 @@ pub struct ReportCollection {
     /// still report are otherwise waited for during a few seconds.
     pub until_complete: bool,
     /// Send no content while no receiver lacks symbols, after one and a half times the source
-    /// symbols. A receiver that comes later gets it; one that says nothing, only if others need it,
-    /// too. For sessions on one channel without an end.
+    /// symbols, or at once if all that are expected have them. A receiver that comes later gets it;
+    /// one that says nothing, only if others need it, too. For sessions on one channel without an
+    /// end ([`SendMode::OnDemand`](crate::SendMode)). After the source symbols, one whose code and
+    /// symbols permit that sends what receivers request, and all blocks only while one lacks more
+    /// than an eighth, or none reports.
     pub rests: bool,
     /// End after this time in any case. `None`: never. Of a stream: begin, or give up, within this
     /// time, and wait for reports no longer than this after its end.
     pub deadline: Option<Duration>,
     /// Largest age of what is sent again: end so long after the source symbols were sent, whatever
-    /// receivers lack then. Needs [`SendMode::RepairOnDemand`](crate::SendMode). `None`: any.
+    /// receivers lack then. Needs [`SendMode::RepairOnDemand`](crate::SendMode), or
+    /// [`rests`](Self::rests). `None`: any.
     pub max_age: Option<Duration>,
     /// How the rate follows the receivers: the sender's rate is then the highest. Needs authentic
     /// reports, one channel and one address. `None`: the rate is constant.

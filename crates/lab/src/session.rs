@@ -230,12 +230,13 @@ impl Session {
     }
 
     /// What the `number`th sender, at this address, does about receivers that report.
-    /// It expects so many. `follows`: its rate follows what arrives at them.
+    /// It expects so many. `follows`: its rate follows what arrives at them. `rests`: it has no
+    /// end, and rests while they lack nothing.
     pub(crate) fn collection(
         &self,
         (number, address): (u64, IpAddr),
         expected: u32,
-        follows: bool,
+        (follows, rests): (bool, bool),
     ) -> Option<CollectionConfig> {
         let symbol_size = self.control_bytes();
         let mut blocks = BTreeMap::new();
@@ -285,7 +286,8 @@ impl Session {
             blind: self.seed.is_multiple_of(2).then_some(self.rate_bytes_per_second),
             max_receivers: 1 << 10,
         });
-        Some(CollectionConfig { repair, rate, ..CollectionConfig::new(collector, symbol_size) })
+        let config = CollectionConfig::new(collector, symbol_size);
+        Some(CollectionConfig { repair, rate, rests, ..config })
     }
 
     /// A receiver with these limits.

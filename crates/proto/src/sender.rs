@@ -63,8 +63,9 @@ pub enum SendMode {
         /// Repair symbols per thousand source symbols of a block, rounded up.
         repair_permille: u32,
     },
-    /// The source symbols, and then fresh symbols of the blocks that receivers
-    /// request some of ([`Sender::with_collection`]).
+    /// The source symbols, and then fresh symbols of the blocks that receivers request some of
+    /// ([`Sender::with_collection`]); of all blocks, without end, where requests are not enough in
+    /// a session that [rests](CollectionConfig::rests).
     RepairOnDemand,
 }
 
@@ -289,7 +290,7 @@ impl Sender {
             omit_padding: config.omit_padding,
             start: match (config.mode, config.schedule) {
                 (
-                    SendMode::OnDemand,
+                    SendMode::OnDemand | SendMode::RepairOnDemand,
                     TransmissionSchedule::Interleaved { .. } | TransmissionSchedule::Runs { .. },
                 ) => config.pass_start,
                 _ => 0,
@@ -455,6 +456,10 @@ impl Sender {
                 Demand::Rate(rate) => self.outlet.set_rate(now, rate),
                 Demand::Rest(rests) => {
                     self.rests = rests;
+                    self.wake();
+                }
+                Demand::AdvanceAll(advances) => {
+                    self.rounds.advance_all(advances);
                     self.wake();
                 }
                 Demand::Losses => self.outputs.push_back(SenderOutput::Job(SendJob::ExpectRepair)),

@@ -67,7 +67,7 @@ impl Commands<'_> {
                 command.args(self.block_symbols.map(|count| format!("--block-symbols={count}")));
                 if self.tool == Tool::FontanaReports {
                     command.arg("--sign").arg(&self.key.file);
-                    command.args(["--repair-on-demand", "--trust-unauthenticated-reports"]);
+                    command.arg("--trust-reports");
                     command.args(["--receivers", &receivers.len().to_string()]);
                 }
                 command.arg(self.file);

@@ -2,7 +2,7 @@
 
 use super::order::{OrderArgument, parse_order};
 use super::{MemoryArgument, SessionFormat, session_format};
-use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use fontana::TornadoCode;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{FluteVersion, MAX_CHANNELS};
@@ -101,13 +101,16 @@ pub(crate) struct SendArguments {
     /// multicast.
     #[arg(short = 'i', long = "interface", value_name = "NAME|ADDR|CIDR")]
     pub(crate) interfaces: Vec<InterfaceSelector>,
-    /// Send this many bits per second, headers included: 100M, 1.5G
+    /// Send this many bits per second, headers included: 100M; or what receivers get: 5M..1G
     ///
-    /// Without it, at most 100M, which leaves room on a 1 Gbit/s network and on old switches that
-    /// flood multicast: as fast as the slowest receiver gets, where receivers report, and at 100M
-    /// if none does within three seconds, on this host, with layers, and of versions and streams.
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    rate: Option<u64>,
+    /// MIN..MAX: as fast as the slowest receiver gets, between these rates. Receivers that get less
+    /// than MIN are named, and get what they request. A receiver that lies slows the session down,
+    /// so reports have to be authentic. It is not fair to TCP: beyond one network it needs
+    /// Send this many bits per second, with headers: 100M; or what receivers get: 5M..1G
+    /// old switches that flood multicast, and 100M if no receiver reports within three seconds, on
+    /// this host, with layers, and of versions and streams. See docs/congestion.md.
+    #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
+    rate: Option<RateArgument>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0
     ///
     /// A busy host wakes the sender late. Its packets then leave in bursts, of 25 ms of the rate at
@@ -268,7 +271,7 @@ pub(crate) struct SendArguments {
     ///
     /// For data diodes, and wherever no receiver can answer. By default receivers say whether they
     /// are complete, if they can (docs/reports.md).
-    #[arg(long, conflicts_with = "asks")]
+    #[arg(long)]
     pub(crate) one_way: bool,
     /// With --group-key: encrypt packets, so that only the group can read them
     ///
@@ -360,57 +363,25 @@ pub(crate) struct SendArguments {
 
 /// The options about reports of receivers.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("asks").multiple(true)))]
 pub(crate) struct ReportArguments {
-    /// Ask the receivers for reports: which of them are complete, and which have failed
+    /// Ask the receivers for reports: which of them are complete, and what they lack
     ///
     /// This is the default of a session with one ticket that is a secret. Receivers whose ticket
     /// names its key answer with UDP packets to ADDRESS:PORT of this host, unless they are started
     /// with --one-way. The default is the address that packets are sent from, and the first free
     /// port from 7703 on. With --open it needs --sign. See docs/reports.md.
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, group = "asks",
-          conflicts_with_all = ["flute", "fcast", "push", "certificate"])]
-    pub(crate) reports: Option<Option<SocketAddr>>,
-    /// Send the source symbols once, and then only what receivers request
-    ///
-    /// Receivers request symbols of the blocks that they lack some of; those that may not have what
-    /// others request. Ends when nothing is lacking
-    /// and the receivers have reported; with --receivers, when all of them are complete. Needs
-    /// one channel, and any code but Tornado. See docs/reports.md.
-    #[arg(long, group = "asks",
-          conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
-    pub(crate) repair_on_demand: bool,
-    /// Let the rate follow the receivers, and send the source symbols once, then what they request
-    ///
-    /// bmtp (Bulk Multicast Transport Protocol): begins at --start-rate, and doubles the rate until
-    /// a receiver reports that packets are lost. It then sends as fast as the slowest one gets, and
-    /// tries from time to time whether more arrives. --rate is the limit. Includes
-    /// --repair-on-demand. With --open it needs a key for each receiver (--receivers FILE), because
-    /// a receiver that lies slows the session down: see --min-rate. It is not fair to TCP: beyond
-    /// one network it needs --controlled-network.
-    #[arg(long, value_name = "SCHEME", value_enum, group = "asks",
-          conflicts_with_all = ["flute", "fcast", "watch", "push", "certificate"])]
-    pub(crate) feedback: Option<FeedbackScheme>,
-    /// With --feedback: begin at this rate: 1M, 20M
-    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = parse_rate,
-          requires = "feedback")]
-    pub(crate) start_rate: u64,
-    /// With --feedback: never send slower than this, and name the receivers that get less
-    ///
-    /// The rate does not follow these receivers. They get what they request.
-    #[arg(long, value_name = "RATE", value_parser = parse_rate, requires = "feedback")]
-    pub(crate) min_rate: Option<u64>,
-    /// With --min-rate: follow the receivers that --receivers FILE names also below it
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true)]
+    pub(crate) ask: Option<Option<SocketAddr>>,
+    /// With --rate MIN..MAX: follow the receivers that --receivers FILE names also below MIN
     ///
     /// The rate is then that of the slowest of these, until they have finished; it does not fall
-    /// below 16 kbit/s. Other receivers that get less than --min-rate are left behind.
-    #[arg(long, requires_all = ["min_rate", "receivers"])]
-    pub(crate) must_finish: bool,
+    /// below 16 kbit/s. Other receivers that get less than MIN are left behind.
+    #[arg(long, requires_all = ["rate", "receivers"])]
+    pub(crate) wait_for_all: bool,
     /// Send nothing again later than this after the source symbols, and end: 90, 90s, 10m, 2h
     ///
-    /// With --repair-on-demand or --feedback. What receivers lack then, they do not get. Without
-    /// it, the age of the content has no limit.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "asks")]
+    /// What receivers lack then, they do not get. Without it, the age of the content has no limit.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) max_age: Option<Duration>,
     /// End when this many receivers are complete, or those that FILE names; else with exit code 9
     ///
@@ -419,21 +390,20 @@ pub(crate) struct ReportArguments {
     /// complete and verified. With --for it ends then in any case. With --watch it goes on with the
     /// next version. A file whose name is a number: ./12.
     #[arg(long, value_name = "FILE|COUNT", value_parser = parse_receivers,
-          conflicts_with_all = ["one_way", "flute", "fcast", "push", "certificate"],
           value_hint = ValueHint::FilePath)]
     pub(crate) receivers: Option<ReceiversArgument>,
     /// Obey receivers although nothing authenticates their reports
     ///
     /// Any host that can reach this one can then claim to be a receiver that is complete
-    /// (--receivers) or too slow (--feedback). Not needed without --open, or with a key in every
-    /// line of the file of --receivers.
+    /// (--receivers) or too slow (--rate MIN..MAX). Not needed without --open, or with a key in
+    /// every line of the file of --receivers.
     #[arg(long)]
-    pub(crate) trust_unauthenticated_reports: bool,
+    pub(crate) trust_reports: bool,
     /// Write the state of all receivers to FILE once a second, as JSON
     ///
     /// FILE is replaced atomically. It has the fields of the events `roll_call` and `report`
     /// (docs/events.md).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "one_way")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) status_file: Option<PathBuf>,
     /// Run PROGRAM when all expected receivers are complete
     ///
@@ -441,20 +411,31 @@ pub(crate) struct ReportArguments {
     /// fails, the exit code is 5.
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
           requires = "receivers", value_hint = ValueHint::ExecutablePath)]
-    pub(crate) exec_complete: Vec<OsString>,
-}
-
-/// How the rate follows the receivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FeedbackScheme {
-    Bmtp,
+    pub(crate) exec: Vec<OsString>,
 }
 
 impl ReportArguments {
-    /// Whether only what receivers request is sent after the source symbols.
-    pub(crate) fn repairs_on_demand(&self) -> bool {
-        self.repair_on_demand || self.feedback.is_some()
+    /// The first option that needs receivers that report.
+    pub(crate) fn needed_by(&self) -> Option<&'static str> {
+        let given = [
+            (self.ask.is_some(), "--ask"),
+            (self.receivers.is_some(), "--receivers"),
+            (self.status_file.is_some(), "--status-file"),
+            (self.max_age.is_some(), "--max-age"),
+        ];
+        given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
     }
+}
+
+/// The rate of a session, in bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RateArgument {
+    Constant(u64),
+    /// That of the slowest receiver.
+    Between {
+        least: u64,
+        most: u64,
+    },
 }
 
 /// What a stream waits for before it begins.
@@ -503,7 +484,18 @@ fn parse_receivers(text: &str) -> Result<ReceiversArgument, String> {
 impl SendArguments {
     /// The rate, or the highest one, in bits per second.
     pub(crate) fn rate(&self) -> u64 {
-        self.rate.unwrap_or(fontana::Rate::DEFAULT.as_bits_per_second())
+        match self.rate {
+            Some(RateArgument::Constant(rate) | RateArgument::Between { most: rate, .. }) => rate,
+            None => fontana::Rate::DEFAULT.as_bits_per_second(),
+        }
+    }
+
+    /// The lowest rate of those between which the user lets it follow the receivers.
+    pub(crate) fn least_rate(&self) -> Option<u64> {
+        match self.rate {
+            Some(RateArgument::Between { least, .. }) => Some(least),
+            _ => None,
+        }
     }
 
     /// Whether the user leaves the rate to the program, and the session can have one that follows
@@ -584,6 +576,17 @@ impl From<FluteVersionArgument> for FluteVersion {
             FluteVersionArgument::V1 => Self::V1,
             FluteVersionArgument::V2 => Self::V2,
         }
+    }
+}
+
+/// Parses `--rate`.
+fn parse_rates(text: &str) -> Result<RateArgument, String> {
+    let Some((least, most)) = text.split_once("..") else {
+        return parse_rate(text).map(RateArgument::Constant);
+    };
+    match (parse_rate(least)?, parse_rate(most)?) {
+        (least, most) if least <= most => Ok(RateArgument::Between { least, most }),
+        _ => Err("the lowest rate comes first: 5M..1G".to_owned()),
     }
 }
 

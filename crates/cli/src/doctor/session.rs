@@ -190,7 +190,7 @@ impl Heard {
                 "{text}: of at most {longest} bytes, and none with a symbol of the content"
             );
             let remedy = "likeliest: the sender rests, because all receivers are complete, or has \
-                          sent everything (--push, --repair-on-demand); or a link on the path has \
+                          sent everything (--push); or a link on the path has \
                           an MTU below its packets with symbols: start it with smaller ones \
                           (--symbol-size 1024), or raise the MTU (tracepath ADDRESS shows it)";
             let remedy = Some(remedy.to_owned());

@@ -1,4 +1,4 @@
-//! A process outside of the sandbox that runs the program of `--exec` or `--exec-complete` with the
+//! A process outside of the sandbox that runs the program of `--exec` with the
 //! rights of the user.
 //!
 //! It is this program itself, started with a hidden command before the sandbox is. The program and

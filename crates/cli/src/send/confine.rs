@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// called before it starts any. `content`: the files and directories that it sends.
 ///
 /// # Errors
-/// The process that runs `--exec-complete` cannot be started.
+/// The process that runs `--exec` cannot be started.
 pub(super) fn confine(
     arguments: &SendArguments,
     content: &[PathBuf],
@@ -26,7 +26,7 @@ pub(super) fn confine(
     console: &Console,
 ) -> Result<Option<CompletionProgram>, Failure> {
     let Some(reports) = reports else { return Ok(None) };
-    let program = CompletionProgram::start(&arguments.reports.exec_complete)?;
+    let program = CompletionProgram::start(&arguments.reports.exec)?;
     let rules = has_known_files(arguments, content).then(|| rules(arguments, content));
     let needs = Needs {
         files: rules.as_deref().map(|rules| (rules, Tcp::Refused)),
@@ -63,7 +63,7 @@ fn rules(arguments: &SendArguments, content: &[PathBuf]) -> Vec<Rule> {
     rules
 }
 
-/// The program of `--exec-complete`, which another process runs.
+/// The program of `--exec`, which another process runs.
 pub(super) struct CompletionProgram {
     name: OsString,
     helper: RefCell<Helper>,
@@ -74,7 +74,7 @@ impl CompletionProgram {
     fn start(words: &[OsString]) -> Result<Option<Self>, Failure> {
         let Some(name) = words.first() else { return Ok(None) };
         let helper = Helper::start(words, None, false).map_err(|error| {
-            let message = format!("cannot start the process that runs --exec-complete: {error}");
+            let message = format!("cannot start the process that runs --exec: {error}");
             Failure::new(Outcome::Io, message, "mount /proc")
         })?;
         Ok(Some(Self { name: name.clone(), helper: RefCell::new(helper) }))

@@ -114,7 +114,7 @@ pub(super) struct Watched<'a> {
     pub(super) arguments: &'a SendArguments,
     pub(super) outline: &'a Outline,
     pub(super) session: &'a SessionDescription,
-    /// The program of `--exec-complete`.
+    /// The program of `--exec`.
     pub(super) program: Option<&'a CompletionProgram>,
 }
 

@@ -3,9 +3,7 @@
 use super::confine::CompletionProgram;
 use super::table::ReceiverTable;
 use super::{keys, standard_input, ticket_file};
-use crate::args::{
-    FeedbackScheme, ReceiversArgument, RepairArgument, SendArguments, SessionFormat, WaitArgument,
-};
+use crate::args::{ReceiversArgument, RepairArgument, SendArguments, SessionFormat, WaitArgument};
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile};
 use crate::hook::Ended;
 use fontana::reports::{
@@ -34,76 +32,63 @@ const MAX_LISTED: usize = 100;
 const AUTHENTICATE: &str = "leave --open out\nor give all a group key: --group-key\nor a key to \
                             each receiver (recv --identity) and its line of the file of \
                             --receivers: LABEL ed25519:KEY\nor accept that: \
-                            --trust-unauthenticated-reports";
+                            --trust-reports";
 
 /// How reports are collected; `None` if no receiver is asked for them.
 pub(super) fn collection(
     arguments: &SendArguments,
     addressing: &Addressing,
 ) -> Result<Option<ReportCollection>, Failure> {
+    let reports = &arguments.reports;
     let follows =
         arguments.repair == Some(RepairArgument::Auto) && standard_input::is_stream(arguments);
-    let asks = arguments.reports.repairs_on_demand()
-        || follows
-        || arguments.reports.receivers.is_some()
-        || arguments.reports.status_file.is_some();
-    let address = match arguments.reports.reports {
-        None if !asks && !asks_by_default(arguments) => return Ok(None),
-        address => address.flatten(),
-    };
-    if arguments.one_way {
-        let message =
-            "--one-way with --repair auto, whose symbols are those that receivers request";
-        return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+    let range = arguments.least_rate().map(|_| "--rate MIN..MAX");
+    let repair = follows.then_some("--repair auto");
+    let needed_by = reports.needed_by().or(range).or(repair);
+    if needed_by.is_none() && !asks_by_default(arguments) {
+        return Ok(None);
+    }
+    if let Some(option) = needed_by {
+        refuse_where_nobody_is_asked(arguments, option)?;
     }
     if arguments.format() != SessionFormat::Fontana {
-        let message = "--reports with plain FLUTE or FCAST, whose receivers know no roll calls";
-        return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+        return Ok(None);
     }
     let mut collection = ReportCollection::default();
-    collection.address = address;
-    collection.where_possible = address.is_none() && !asks && arguments.reports.reports.is_none();
-    collection.expected = match &arguments.reports.receivers {
+    collection.address = reports.ask.flatten();
+    collection.where_possible = needed_by.is_none();
+    collection.expected = match &reports.receivers {
         None => Expected::Anyone,
         Some(ReceiversArgument::Count(count)) => Expected::Count(*count),
         Some(ReceiversArgument::File(path)) => Expected::Named(read(path)?),
     };
     // The versions of a directory follow each other until the user ends that.
-    collection.until_complete = arguments.reports.receivers.is_some() && arguments.watch.is_none();
-    collection.rests = !arguments.reports.repairs_on_demand() && !arguments.has_layers();
+    collection.until_complete = reports.receivers.is_some() && arguments.watch.is_none();
+    collection.rests = !arguments.has_layers();
     let waits = matches!(arguments.wait, Some(WaitArgument::Number(number)) if number > 0);
     collection.deadline = arguments.duration.filter(|_| collection.until_complete || waits);
-    collection.max_age = arguments.reports.max_age;
-    if collection.max_age.is_some() && !arguments.reports.repairs_on_demand() {
-        let message = "--max-age with a session that does not repair what receivers request";
-        let hint = "let it: --repair-on-demand, or --feedback bmtp";
-        return Err(Failure::new(Outcome::Usage, message, hint));
-    }
-    if arguments.reports.must_finish && !matches!(collection.expected, Expected::Named(_)) {
-        let message = "--must-finish with a number of receivers: none of them has a name";
+    collection.max_age = reports.max_age;
+    if reports.wait_for_all && !matches!(collection.expected, Expected::Named(_)) {
+        let message = "--wait-for-all with a number of receivers: none of them has a name";
         let hint = "name them: --receivers FILE";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
-    collection.trust_unauthenticated = arguments.reports.trust_unauthenticated_reports;
-    collection.rate = arguments.reports.feedback.map(|FeedbackScheme::Bmtp| {
-        let mut following = RateFollowing::default();
-        following.start = Rate::bits_per_second(arguments.reports.start_rate);
-        following.least = arguments.reports.min_rate.map(Rate::bits_per_second);
-        following.must_finish = arguments.reports.must_finish;
-        following
-    });
-    if collection.rate.is_none()
-        && arguments.has_automatic_rate()
+    collection.trust_unauthenticated = reports.trust_reports;
+    let is_automatic = arguments.has_automatic_rate()
         && !standard_input::is_stream(arguments)
         && is_authenticated(arguments, &collection)
-        && leaves_this_host(addressing)
-    {
-        collection.rate = Some(RateFollowing::of_any_network());
+        && leaves_this_host(addressing);
+    if is_automatic || range.is_some() {
+        let mut following = RateFollowing::of_any_network();
+        following.least = arguments.least_rate().map(Rate::bits_per_second).or(following.least);
+        following.start = following.start.max(following.least.unwrap_or(following.start));
+        following.must_finish = reports.wait_for_all;
+        collection.rate = Some(following);
     }
     let relies = [
-        (arguments.reports.feedback.is_some(), "--feedback", "slow the session down"),
+        (range.is_some(), "--rate MIN..MAX", "slow the session down"),
         (follows, "--repair auto", "take the repair symbols from receivers that do not report"),
-        (arguments.reports.receivers.is_some(), "--receivers", "send them"),
+        (reports.receivers.is_some(), "--receivers", "send them"),
     ];
     let unauthenticated = relies.into_iter().find(|(relies, ..)| *relies);
     match unauthenticated.filter(|_| !is_authenticated(arguments, &collection)) {
@@ -114,6 +99,31 @@ pub(super) fn collection(
         )),
         None => Ok(Some(collection)),
     }
+}
+
+/// Refuses an option that needs reports in a session whose receivers send none.
+fn refuse_where_nobody_is_asked(arguments: &SendArguments, option: &str) -> Result<(), Failure> {
+    let is_stream = standard_input::is_stream(arguments);
+    let is_range = arguments.least_rate().is_some();
+    let why = match arguments.format() {
+        SessionFormat::Flute | SessionFormat::Fcast => {
+            "plain FLUTE or FCAST, whose receivers know no roll calls"
+        }
+        SessionFormat::Fontana if arguments.one_way => "--one-way, which excludes reports",
+        SessionFormat::Fontana if arguments.push.is_some() => "--push, which sends everything once",
+        SessionFormat::Fontana if arguments.certificate.is_some() => {
+            "--certificate: receivers report to the publisher's own key alone"
+        }
+        SessionFormat::Fontana if is_range && is_stream => {
+            "a stream, whose rate is that of its producer"
+        }
+        SessionFormat::Fontana if is_range && arguments.watch.is_some() => {
+            "--watch: each version would find its rate again"
+        }
+        SessionFormat::Fontana => return Ok(()),
+    };
+    let (message, hint) = (format!("{option} with {why}"), "leave one of them out");
+    Err(Failure::new(Outcome::Usage, message, hint))
 }
 
 /// Whether packets take a network: those of a host to itself need no other rate.
@@ -226,7 +236,7 @@ fn parse(text: &str) -> Result<Vec<ExpectedReceiver>, String> {
 /// Shows what receivers report.
 pub(super) struct ReportWatch<'a> {
     arguments: &'a SendArguments,
-    /// The program of `--exec-complete`, if there is one.
+    /// The program of `--exec`, if there is one.
     program: Option<&'a CompletionProgram>,
     /// The names of receivers that have reported: as many as the sender remembers.
     names: BTreeMap<ReceiverId, ReceiverLabel>,
@@ -288,7 +298,7 @@ impl<'a> ReportWatch<'a> {
 
     /// Notes the name of a receiver whose rate reports count.
     fn note_name(&mut self, status: &ReceiverStatus) {
-        if !status.by.is_authentic() && !self.arguments.reports.trust_unauthenticated_reports {
+        if !status.by.is_authentic() && !self.arguments.reports.trust_reports {
             return;
         }
         let receiver = status.report.receiver;
@@ -372,7 +382,7 @@ impl<'a> ReportWatch<'a> {
             return;
         }
         let slow = Count(self.slow_count, "receiver");
-        console.say(format_args!("the rate did not follow {slow} below --min-rate:"));
+        console.say(format_args!("the rate did not follow {slow} below the lowest rate:"));
         self.slow.iter().for_each(|slow| console.say(format_args!("  {slow}")));
         if let Some(more) = self.slow_count.checked_sub(MAX_LISTED as u64).filter(|&more| more > 0)
         {
@@ -394,7 +404,7 @@ impl<'a> ReportWatch<'a> {
             Ended::Failed(how) => format!("failed: {how}"),
             Ended::NotStarted(why) => format!("cannot be started: {why}"),
         };
-        let message = format!("--exec-complete {:?} {how}", program.name());
+        let message = format!("--exec {:?} {how}", program.name());
         let hint = "all expected receivers are complete";
         console.failure(&Failure::new(Outcome::Io, message, hint));
         self.outcome = Outcome::Io;

@@ -26,8 +26,8 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     if arguments.repair.is_some() && !is_stream(arguments) {
         return usage(
             "--repair with files: it says how many repair symbols a stream has",
-            "send files once with as many: --push PERCENT; or repair what receivers request: \
-             --repair-on-demand",
+            "send files once with as many: --push PERCENT; what receivers request is sent in any \
+             case",
         );
     }
     if !arguments.files.iter().any(is_standard_input) {

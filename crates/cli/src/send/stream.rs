@@ -30,7 +30,6 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     refuse_what_needs_the_end(arguments)?;
-    refuse_repair_of_files(arguments)?;
     let asks = plan.format.reports.is_some();
     let awaited = reports::awaited(arguments, plan.format.reports.as_ref())?;
     let wait = match arguments.wait {
@@ -117,26 +116,6 @@ struct Start {
     wait: Duration,
     /// Receivers that it waits for; 0: none.
     awaited: u32,
-}
-
-/// Refuses the ways of repair that only files have.
-fn refuse_repair_of_files(arguments: &SendArguments) -> Result<(), Failure> {
-    let (message, hint) = if arguments.reports.feedback.is_some() {
-        (
-            "--feedback with a stream, whose rate is that of its producer",
-            "limit the rate: --rate; repair what receivers lack: --repair auto\nor read standard \
-             input to its end first: --spool",
-        )
-    } else if arguments.reports.repair_on_demand {
-        (
-            "--repair-on-demand with a stream, which is sent once and while it is made",
-            "repair what receivers request while it is sent: --repair auto\nor read standard input \
-             to its end first: --spool",
-        )
-    } else {
-        return Ok(());
-    };
-    Err(Failure::new(Outcome::Usage, message, hint))
 }
 
 /// Shows which receivers the stream waits for.

@@ -126,7 +126,7 @@ fn an_attacker_in_a_process_that_parses_packets_has_no_rights_of_its_user() {
     let report = format!("recv --json fontana://239.255.77.9:7701/5?key={}&ask=7703", key(&scene));
     let serve = format!("serve --json --listen 127.0.0.1:0 {}", file.display());
     let send = format!(
-        "send --json --to 239.255.77.8:7701 --reports --trust-unauthenticated-reports --sign {} {}",
+        "send --json --to 239.255.77.8:7701 --ask --trust-reports --sign {} {}",
         scene.path("key").display(),
         file.display()
     );

@@ -75,7 +75,7 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
     let key = key.display();
     let script = format!(
         "set -o pipefail; head -c {} /dev/urandom | tee >(sha256sum >&2) | \
-         \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 --repair auto --reports \
+         \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 --repair auto \
          --wait 3 --receivers 3 --for 60 --group-key {key} --json",
         48 << 20
     );

@@ -23,7 +23,7 @@ impl Repaired {
         let sign = keygen(&scene, "keygen", "publisher.key");
         let group = keygen(&scene, "keygen --group", "group.key");
         let send = format!(
-            "--rate 100M --sign {} --group-key {} --repair-on-demand {options}",
+            "--rate 100M --sign {} --group-key {} {options}",
             sign.display(),
             group.display()
         );

@@ -60,7 +60,7 @@ impl Session {
         let list = scene.path("expected");
         std::fs::write(&list, expected).unwrap();
         let options = format!(
-            "--rate 5M --sign {} --group-key {} --reports --receivers {}",
+            "--rate 5M --sign {} --group-key {} --receivers {}",
             sign.display(),
             group.display(),
             list.display()
@@ -178,7 +178,7 @@ fn each_is_named(count: usize) {
     let (code, said) = sender.finish(PATIENCE);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(sender.last("roll_call").unwrap()["complete"], count as u64);
-    assert!(done.exists(), "--exec-complete was not run");
+    assert!(done.exists(), "--exec was not run");
     (0..count).for_each(|number| session.finish(number, 0));
 }
 
@@ -186,7 +186,7 @@ fn each_is_named(count: usize) {
 fn send_with_program(session: &Session, done: &Path) -> Program {
     let words = format!("send --json --to {GROUP} {} --for 110", session.options);
     let words = words.split_whitespace().map(OsString::from);
-    let program = ["--exec-complete".into(), "touch".into(), OsString::from(done)];
+    let program = ["--exec".into(), "touch".into(), OsString::from(done)];
     let file = [OsString::from(&session.file)];
     let arguments: Vec<_> = words.chain(file).chain(program).collect();
     session.scene.bench.start(0, &arguments)
@@ -214,7 +214,7 @@ fn receivers_that_are_not_asked_or_not_allowed_send_nothing() {
         scene.bench.count_sent(host);
     }
     let silent = scene.send_to("239.255.77.2:7701", 0, &format!("{asks} --one-way"), &file);
-    let asking = scene.send(0, &format!("{asks} --reports"), &file);
+    let asking = scene.send(0, &format!("{asks} --ask"), &file);
     // Not asked; not allowed; asked and allowed.
     scene.receive(1, &silent.ticket, "").complete();
     scene.receive(2, &asking.ticket, "--one-way").complete();

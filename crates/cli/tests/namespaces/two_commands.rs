@@ -223,7 +223,7 @@ fn a_followed_directory_has_a_program_for_each_version_and_ends_with_9_if_one_is
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let words = format!(
         "send --json --to {GROUP} --watch=0.3 --rate 40M --receivers 1 --for 30 {} \
-         --exec-complete",
+         --exec",
         folder.display()
     );
     let mut sender = scene.start(0, &words, &program);

@@ -290,7 +290,7 @@ fn the_first_line_says_what_ends_the_session() {
     run(&arguments("keygen", &[&key])).expect(0);
     let expected = format!(
         "--sign {} --receivers 1 --for 1 \
-         --trust-unauthenticated-reports",
+         --trust-reports",
         key.display()
     );
     for (options, code, end) in [

@@ -124,19 +124,22 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send - --name a/b", 6, "no path"),
         ("send - --wait 3receivers", 2, "or for receivers: --wait 3"),
         ("send f --wait 3", 2, "--wait with files"),
-        ("send f --repair auto", 2, "--repair-on-demand"),
+        ("send f --repair auto", 2, "what receivers request is sent"),
         ("send f --repair 20", 2, "--push PERCENT"),
         ("send - --spool --repair 20", 2, "--push PERCENT"),
-        ("send - --spool --repair auto", 2, "--repair-on-demand"),
+        ("send - --spool --repair auto", 2, "what receivers request is sent"),
         ("send - --repair much", 2, "or: auto"),
         ("send - --open --repair auto", 2, "take the repair symbols from receivers"),
-        ("send - --repair-on-demand", 2, "--repair auto"),
-        ("send - --feedback bmtp --trust-unauthenticated-reports", 2, "limit the rate"),
-        ("send - --open --reports --wait 3", 2, "any host could begin the stream"),
+        ("send - --rate 1M..9M --trust-reports", 2, "that of its producer"),
+        ("send f --rate 9M..1M", 2, "the lowest rate comes first"),
+        ("send f --receivers 3 --one-way", 2, "excludes reports"),
+        ("send f --receivers 3 --push 0", 2, "sends everything once"),
+        ("send f --flute --status-file s", 2, "know no roll calls"),
+        ("send - --open --ask --wait 3", 2, "any host could begin the stream"),
         ("send - --receivers 2 --wait 3", 2, "--wait 2"),
         ("send - --open --wait 3 --for 10", 2, "waits for no receivers"),
-        ("send - --reports --wait 3s --for 10", 2, "waits for no receivers"),
-        ("send - --reports --for 10", 2, "waits for no receivers"),
+        ("send - --ask --wait 3s --for 10", 2, "waits for no receivers"),
+        ("send - --ask --for 10", 2, "waits for no receivers"),
     ] {
         let run = run(&arguments(words, &[])).expect(code);
         assert!(run.stderr.contains(expected), "{words}: {}", run.stderr);
@@ -198,7 +201,7 @@ fn a_stream_whose_receivers_do_not_come_ends_at_the_deadline() {
     let directory = tempfile::tempdir().unwrap();
     let input = directory.path().join("input");
     std::fs::write(&input, noise(1_000_000, 8)).unwrap();
-    let words = "--reports --wait 3 --for 1 --trust-unauthenticated-reports";
+    let words = "--ask --wait 3 --for 1 --trust-reports";
     let (sender, stream) = reporting(words, File::open(&input).unwrap());
     // It is told that the stream is broken, and does not count, as it says nothing.
     let words = format!("recv {} --one-way --to -", stream["ticket"].as_str().unwrap());

@@ -96,7 +96,7 @@ fn a_server_and_a_sender_that_listens_are_confined() {
     let send = format!("send --one-way -i lo --json --to {place}");
     let send = arguments(&format!("{send} --sign"), &[&key, &path("file")]);
     let serve = arguments("serve --json --listen 127.0.0.1:0", &[&path("file")]);
-    let listening = "--receivers 1 --exec-complete true";
+    let listening = "--receivers 1 --exec true";
     let mut listens = send.clone();
     listens.retain(|word| word != "--one-way");
     listens.extend(listening.split(' ').map(str::to_owned));

@@ -17,39 +17,28 @@ const MAX_RECEIVERS: usize = 1 << 16;
 /// that lose half; those of a longer block would repeat while receivers still lack some.
 const MOST_OF_REED_SOLOMON: u32 = 128;
 
-/// What the session repairs, if it repairs on demand.
+/// What the session repairs: on demand, or, without an end, where its receivers can request.
 pub(super) fn repair_config(
     options: &SendOptions,
     content: &Content,
     channels: u8,
     packets_per_second: f64,
 ) -> Result<RepairBy, Error> {
-    if options.mode != SendMode::RepairOnDemand {
+    let collection = options.format.fontana().and_then(|format| format.reports.as_ref());
+    let is_endless =
+        options.mode == SendMode::OnDemand && collection.is_some_and(|reports| reports.rests);
+    if options.mode != SendMode::RepairOnDemand && !is_endless {
         return Ok(RepairBy::Nothing);
     }
-    let needs = |needs| Err(SetupError::RepairOnDemand { needs }.into());
-    let Some(reports) = options.format.fontana().and_then(|format| format.reports.as_ref()) else {
-        return needs("reports, with which receivers request");
+    let blocks = match repairable(content, channels) {
+        Err(_) if is_endless => return Ok(RepairBy::Nothing),
+        Ok(blocks) => blocks,
+        Err(needs) => return Err(SetupError::RepairOnDemand { needs }.into()),
     };
-    if channels != 1 {
-        return needs("a session on one channel");
-    }
-    let mut blocks = BTreeMap::new();
-    for object in &content.objects {
-        let layout = object.source.layout();
-        let code = layout.oti().scheme.profile();
-        if !code.is_rateless && !code.is_mds {
-            return needs("RaptorQ, Raptor, LT, Reed-Solomon, or no code (not Tornado)");
-        }
-        let repeats_soon = !code.is_rateless && code.encoding_id != EncodingId::NO_CODE;
-        for sbn in (0..layout.block_count()).map(Sbn) {
-            let k = layout.source_symbols(sbn).unwrap_or(0);
-            if repeats_soon && k > MOST_OF_REED_SOLOMON {
-                return needs("blocks of at most 128 symbols with Reed-Solomon");
-            }
-            blocks.insert(BlockId { toi: object.toi, sbn }, k);
-        }
-    }
+    let Some(reports) = collection else {
+        let needs = "reports, with which receivers request";
+        return Err(SetupError::RepairOnDemand { needs }.into());
+    };
     Ok(RepairBy::Rounds(Box::new(RepairConfig {
         blocks,
         symbols_per_second: packets_per_second,
@@ -59,4 +48,28 @@ pub(super) fn repair_config(
         trusts_unauthenticated: reports.trust_unauthenticated,
         has_signers: reports.has_signers(),
     })))
+}
+
+/// The source symbols of each block, or what the content needs so that receivers can request.
+fn repairable(content: &Content, channels: u8) -> Result<BTreeMap<BlockId, u32>, &'static str> {
+    if channels != 1 {
+        return Err("a session on one channel");
+    }
+    let mut blocks = BTreeMap::new();
+    for object in &content.objects {
+        let layout = object.source.layout();
+        let code = layout.oti().scheme.profile();
+        if !code.is_rateless && !code.is_mds {
+            return Err("RaptorQ, Raptor, LT, Reed-Solomon, or no code (not Tornado)");
+        }
+        let repeats_soon = !code.is_rateless && code.encoding_id != EncodingId::NO_CODE;
+        for sbn in (0..layout.block_count()).map(Sbn) {
+            let k = layout.source_symbols(sbn).unwrap_or(0);
+            if repeats_soon && k > MOST_OF_REED_SOLOMON {
+                return Err("blocks of at most 128 symbols with Reed-Solomon");
+            }
+            blocks.insert(BlockId { toi: object.toi, sbn }, k);
+        }
+    }
+    Ok(blocks)
 }

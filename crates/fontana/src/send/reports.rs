@@ -74,6 +74,11 @@ impl Reports {
         self.config.rate.as_ref().map(|rate| rate.start)
     }
 
+    /// Whether files are repaired by requests.
+    pub(super) fn repairs_files(&self) -> bool {
+        matches!(self.config.repair, RepairBy::Rounds(_))
+    }
+
     /// The port that receivers report to.
     pub(super) fn port(&self) -> u16 {
         self.config.collector.collector.port()
@@ -142,6 +147,17 @@ impl Reports {
             return Err(SetupError::Range { what, actual, allowed: "1 to 200" }.into());
         }
         let is_authenticated = group_key.is_some() || reports.is_signed();
+        // A session that need not repair by requests does without if roll calls have no room.
+        let repair = match repair {
+            RepairBy::Rounds(config) if reports.rests => {
+                let pending = Some(config.pending_capacity);
+                match list_capacity(symbol_size, RateCall::SIZE as u16, pending) {
+                    0..LEAST_CAPACITY => RepairBy::Nothing,
+                    _ => RepairBy::Rounds(config),
+                }
+            }
+            repair => repair,
+        };
         let (pending, waits_for, repairs_stream) = match &repair {
             RepairBy::Nothing => (None, 0, false),
             RepairBy::Rounds(repair) => (Some(repair.pending_capacity), 0, false),
@@ -158,8 +174,7 @@ impl Reports {
         let control_size = geometry::control_symbol_size(symbol_size);
         let rate_bytes = rate.as_ref().map_or(0, |_| RateCall::SIZE as u16);
         let last_bytes = if repairs_stream { RepairCall::LAST_SIZE as u16 } else { 0 };
-        let room = control_size.saturating_sub(rate_bytes + last_bytes);
-        let list_capacity = RollCall::capacity(room, pending).unwrap_or(0);
+        let list_capacity = list_capacity(symbol_size, rate_bytes + last_bytes, pending);
         if list_capacity < LEAST_CAPACITY {
             let (what, actual) = ("the symbol size", u64::from(symbol_size));
             let allowed = "at least 232 for a session with reports, 824 to repair on demand, 828 \
@@ -199,6 +214,12 @@ impl Reports {
         let id = SealId::from(instance);
         Ok(Self { path: ReturnPath { socket, id, group_key, signer, is_authenticated }, config })
     }
+}
+
+/// Receivers that a roll call has room to list, beside what else it has.
+fn list_capacity(symbol_size: u16, beside: u16, pending: Option<usize>) -> usize {
+    let room = geometry::control_symbol_size(symbol_size).saturating_sub(beside);
+    RollCall::capacity(room, pending).unwrap_or(0)
 }
 
 /// Opens a socket on this port; without one, on the same as before a restart, so that the ticket is

@@ -143,6 +143,9 @@ impl PreparedSender {
             symbol_size,
             demands(&options, &content, channel_count, rate_bytes_per_second, packet_bytes)?,
         )?;
+        if reports.as_ref().is_some_and(Reports::repairs_files) {
+            options.mode = proto::SendMode::RepairOnDemand;
+        }
         let ticket = Ticket { ask: reports.as_ref().map(Reports::port), ..ticket };
         let shares = SenderMemory::of(options.memory, options.workers);
         let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares)?;

@@ -69,6 +69,9 @@ pub(super) struct SentBack {
     pub(super) repairs: bool,
     /// Its rate follows what arrives at them.
     pub(super) follows: bool,
+    /// It rests while they lack nothing; otherwise it sends without a rest, or what they request
+    /// alone.
+    pub(super) rests: bool,
 }
 
 /// Multicast routing of a receiver, and its faults.
@@ -320,7 +323,8 @@ impl SessionDice {
     fn sent_back(&mut self, is_fixed: bool) -> SentBack {
         let (shares, reports, follows) = (self.one_in(3), self.one_in(3), self.one_in(2));
         let repairs = self.one_in(2) && reports && is_fixed;
-        SentBack { shares, reports, repairs, follows: reports && is_fixed && follows }
+        let follows = reports && is_fixed && follows;
+        SentBack { shares, reports, repairs, follows, rests: reports && is_fixed && self.one_in(2) }
     }
 
     fn routing(&mut self, top_suffices: bool) -> Routing {

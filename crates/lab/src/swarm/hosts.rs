@@ -389,8 +389,9 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
             && let Some(node) = self.scenario.senders.first()
             // One that never comes: the session has no end.
             && let expected = self.scenario.receivers.len() as u32 + 1
+            && let SentBack { follows, rests, .. } = self.drawn.sent_back
             && let Some(collection) =
-                session.collection((run, node.address()), expected, self.drawn.sent_back.follows)
+                session.collection((run, node.address()), expected, (follows, rests))
         {
             sender = sender.with_collection(collection, Instant::ZERO);
         }

@@ -188,10 +188,19 @@ impl Receiver {
     }
 
     fn report_facts(&self) -> ReportFacts {
+        // A block that could be tried may wait for more, by its policy or after a costly attempt.
+        let waits = || {
+            let lacking = self.lacking(1);
+            !lacking.blocks.is_empty() || !lacking.maps.is_empty()
+        };
+        let symbols_wanted = match self.symbols_wanted() {
+            0 => u64::from(waits()),
+            wanted => wanted,
+        };
         ReportFacts {
             packets: self.packet_counts(),
             source_symbols: self.source_symbols(),
-            symbols_wanted: self.symbols_wanted(),
+            symbols_wanted,
             local_drops: self.stats.local_drops,
             channels: u8::try_from(self.joined_channels().count()).unwrap_or(u8::MAX),
         }

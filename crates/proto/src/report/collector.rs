@@ -453,13 +453,23 @@ impl ReportCollector {
     /// final state or that they lack none, or no longer report. Those that nothing authenticates
     /// count if the user trusts them.
     pub fn needs_nothing(&self) -> bool {
-        let Counts { authentic, others } = self.places.needing();
-        let others_known = self.places.unauthenticated();
-        let (counted, needing) = match self.config.trusts_unauthenticated {
-            true => (self.places.len(), authentic + others),
-            false => (self.places.len().saturating_sub(others_known), authentic),
-        };
-        counted > 0 && needing == 0
+        self.counted() > 0 && self.of_counted(self.places.needing()) == 0
+    }
+
+    /// Whether a receiver that counts has reported after this round, and lately, that it lacks
+    /// [much](ReceiverStatus::is_behind).
+    pub fn is_any_behind(&self, after: u32) -> bool {
+        self.of_counted(self.places.behind(after)) > 0
+    }
+
+    /// Receivers that have reported, and count.
+    pub fn counted(&self) -> usize {
+        let others = self.places.unauthenticated();
+        self.of_counted(Counts { authentic: self.places.len().saturating_sub(others), others })
+    }
+
+    fn of_counted(&self, Counts { authentic, others }: Counts) -> usize {
+        if self.config.trusts_unauthenticated { authentic + others } else { authentic }
     }
 
     /// Whether all expected receivers are complete. Looks at every receiver only if as many are

@@ -149,8 +149,9 @@ impl SlotQueue {
 struct Census {
     /// Those without a final state, by the round of their last report.
     unfinished: BTreeMap<u32, Counts>,
-    /// Of these: those that need symbols.
+    /// Of these: those that need symbols, and those that need many.
     needing: BTreeMap<u32, Counts>,
+    behind: BTreeMap<u32, Counts>,
     finished: u32,
     /// Those that are complete with the session's manifest, and have not contradicted themselves.
     complete: u64,
@@ -162,7 +163,8 @@ impl Census {
         let status = &place.status;
         if !status.report.state.is_final() {
             let needing = Some(&mut self.needing).filter(|_| status.needs_symbols());
-            for by_round in needing.into_iter().chain([&mut self.unfinished]) {
+            let behind = Some(&mut self.behind).filter(|_| status.is_behind());
+            for by_round in needing.into_iter().chain(behind).chain([&mut self.unfinished]) {
                 let counts = by_round.entry(place.round).or_default();
                 let count = counts.of(status.by);
                 *count = if adds { *count + 1 } else { count.saturating_sub(1) };
@@ -214,8 +216,11 @@ pub(super) struct Places {
 }
 
 /// Those whose last report is of one of these rounds.
-fn lately(by_round: &BTreeMap<u32, Counts>, rounds: &VecDeque<(u32, Instant)>) -> Counts {
-    let lately = rounds.iter().filter_map(|(round, _)| by_round.get(round));
+fn lately<'r>(
+    by_round: &BTreeMap<u32, Counts>,
+    rounds: impl Iterator<Item = &'r (u32, Instant)>,
+) -> Counts {
+    let lately = rounds.filter_map(|(round, _)| by_round.get(round));
     lately.fold(Counts::default(), |all, counts| Counts {
         authentic: all.authentic + counts.authentic,
         others: all.others + counts.others,
@@ -290,12 +295,19 @@ impl Places {
 
     /// Receivers that have reported in this round or lately, and no final state.
     pub(super) fn outstanding(&self) -> Counts {
-        lately(&self.census.unfinished, &self.rounds)
+        lately(&self.census.unfinished, self.rounds.iter())
     }
 
     /// Of these, the ones that need symbols.
     pub(super) fn needing(&self) -> Counts {
-        lately(&self.census.needing, &self.rounds)
+        lately(&self.census.needing, self.rounds.iter())
+    }
+
+    /// Of these, the ones that need many, and have reported after this round.
+    pub(super) fn behind(&self, after: u32) -> Counts {
+        let is_later =
+            |(round, _): &&(u32, Instant)| (1..1 << 31).contains(&round.wrapping_sub(after));
+        lately(&self.census.behind, self.rounds.iter().filter(is_later))
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&Place> {

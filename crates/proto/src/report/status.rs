@@ -50,6 +50,12 @@ impl ReceiverStatus {
         let ReceiverReport { permille, symbols_lacking, .. } = self.report;
         !self.report.state.is_final() && (permille < 1_000 || symbols_lacking > 0)
     }
+
+    /// Whether it lacks so much that all blocks may advance together for it: more than an eighth,
+    /// or it does not know of what.
+    pub const fn is_behind(&self) -> bool {
+        !self.report.state.is_final() && self.report.permille < 875
+    }
 }
 
 /// What is known of an expected receiver.

@@ -65,6 +65,7 @@ impl BlockFactory {
                     stream: if self.by_number { stream.plain() } else { stream },
                     start: 0,
                     sent: 0,
+                    planned: 0,
                     repaired: 0,
                     first: if self.first.contains(&id) { self.first(oti.scheme, k) } else { 0 },
                     opening: if object.source_pass || profile.max_repair_symbols == 0 {

@@ -40,6 +40,8 @@ const LONGEST_FAREWELL: Duration = Duration::from_secs(30);
 const LAST_ROUNDS: Duration = Duration::from_millis(100);
 /// Longest time from a report to its arrival, beside the round trip.
 const SLACK: Duration = Duration::from_millis(50);
+/// Time without a report after which repair symbols will be needed for receivers that say nothing.
+const BLIND_AFTER: Duration = Duration::from_secs(3);
 /// Answers that wait to be opened, at most.
 const MAX_OPENING: u32 = 64;
 
@@ -58,7 +60,8 @@ pub struct CollectionConfig {
     pub must_finish: bool,
     /// The session ends when the expected receivers are complete, even if not everything was sent.
     pub until_complete: bool,
-    /// A session without an end sends no content while no receiver lacks symbols.
+    /// The session has no end: it sends no content while no receiver lacks symbols. If it repairs
+    /// by requests, all blocks advance while no receiver reports, or one lacks much.
     pub rests: bool,
     /// Longest time until the end of the session: from its beginning; of a stream, from its end,
     /// and from its beginning while it waits for receivers.
@@ -142,6 +145,8 @@ pub enum Demand {
     Begin,
     /// Send no content, or send it again.
     Rest(bool),
+    /// Go on with all blocks, or with what is requested alone.
+    AdvanceAll(bool),
     /// Report this to the application.
     Event(SenderEvent),
 }
@@ -203,6 +208,8 @@ pub struct Collection {
     until_complete: bool,
     /// Whether it may rest, and does.
     rests: Option<bool>,
+    /// The source symbols are sent: since this round, and whether all blocks advance.
+    advances: Option<(u32, bool)>,
     deadline: Option<Duration>,
     collector: ReportCollector,
     repair: Option<Repair>,
@@ -262,6 +269,7 @@ impl Collection {
             must_finish,
             until_complete: config.until_complete,
             rests: config.rests.then_some(false),
+            advances: None,
             deadline: config.deadline,
             collector: ReportCollector::new(collector, now),
             repair: files,
@@ -495,6 +503,7 @@ impl Collection {
             }
             self.check(now);
             self.rest(progress);
+            self.advance(now, began_at, progress);
             if self.is_over(now, began_at) {
                 self.end = End::Decided;
             }
@@ -641,10 +650,36 @@ impl Collection {
     /// Rests while no receiver needs the content.
     fn rest(&mut self, progress: SenderProgress) {
         let Some(rests) = &mut self.rests else { return };
-        let now_rests = progress.is_enough && self.collector.needs_nothing();
+        // Beside those that are expected, no other is waited for.
+        let is_enough = progress.is_enough || (self.until_complete && self.repair.is_some());
+        let now_rests = is_enough && self.collector.needs_nothing();
         if std::mem::replace(rests, now_rests) != now_rests {
             self.demands.push_back(Demand::Rest(now_rests));
             self.demands.push_back(Demand::Event(SenderEvent::Resting(now_rests)));
+        }
+    }
+
+    /// Of a session without an end that repairs by requests: whether all blocks advance, when the
+    /// source symbols are sent. They do while no receiver is known that lacks symbols, for those
+    /// that say nothing, until the session rests; and while one lacks so much that requests would
+    /// be for most of the content.
+    fn advance(&mut self, now: Instant, began_at: Instant, progress: SenderProgress) {
+        let (Some(rests), Some(repair)) = (self.rests, &mut self.repair) else { return };
+        let is_alone = self.collector.counted() == 0;
+        if is_alone && now >= began_at + BLIND_AFTER {
+            repair.note_losses();
+        }
+        if self.advances.is_none() && progress.is_sent {
+            // What they have reported before may be of half of it.
+            self.advances = Some((self.collector.round(), false));
+            self.collector.want_round();
+        }
+        let Some((since, advanced)) = &mut self.advances else { return };
+        let is_wanted = is_alone || self.collector.is_any_behind(*since);
+        let advances = is_wanted || (!rests && self.collector.needs_nothing());
+        if std::mem::replace(advanced, advances) != advances {
+            repair.note_losses();
+            self.demands.push_back(Demand::AdvanceAll(advances));
         }
     }
 
@@ -661,9 +696,11 @@ impl Collection {
                 Some(at) => is_told || now >= at + FAREWELL,
             };
         }
-        let may_end = self.until_complete || self.all_since.is_some();
+        let is_endless = self.rests.is_some();
+        let may_end = self.until_complete || (self.all_since.is_some() && !is_endless);
         // Receivers that say nothing more are not waited for, unless they are expected.
         let is_left = self.expects_anyone
+            && !is_endless
             && self.all_since.is_some_and(|at| {
                 let heard_at = self.unfinished_at.map_or(at, |heard| heard.max(at));
                 now >= (heard_at + FAREWELL).min(at + LONGEST_FAREWELL)

@@ -30,8 +30,10 @@ pub(super) struct Block {
     pub(super) stream: SymbolStream,
     /// Position in the stream of turn 0 of the order: not 0 if the order was restarted.
     pub(super) start: u64,
-    /// Position in the stream after the last symbol that was sent.
+    /// Position in the stream after the last symbol that was sent, and after the last one that was
+    /// planned.
     pub(super) sent: u64,
+    pub(super) planned: u64,
     /// Number of its symbols in the first phase; 0 if it is sent with all others.
     pub(super) first: u64,
     /// Number of its symbols in the opening.
@@ -68,6 +70,8 @@ impl Block {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) turn: Turn,
+    /// Position in the stream after it.
+    end: u64,
     esi: Esi,
     batch: BatchId,
     index: u32,
@@ -248,18 +252,40 @@ impl Rounds {
         }
         self.draft = None;
         for block in &mut self.blocks {
-            (block.start, block.first, block.opening) = (block.sent, 0, 0);
+            (block.start, block.planned) = (block.sent, block.sent);
+            (block.first, block.opening) = (0, 0);
         }
         self.blocks.extend(added);
+        self.make_order();
+        self.returned = vec![VecDeque::new(); self.order.queue_count()];
+        self.over = vec![false; self.order.queue_count()];
+        self.next_round = FIRST_ROUND.min(self.round_symbols);
+    }
+
+    fn make_order(&mut self) {
         self.order = self.orders.order(&self.blocks);
         for (index, block) in self.blocks.iter().enumerate() {
             if self.withdrawn.contains(&block.id.toi) {
                 self.order.withdraw(index);
             }
         }
-        self.returned = vec![VecDeque::new(); self.order.queue_count()];
-        self.over = vec![false; self.order.queue_count()];
-        self.next_round = FIRST_ROUND.min(self.round_symbols);
+    }
+
+    /// Goes on with all blocks without end, in the order of the schedule, or with what is requested
+    /// alone. What is planned is sent; what was requested and is not planned is forgotten, because
+    /// all blocks advance, or have. For a session on one channel.
+    pub(super) fn advance_all(&mut self, advances: bool) {
+        self.orders.limit_permille = if advances { None } else { Some(0) };
+        for block in &mut self.blocks {
+            (block.start, block.repaired) = (block.planned, 0);
+            if self.begun {
+                (block.first, block.opening) = (0, 0);
+            }
+        }
+        self.make_order();
+        self.requested.clear();
+        self.named.clear();
+        self.over.fill(!advances);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -353,12 +379,12 @@ impl Rounds {
         self.position += 1;
         if let Some(round) = self.rounds.get_mut(index) {
             round.begun = true;
-            if let Some(Planned { turn, .. }) =
+            if let Some(Planned { turn, end, .. }) =
                 round.queues.get_mut(queue).and_then(VecDeque::pop_front)
             {
                 round.unsent -= 1;
                 if let Some(block) = self.blocks.get_mut(turn.block) {
-                    block.sent = block.sent.max(block.start + turn.i + 1);
+                    block.sent = block.sent.max(end);
                 }
             }
             if round.unsent == 0 {
@@ -499,13 +525,15 @@ impl Rounds {
 
     fn lay_out(&mut self, draft: &mut Draft, queue: usize) {
         let Some(turn) = self.next_turn(queue) else { return };
-        let Some(block) = self.blocks.get(turn.block) else { return };
+        let Some(block) = self.blocks.get_mut(turn.block) else { return };
         let esi = block.stream.esi(block.start + turn.i);
+        let end = block.start + turn.i + 1;
+        block.planned = block.planned.max(end);
         let (batch, esis) = draft.batches.entry(turn.block).or_insert_with(|| {
             self.next_batch += 1;
             (BatchId(self.next_batch - 1), Vec::new())
         });
-        let planned = Planned { turn, esi, batch: *batch, index: esis.len() as u32 };
+        let planned = Planned { turn, end, esi, batch: *batch, index: esis.len() as u32 };
         esis.push(esi);
         draft.queues.get_mut(queue).into_iter().for_each(|q| q.push_back(planned));
     }
@@ -587,10 +615,11 @@ impl Rounds {
         Some(Turn { block: index, i })
     }
 
-    /// Plans this many more symbols of a block, after the order. A block that is unknown or
-    /// withdrawn has none.
+    /// Plans this many more symbols of a block, after the order; none while that has no end. A
+    /// block that is unknown or withdrawn has none.
     pub(super) fn repair(&mut self, id: BlockId, symbols: u32) {
-        if let Some(index) = self.index_of(id).filter(|_| symbols > 0) {
+        let is_served = self.orders.limit_permille.is_none();
+        if let Some(index) = self.index_of(id).filter(|_| symbols > 0 && !is_served) {
             *self.requested.entry(index).or_insert(0) += u64::from(symbols);
             self.over.fill(false);
         }
@@ -598,7 +627,8 @@ impl Rounds {
 
     /// Plans a symbol of a block again, after the order.
     pub(super) fn resend(&mut self, id: BlockId, esi: Esi) {
-        if let Some(index) = self.index_of(id) {
+        let is_served = self.orders.limit_permille.is_none();
+        if let Some(index) = self.index_of(id).filter(|_| !is_served) {
             self.named.push_back((index, esi));
             self.over.fill(false);
         }

@@ -300,7 +300,8 @@ impl StreamSender {
                 | Demand::Named(_)
                 | Demand::Rate(_)
                 | Demand::Losses
-                | Demand::Rest(_) => {}
+                | Demand::Rest(_)
+                | Demand::AdvanceAll(_) => {}
             }
         }
     }

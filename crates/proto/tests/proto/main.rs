@@ -7,6 +7,7 @@ mod choice;
 mod congestion;
 mod datagrams;
 mod digests;
+mod endless;
 mod extend;
 mod failures;
 mod first;

@@ -179,6 +179,14 @@ fn check_counts(collector: &ReportCollector, began: &[Instant], trusts_unauthent
     let needs = |status: &&ReceiverStatus| status.needs_symbols() && counts(status);
     let needs_nothing = collector.receivers().any(counts) && !outstanding().any(|it| needs(&it));
     assert_eq!(collector.needs_nothing(), needs_nothing);
+    let is_behind = |status: &&ReceiverStatus| status.is_behind() && counts(status);
+    for after in [0, began.len().saturating_sub(2) as u32] {
+        let is_later = |status: &&ReceiverStatus| status.report.round > after;
+        let is_any = outstanding().filter(is_later).any(|it| is_behind(&it));
+        assert_eq!(collector.is_any_behind(after), is_any);
+    }
+    let counted = collector.receivers().filter(|status| counts(status)).count();
+    assert_eq!(collector.counted(), counted);
     assert_eq!(collector.is_as_expected(), collector.summary().is_as_expected());
 }
 
