@@ -1,6 +1,7 @@
 //! `fontana serve`: a web server of files and fresh symbols; also after a reception
 //! (`recv --then-serve`).
 
+use crate::address_space::is_little;
 use crate::args::ServeArguments;
 use crate::events::ServeEvent as Line;
 use crate::head;
@@ -123,7 +124,9 @@ pub(crate) fn serve(
     let left_out = content.left_out().to_vec();
     let head = serving.head_signing.head(content.manifest())?;
     // Workers free the blocks that others have solved.
-    return_freed_memory();
+    if !is_little(serving.memory as u64) {
+        return_freed_memory();
+    }
     let server = WebServer::builder(content)
         .listener(serving.listener)
         .memory(serving.memory)

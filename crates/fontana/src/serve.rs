@@ -99,7 +99,8 @@ impl WebServerBuilder {
         self
     }
 
-    /// Uses at most this much memory, in bytes, besides 4 MiB for each client.
+    /// Uses at most this much memory, in bytes, besides a 64th of it for each client, at most 4
+    /// MiB.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
@@ -143,6 +144,7 @@ impl WebServerBuilder {
             files: ServedFiles::new(&content),
             symbols: symbols.map(Arc::new),
             counters,
+            waiting_bytes: shares.waiting_bytes,
         };
         let verifiers: Vec<_> = content.verifiers.into_values().collect();
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ServeEvent)| {

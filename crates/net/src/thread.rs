@@ -84,8 +84,18 @@ pub fn share_reserved_memory() {
     sys::share_one_arena();
 }
 
+/// Lets a process with little memory keep none that it has freed: its threads
+/// [share](share_reserved_memory) it, and blocks of 128 KiB are given back. To be called before
+/// they are started, and instead of [`return_freed_memory`].
+pub fn keep_little_memory() {
+    sys::share_one_arena();
+    sys::return_blocks_of(LEAST_RETURNED_BYTES);
+}
+
 /// Least size of a block of memory that is given back to the system as soon as it is freed.
 const RETURNED_BYTES: i32 = 1 << 20;
+/// The same of a process with little memory. Each costs page faults, when it is written to again.
+const LEAST_RETURNED_BYTES: i32 = 128 << 10;
 
 /// Lets threads of this process give large blocks of memory back to the system as soon as they free
 /// them. Without it the C library of GNU keeps them for the next ones, several for each thread: a

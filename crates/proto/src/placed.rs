@@ -25,7 +25,7 @@ impl SymbolPlace {
 /// Consecutive symbols of a block that are stored together.
 ///
 /// Symbols that arrive one after the other form a run if their ESIs, their places and their
-/// positions in the slab follow each other.
+/// positions in the slab follow each other. Copied symbols need no positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedRun {
     /// The symbols' block.
@@ -67,6 +67,9 @@ impl SlabSymbols {
     }
 }
 
+/// Bytes of a run of copied symbols, at most: of one write, or of few.
+const COPIED_RUN: usize = 64 << 10;
+
 impl PlacedRun {
     /// Appends symbols that follow the last one. False if they do not follow it, and nothing has
     /// changed.
@@ -74,7 +77,7 @@ impl PlacedRun {
     pub fn append(&mut self, next: &Self) -> bool {
         let (SymbolBytes::InSlab(own), SymbolBytes::InSlab(other)) = (&mut self.bytes, &next.bytes)
         else {
-            return false;
+            return self.append_copied(next);
         };
         let Some(distance) = other.start.checked_sub(own.start) else { return false };
         let stride = if self.count == 1 { distance } else { own.stride };
@@ -88,6 +91,24 @@ impl PlacedRun {
         if follows {
             own.stride = stride;
             self.count += next.count;
+        }
+        follows
+    }
+
+    /// Appends copied symbols: early ones come all at once, and many small files share a run.
+    fn append_copied(&mut self, next: &Self) -> bool {
+        let follows = self.block == next.block
+            && self.first.0.checked_add(self.count) == Some(next.first.0)
+            && self.to.after(self.count) == next.to
+            && self.symbol_size() == next.symbol_size();
+        let (SymbolBytes::Saved(own), SymbolBytes::Saved(other)) = (&mut self.bytes, &next.bytes)
+        else {
+            return false;
+        };
+        let follows = follows && own.len().saturating_add(other.len()) <= COPIED_RUN;
+        if follows {
+            own.extend_from_slice(other);
+            self.count = self.count.saturating_add(next.count);
         }
         follows
     }
@@ -187,5 +208,22 @@ mod tests {
         // Symbols never overlap.
         assert!(!run(0, place, 10, 4).append(&run(1, place, 13, 4)));
         assert!(!run(u32::MAX, place, 10, 4).append(&run(0, place, 14, 4)));
+    }
+
+    #[test]
+    fn copied_symbols_form_a_run_until_it_is_one_write() {
+        let slab = vec![5; COPIED_RUN + 1];
+        let size = COPIED_RUN as u32 / 2;
+        let one = |esi, size| run(esi, SymbolPlace::InPlace, 0, size).saved(&slab);
+        let mut two = one(7, size);
+        assert!(two.append(&one(8, size)));
+        assert_eq!((two.count, two.symbols(&[]).flatten().count()), (2, 2));
+        assert_eq!(two.bytes, SymbolBytes::Saved(vec![5; COPIED_RUN]));
+        assert!(!two.append(&one(9, size)), "more than one write");
+        let elsewhere = run(8, SymbolPlace::RepairSlot(0), 0, 4).saved(&slab);
+        let in_slab = run(8, SymbolPlace::InPlace, 4, 4);
+        for other in [one(9, 4), one(8, 3), elsewhere, in_slab] {
+            assert!(!one(7, 4).append(&other), "{other:?}");
+        }
     }
 }

@@ -271,6 +271,9 @@ fn a_table_without_files_is_said_and_an_invalid_entry_loses_no_other_file() {
     let run = live(vec![(packets, DONE)], "--flute --silence 2", into.path()).expect(0);
     assert!(has(into.path(), &good));
     assert!(!run.stdout.contains("another version of Fontana"), "{}", run.stdout);
+    let warnings = run.events().into_iter().filter(|event| event["event"] == "warning");
+    let named: Vec<_> = warnings.map(|event| event["message"].to_string()).collect();
+    assert!(named.iter().any(|said| said.contains("z.bin is not received")), "{named:?}");
 }
 
 #[test]

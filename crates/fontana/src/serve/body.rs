@@ -9,13 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Most bytes of an answer that wait for a client.
-const MAX_BUFFERED: usize = 4 << 20;
 /// Bytes of a piece of a file.
 pub(super) const PIECE: usize = RUN_BYTES;
-/// Pieces that wait: half of what is allowed. As many bytes again may be in the connection and in
-/// the hands of the task.
-const PIECES: usize = MAX_BUFFERED / 2 / PIECE;
 
 /// A piece, or why there are no more.
 pub(super) type Piece = Result<Bytes, Arc<Error>>;
@@ -28,9 +23,10 @@ pub(super) struct PieceBody {
 }
 
 impl PieceBody {
-    /// A body of this length, and where its pieces go.
-    pub(super) fn new(length: Option<u64>) -> (Sender<Piece>, Self) {
-        let (sender, pieces) = channel(PIECES);
+    /// A body of this length, and where its pieces go. So many bytes wait for a client at most:
+    /// half of them here. As many again may be in the connection and in the hands of the task.
+    pub(super) fn new(length: Option<u64>, waiting_bytes: usize) -> (Sender<Piece>, Self) {
+        let (sender, pieces) = channel((waiting_bytes / 2 / PIECE).max(1));
         (sender, Self { pieces, left: length })
     }
 }
@@ -58,5 +54,20 @@ impl Body for PieceBody {
 
     fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 32 MiB, and with the default memory.
+    #[test]
+    fn half_of_what_may_wait_for_a_client_waits_here() {
+        for (waiting_bytes, pieces) in [(512 << 10, 1), (4 << 20, 8), (0, 1)] {
+            let (sender, _body) = PieceBody::new(None, waiting_bytes);
+            let taken = (0..100).take_while(|_| sender.try_send(Ok(Bytes::new())).is_ok()).count();
+            assert_eq!(taken, pieces, "{waiting_bytes}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Clients that are served at a time. Others wait. Each may have [4 MiB](super::body) waiting.
+/// Clients that are served at a time. Others wait. A part of each answer [waits](super::body).
 pub(super) const MAX_CLIENTS: usize = 64;
 /// Time after which another connection is to give way to a client that still waits.
 const GIVE_WAY_EVERY: Duration = Duration::from_secs(1);

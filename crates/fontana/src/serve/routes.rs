@@ -33,6 +33,8 @@ pub(super) struct Site {
     /// `None` if the code of an object has none.
     pub(super) symbols: Option<Arc<FreshSymbols>>,
     pub(super) counters: Arc<Counters>,
+    /// Bytes of an answer that wait for its client.
+    pub(super) waiting_bytes: usize,
 }
 
 /// The answers of a site.
@@ -94,8 +96,8 @@ fn whole(bytes: Bytes, kind: &'static str) -> Response {
 }
 
 /// An answer with a body that is made while it is sent.
-fn piecewise(length: Option<u64>) -> (Sender<Piece>, Response) {
-    let (pieces, body) = PieceBody::new(length);
+fn piecewise(site: &Site, length: Option<u64>) -> (Sender<Piece>, Response) {
+    let (pieces, body) = PieceBody::new(length, site.waiting_bytes);
     let mut response = Response::new(Body::new(body));
     let kind = HeaderValue::from_static("application/octet-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -127,7 +129,7 @@ fn fresh(
         Err(NoDraw::NotReached) => return status(StatusCode::RANGE_NOT_SATISFIABLE),
     };
     let length = request.symbols().map(|count| count.saturating_mul(frame_size as u64));
-    let (pieces, mut response) = piecewise(length);
+    let (pieces, mut response) = piecewise(site, length);
     // Another client's symbols, or later ones, are as good: none of them is worth keeping.
     let no_store = HeaderValue::from_static("no-store");
     response.headers_mut().insert(header::CACHE_CONTROL, no_store);
@@ -179,7 +181,7 @@ fn file_answer(
             return response;
         }
     };
-    let (pieces, mut response) = piecewise(Some(range.end - range.start));
+    let (pieces, mut response) = piecewise(site, Some(range.end - range.start));
     insert(&mut response, header::ETAG, &etag);
     insert(&mut response, header::ACCEPT_RANGES, "bytes");
     if matches!(wanted, RangeWanted::Part(_)) {

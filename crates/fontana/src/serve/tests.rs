@@ -44,6 +44,7 @@ impl Served {
             files: ServedFiles::new(&content),
             symbols: Some(Arc::clone(&symbols)),
             counters: of_site,
+            waiting_bytes: 4 << 20,
         });
         Self { site, symbols, _directory: directory }
     }

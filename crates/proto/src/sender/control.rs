@@ -251,6 +251,10 @@ const EARLY_PACKETS: u64 = 4096;
 const MIN_PERIOD: u64 = 33;
 /// And no more than one packet in so many in any case.
 const LEAST_PERIOD: u64 = 4;
+/// Symbols of a long object at the start after which the head comes again. A receiver uses no
+/// symbol of a manifest before it has the head: one that joins a little later would hear most of
+/// the manifest in vain.
+const HEAD_IN_BURST: u64 = 64;
 
 /// A control object in its rhythm.
 #[derive(Debug)]
@@ -323,7 +327,10 @@ impl ControlCarousel {
         if EARLY_PACKETS / k >= MIN_PERIOD {
             return self;
         }
-        let share = (k.saturating_add(content_symbols) / k).clamp(LEAST_PERIOD, MIN_PERIOD);
+        // A quarter more than its share: so it is complete before the content is, and there is time
+        // to open the files. It costs each receiver a quarter of the manifest, at most.
+        let share = k.saturating_add(content_symbols).saturating_mul(4) / k.saturating_mul(5);
+        let share = share.clamp(LEAST_PERIOD, MIN_PERIOD);
         Self { period: self.period.min(share), ..self }
     }
 
@@ -359,8 +366,18 @@ impl ControlCarousel {
     }
 
     /// The object whose turn it is on a channel when `packets` have been sent there: at first every
-    /// symbol of each in their order, on whatever channel, afterwards the one that is most overdue.
+    /// symbol of each in their order, on whatever channel, with a head now and then, afterwards the
+    /// one that is most overdue.
     pub(super) fn pick(all: &[Self], channel: ChannelId, packets: u64) -> Option<usize> {
+        let due = Self::most_overdue(all, channel, packets)?;
+        let (first, object) = (all.first()?, all.get(due)?);
+        let lacks_head = first.object.toi == Toi::HEAD
+            && object.sent < object.burst
+            && first.sent.saturating_mul(HEAD_IN_BURST) <= object.sent;
+        Some(if lacks_head { 0 } else { due })
+    }
+
+    fn most_overdue(all: &[Self], channel: ChannelId, packets: u64) -> Option<usize> {
         all.iter()
             .enumerate()
             .filter_map(|(index, carousel)| {
@@ -524,11 +541,29 @@ mod tests {
         }
     }
 
-    /// Beside three and 17 times as much content, and beside much more.
+    #[test]
+    fn the_head_comes_again_while_a_long_manifest_is_sent_at_the_start() {
+        let head = ControlObject::new(Toi::HEAD, control_oti(100, 1_000), &[1; 100], None, 2);
+        let oti = control_oti(540_000, 1_000);
+        let manifest = ControlObject::new(Toi::MANIFEST, oti, &vec![1; 540_000], None, 1);
+        let mut all = [carousel(head.unwrap()), carousel(manifest.unwrap())];
+        let sent: Vec<_> = (0..549_u64)
+            .map(|packet| {
+                let which = ControlCarousel::pick(&all, ChannelId::BASE, packet).unwrap();
+                all[which].advance(Instant::ZERO, ChannelId::BASE, packet);
+                which
+            })
+            .collect();
+        let heads: Vec<_> = (0..sent.len()).filter(|&at| sent[at] == 0).collect();
+        assert_eq!(heads, [0, 65, 130, 195, 260, 325, 390, 455, 520]);
+        assert_eq!(all[1].sent(), 540, "all of the manifest");
+    }
+
+    /// A quarter more than that: beside four and 20 times as much content, and beside much more.
     #[test]
     fn a_manifest_has_its_share_of_what_a_receiver_needs() {
         let oti = control_oti(540_000, 1_000);
-        for (k, content, period) in [(540, 1_714, 4), (540, 9_000, 17), (540, 100_000, 33)] {
+        for (k, content, period) in [(540, 2_160, 4), (540, 10_935, 17), (540, 100_000, 33)] {
             let bytes = vec![1; k * 1_000];
             let object = ControlObject::new(Toi::MANIFEST, oti, &bytes, None, 1).unwrap();
             let mut all = [carousel(object).beside(content)];

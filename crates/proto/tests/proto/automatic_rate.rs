@@ -2,12 +2,13 @@
 
 use crate::support::answers::{authentic, collection};
 use fontana_proto::report::{
-    Authority, Expected, PacketCounts, RateConfig, ReportFacts, Reporter, ReporterConfig,
+    Authority, Expected, PacketCounts, RateConfig, RateControl, ReportFacts, Reporter,
+    ReporterConfig,
 };
 use fontana_proto::{
     Collection, CollectionConfig, Demand, Instant, Lacking, RepairBy, SenderProgress, SplitMix64,
 };
-use fontana_wire::{Feedback, ReceiverId, ReceiverLabel, RollCall};
+use fontana_wire::{Feedback, RateReport, ReceiverId, ReceiverLabel, RollCall, RollCallEcho};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -68,22 +69,27 @@ struct Session {
     rate_reports: Vec<u32>,
 }
 
+/// An automatic rate of 0.5 to 100 Mbit/s.
+fn automatic() -> RateConfig {
+    let bytes = |packets: u32| u64::from(packets) * u64::from(PACKET_BYTES);
+    RateConfig {
+        start: bytes(START),
+        most: bytes(MOST),
+        least: bytes(42),
+        least_to_finish: bytes(42),
+        packet_bytes: PACKET_BYTES,
+        budget_per_second: 100,
+        known: None,
+        blind: Some(bytes(MOST)),
+        max_receivers: 1 << 16,
+    }
+}
+
 impl Session {
     fn new(paths: &[Path], delay: Duration, seed: u64) -> Self {
-        let bytes = |packets: u32| u64::from(packets) * u64::from(PACKET_BYTES);
         let mut config: CollectionConfig = collection(RepairBy::Nothing, Expected::Anyone, seed);
         config.collector.is_near = true;
-        config.rate = Some(RateConfig {
-            start: bytes(START),
-            most: bytes(MOST),
-            least: bytes(42),
-            least_to_finish: bytes(42),
-            packet_bytes: PACKET_BYTES,
-            budget_per_second: 100,
-            known: None,
-            blind: Some(bytes(MOST)),
-            max_receivers: 1 << 16,
-        });
+        config.rate = Some(automatic());
         let receiver = |(number, &path): (usize, &Path)| {
             let id = ReceiverId([number as u8; 16]);
             let config =
@@ -348,4 +354,82 @@ fn what_lines_lose_at_the_start_is_forgotten() {
     assert!(session.mean(10, 20) >= 0.9 * f64::from(MOST));
     let mean = session.mean(25, 30) / narrow;
     assert!((0.8..1.1).contains(&mean), "{mean}");
+}
+
+/// A line that has lost 20 % and loses nothing any more is as any other: when its path then carries
+/// 80 % of the rate, the rate falls to that.
+#[test]
+fn what_a_line_loses_is_forgotten_when_it_loses_less_than_half_of_it() {
+    let narrow = 0.8 * f64::from(MOST);
+    for seed in 1..=3 {
+        let mut session = Session::new(&[path(20_000.0, 1_000, 0.2)], MILLISECOND, seed);
+        session.run(10);
+        assert!(session.mean(5, 10) >= 0.9 * f64::from(MOST), "seed {seed}: it is a line error");
+        session.receivers[0].path.errors = 0.0;
+        session.run(10);
+        session.receivers[0].path = path(narrow, 50, 0.0);
+        session.run(20);
+        let mean = session.mean(30, 40) / narrow;
+        assert!((0.8..1.1).contains(&mean), "seed {seed}: {mean}");
+    }
+}
+
+/// A sender of few receivers while its rate doubles, by the reports alone.
+struct Doubling {
+    now: Instant,
+    control: RateControl,
+    counter: u64,
+}
+
+impl Doubling {
+    /// Receivers 0 and 1 have confirmed the first rate.
+    fn new() -> Self {
+        let control = RateControl::new(automatic(), Instant::ZERO);
+        let mut sender = Self { now: Instant::ZERO, control, counter: 0 };
+        assert!(sender.raises(&[(0, 1.0), (1, 1.0)]));
+        sender
+    }
+
+    /// A round in which these receivers get this part of the rate, without losses. Returns whether
+    /// the rate is higher after it.
+    fn raises(&mut self, reports: &[(u8, f64)]) -> bool {
+        let rate = self.control.rate();
+        let call = self.control.call(self.now, MILLISECOND, Some(2));
+        let window = Duration::from_millis(200);
+        self.now = self.now + Duration::from_millis(40);
+        for &(receiver, part) in reports {
+            let packets = part * rate as f64 / f64::from(PACKET_BYTES) * window.as_secs_f64();
+            self.counter += 1;
+            let report = RateReport {
+                receiver: ReceiverId([receiver; 16]),
+                round: call.round,
+                window_us: window.as_micros() as u32,
+                received: packets.round() as u32,
+                lost: 0,
+                echo: RollCallEcho::default(),
+                weight: 1,
+            };
+            self.control.handle_report(self.now, &report, self.counter).unwrap();
+        }
+        self.now = self.control.poll_timeout().unwrap_or(self.now).max(self.now);
+        self.control.handle_timeout(self.now);
+        self.control.rate() > rate
+    }
+}
+
+/// A receiver that is silent for half a second need not confirm a higher rate, until it reports
+/// again: its path may be full.
+#[test]
+fn a_silent_receiver_is_waited_for_again_when_it_reports() {
+    let mut sender = Doubling::new();
+    let silent_at = sender.now;
+    while !sender.raises(&[(0, 1.0)]) {
+        assert!(sender.now < silent_at + Duration::from_secs(1), "it is waited for too long");
+    }
+    assert!(sender.now >= silent_at + Duration::from_millis(450), "{:?}", sender.now);
+    assert!(sender.raises(&[(0, 1.0)]), "it is not waited for");
+    // Less arrives than is sent, which is no proof yet.
+    assert!(!sender.raises(&[(0, 1.0), (1, 0.5)]), "it is waited for");
+    assert!(!sender.raises(&[(0, 1.0)]));
+    assert!(sender.raises(&[(0, 1.0), (1, 1.0)]));
 }

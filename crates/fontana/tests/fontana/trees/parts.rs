@@ -1,7 +1,7 @@
 //! A part of a tree: only what was selected is received.
 
 use super::*;
-use fontana::{ErrorKind, ReceivedPart};
+use fontana::{ErrorKind, ReceivedPart, SendEvent};
 
 /// Small pictures and notes in one object, and two large files with an object each.
 fn plant_parts(root: &Path) {
@@ -109,6 +109,47 @@ fn a_part_that_was_interrupted_is_gone_on_with_by_another_choice() {
         );
     }
     assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+    sending.sender.stop();
+    assert_eq!(sending.sender.join().unwrap().outcome, Outcome::SourceChanged);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_costs_no_other() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    fs::create_dir(&root).unwrap();
+    for number in 0..4_u64 {
+        fs::write(root.join(format!("{number}.raw")), noise(1_000_000, number)).unwrap();
+    }
+    let addressing = addressing(24);
+    let options = send_options(vec![root.clone()], &addressing).block_symbols(500);
+    let sending = Sending::start(options.rate(Rate::bytes_per_second(2_000_000)));
+    assert_eq!(sending.manifest.objects().len(), 4);
+    let mut bytes = noise(1_000_000, 2);
+    bytes[999_999] ^= 1;
+    fs::write(root.join("2.raw"), bytes).unwrap();
+    // It is given up at the latest when it is read for the next pass.
+    let failed = sending.sender.events().find_map(|event| match event {
+        SendEvent::Failed(error) => Some(error.to_string()),
+        _ => None,
+    });
+    assert!(failed.as_ref().is_some_and(|error| error.contains("2.raw")), "{failed:?}");
+
+    let into = directory.path().join("into");
+    let mut done = 0;
+    let options = receive_options(&sending.ticket, &addressing, &into);
+    let summary = receive_until(options, |event| {
+        done += u32::from(matches!(event, ReceiveEvent::ObjectDone(_)));
+        done == 3
+    });
+    assert_eq!((summary.outcome, done), (Outcome::Interrupted, 3));
+    for number in 0..4 {
+        let name = format!("{number}.raw");
+        let received = fs::read(into.join("tree").join(&name)).ok();
+        let expected = (number != 2).then(|| fs::read(root.join(&name)).unwrap());
+        assert!(received == expected, "{name}");
+    }
     sending.sender.stop();
     assert_eq!(sending.sender.join().unwrap().outcome, Outcome::SourceChanged);
 }

@@ -173,6 +173,36 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     sending.end();
 }
 
+/// The next version is received, and the directory is that of it.
+#[test]
+fn a_version_that_fails_does_not_keep_the_next_one_out() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("tree"), directory.path().join("into"));
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("mine"), "theirs").unwrap();
+    fs::create_dir_all(into.join("tree")).unwrap();
+    fs::write(into.join("tree/mine"), "mine").unwrap();
+    let addressing = addressing(59);
+    let sending = publish(&root, &addressing, 5);
+    let options = follow_options(&sending, &addressing, &into);
+    let (tell, happened) = std::sync::mpsc::channel();
+    let follower = std::thread::spawn(move || {
+        follow_until(options, 1, |last| tell.send(last.to_owned()).is_err())
+    });
+    assert!(happened.iter().any(|last| last == "waiting"));
+    sending.end();
+    fs::remove_file(root.join("mine")).unwrap();
+    fs::write(root.join("other"), "other").unwrap();
+    let sending = publish(&root, &addressing, 6);
+    let (summary, told) = follower.join().unwrap();
+    sending.end();
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 1), "{told:?}");
+    assert!(told[0] == "given up Done" && told.last().unwrap() == "taken 6", "{told:?}");
+    assert_eq!(fs::read(into.join("tree/other")).unwrap(), b"other");
+    assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine");
+}
+
 /// A version was asked for, and none newer than what is there is sent.
 #[test]
 fn a_follower_that_receives_only_an_old_version_is_not_complete_if_it_was_to_take_one() {
