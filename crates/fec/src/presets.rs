@@ -28,18 +28,18 @@
 //! |---|---|
 //! | tests against the originals | `crates/fec/tests/fec/presets.rs` |
 
+mod leopard;
+mod plan;
+mod program;
 mod vandermonde;
 
-use crate::bytes::line::{LINE, MAX_STRIPE_LINES};
-use crate::bytes::stripes::Scratch;
-use crate::bytes::stripes::loading::Lent;
-use crate::codes::reed_solomon::Points;
-use crate::ids::Esi;
-use crate::plan::Plan;
+use crate::bytes::kernel::Shards;
+use crate::bytes::line::LINE;
 use crate::sync::Lock;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use program::ShardPlan;
 
 /// A code of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,24 +56,53 @@ pub enum Preset {
     /// ISA-L with `gf_gen_rs_matrix`. With four parity shards or more, some sets of as many shards
     /// as data shards do not recover the data.
     IsaLVandermonde,
+    /// Leopard over GF(2^8): klauspost/reedsolomon with `WithLeopardGF(true)` up to 256 shards.
+    Leopard8,
+    /// Leopard over GF(2^16): klauspost/reedsolomon without options above 256 shards, and with
+    /// `WithLeopardGF16(true)`. The size of a shard is a multiple of 64 bytes.
+    Leopard16,
 }
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::Backblaze, Self::Zfec, Self::IsaLCauchy, Self::IsaLVandermonde];
+    pub const ALL: [Self; 6] = [
+        Self::Backblaze,
+        Self::Zfec,
+        Self::IsaLCauchy,
+        Self::IsaLVandermonde,
+        Self::Leopard8,
+        Self::Leopard16,
+    ];
 
-    /// The plan that replaces data shards `lost`, ascending, by `available` parity shards,
-    /// ascending. `None` if these do not determine them.
-    fn plan(self, counts: Counts, lost: Vec<u32>, available: &[u32]) -> Option<Plan> {
-        let points = match self {
-            Self::Backblaze => Points::Numbers,
-            Self::Zfec => Points::Powers,
-            Self::IsaLCauchy => Points::Cauchy,
-            Self::IsaLVandermonde => return vandermonde::plan(counts, lost, available),
+    /// Most shards of a group, parity included. The codes of Leopard round the number of parity
+    /// shards up to a power of two before they count.
+    pub const fn max_shards(self) -> usize {
+        match self {
+            Self::Leopard16 => 1 << 16,
+            _ => MAX_SHARDS,
+        }
+    }
+
+    /// The number of bytes of a shard is a multiple of this.
+    const fn alignment(self) -> usize {
+        match self {
+            Self::Leopard16 => LINE,
+            _ => 1,
+        }
+    }
+
+    /// The numbers of shards, if the code has them.
+    fn counts(self, data: usize, parity: usize) -> Option<Counts> {
+        if data == 0 || parity == 0 || parity > self.max_shards() {
+            return None;
+        }
+        let counted = match self {
+            Self::Leopard8 | Self::Leopard16 => parity.next_power_of_two(),
+            _ => parity,
         };
-        let repair = available.get(..lost.len())?;
-        Some(points.plan(counts.data, counts.all, lost, repair))
+        let all = data.checked_add(counted)?;
+        let counts = Counts { data: data as u32, all: (data + parity) as u32 };
+        (all <= self.max_shards()).then_some(counts)
     }
 }
 
@@ -85,15 +114,28 @@ struct Counts {
     all: u32,
 }
 
-/// Most shards of a group, parity included: the points of GF(256).
+impl Counts {
+    fn parity(self) -> u32 {
+        self.all - self.data
+    }
+}
+
+/// Most shards of a group over GF(256), parity included: the points of the field.
 pub const MAX_SHARDS: usize = 256;
 
 /// Numbers of shards for which there is no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{data} data and {parity} parity shards, must be at least 1 of each and at most {MAX_SHARDS}"
+    "{data} data and {parity} parity shards, must be at least 1 of each and at most {}{}",
+    preset.max_shards(),
+    match preset {
+        Preset::Leopard8 | Preset::Leopard16 => ", with parity rounded up to a power of two",
+        _ => "",
+    }
 )]
 pub struct ShardCountError {
+    /// The code.
+    pub preset: Preset,
     /// The requested number of data shards.
     pub data: usize,
     /// The requested number of parity shards.
@@ -120,6 +162,14 @@ pub enum ShardError {
         /// Bytes of a later one.
         actual: usize,
     },
+    /// The size of shards is not a multiple of what the code needs: of [`Preset::Leopard16`] only.
+    #[error("shards have {size} bytes, must be a multiple of {multiple}")]
+    Alignment {
+        /// Bytes of each shard.
+        size: usize,
+        /// Bytes whose multiple it must be.
+        multiple: usize,
+    },
     /// Fewer shards are available than there are data shards.
     #[error("{available} shards are available, {needed} are needed")]
     TooFew {
@@ -141,38 +191,30 @@ pub enum ShardError {
 pub struct ShardCode {
     preset: Preset,
     counts: Counts,
-    /// The plan of a group whose data shards are all available.
-    encoder: Arc<Plan>,
-    /// The plans that were used last, the newest at the end.
-    plans: Lock<Vec<(Erasures, Arc<Plan>)>>,
-}
-
-/// What a plan to reconstruct data shards depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Erasures {
-    /// Data shards that are missing, ascending.
-    lost: Vec<u32>,
-    /// Parity shards that are available, ascending.
-    parity: Vec<u32>,
+    /// The plan of all parity shards.
+    encoder: Arc<ShardPlan>,
+    /// The plans that were used last, the newest at the end: missing shards, ascending, and how to
+    /// compute them.
+    plans: Lock<Vec<(Vec<u32>, Arc<ShardPlan>)>>,
 }
 
 /// Plans that a code stores. Losses repeat: of a disk that failed, of a host that is away. A plan
-/// has up to 16 KB, a product for each data shard and lost shard.
+/// has up to 16 KB, a product for each data shard and missing shard.
 const STORED_PLANS: usize = 32;
+
+/// Plans that a code of more than [`MAX_SHARDS`] shards stores: of up to 768 KB each.
+const STORED_LARGE_PLANS: usize = 4;
 
 impl ShardCode {
     /// A code of `data` and `parity` shards.
     ///
     /// # Errors
-    /// [`ShardCountError`] unless there is at least one of each, and at most [`MAX_SHARDS`].
+    /// [`ShardCountError`] unless there is at least one of each, and at most
+    /// [`Preset::max_shards`].
     pub fn new(preset: Preset, data: usize, parity: usize) -> Result<Self, ShardCountError> {
-        let error = ShardCountError { data, parity };
-        let all = data.checked_add(parity).filter(|&all| all <= MAX_SHARDS).ok_or(error)?;
-        if data == 0 || parity == 0 {
-            return Err(error);
-        }
-        let counts = Counts { data: data as u32, all: all as u32 };
-        let encoder = preset.plan(counts, Vec::new(), &[]).ok_or(error)?;
+        let error = ShardCountError { preset, data, parity };
+        let counts = preset.counts(data, parity).ok_or(error)?;
+        let encoder = plan::encoder(preset, counts).ok_or(error)?;
         Ok(Self { preset, counts, encoder: Arc::new(encoder), plans: Lock::default() })
     }
 
@@ -183,19 +225,39 @@ impl ShardCode {
 
     /// The number of parity shards.
     pub fn parity_shards(&self) -> usize {
-        (self.counts.all - self.counts.data) as usize
+        self.counts.parity() as usize
     }
 
     /// The parity shards of a group of data shards.
     ///
     /// # Errors
-    /// [`ShardError::Count`] or [`ShardError::Size`].
+    /// [`ShardError::Count`], [`ShardError::Size`] or [`ShardError::Alignment`].
     pub fn encode(&self, data: &[impl AsRef<[u8]>]) -> Result<Vec<Vec<u8>>, ShardError> {
+        let size = data.first().map_or(0, |shard| shard.as_ref().len());
+        let mut parity: Vec<Vec<u8>> = (0..self.parity_shards()).map(|_| vec![0; size]).collect();
+        self.encode_into(data, &mut parity)?;
+        Ok(parity)
+    }
+
+    /// Writes the parity shards of a group of data shards into `parity`, which has their number and
+    /// size.
+    ///
+    /// # Errors
+    /// [`ShardError::Count`], [`ShardError::Size`] or [`ShardError::Alignment`]; `parity` is
+    /// unchanged.
+    pub fn encode_into(
+        &self,
+        data: &[impl AsRef<[u8]>],
+        parity: &mut [impl AsMut<[u8]>],
+    ) -> Result<(), ShardError> {
         check_count(self.data_shards(), data.len())?;
-        let size = common_size(data.iter().map(AsRef::as_ref))?;
-        let shard = |esi: Esi| data.get(esi.0 as usize).map_or(&[][..], AsRef::as_ref);
-        let parity: Vec<Esi> = (self.counts.data..self.counts.all).map(Esi).collect();
-        Ok(compute(&self.encoder, size, shard, &parity))
+        check_count(self.parity_shards(), parity.len())?;
+        let data: Vec<&[u8]> = data.iter().map(AsRef::as_ref).collect();
+        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(AsMut::as_mut).collect();
+        let sizes = data.iter().map(|shard| shard.len());
+        let size = self.common_size(sizes.chain(parity.iter().map(|shard| shard.len())))?;
+        self.encoder.run(Shards { inputs: &data, outputs: &mut parity, size });
+        Ok(())
     }
 
     /// Computes the shards that are `None`, parity included.
@@ -204,95 +266,66 @@ impl ShardCode {
     /// [`ShardError`]; the shards are unchanged.
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<(), ShardError> {
         check_count(self.counts.all as usize, shards.len())?;
-        let size = common_size(shards.iter().flatten().map(Vec::as_slice))?;
-        let (available, missing): (Vec<u32>, Vec<u32>) =
-            (0..self.counts.all).partition(|&shard| shards[shard as usize].is_some());
-        let needed = self.data_shards();
-        if available.len() < needed {
-            return Err(ShardError::TooFew { needed, available: available.len() });
+        let size = self.common_size(shards.iter().flatten().map(Vec::len))?;
+        let is_missing = |shard: &u32| shards[*shard as usize].is_none();
+        let missing: Vec<u32> = (0..self.counts.all).filter(is_missing).collect();
+        let (needed, available) = (self.data_shards(), shards.len() - missing.len());
+        if available < needed {
+            return Err(ShardError::TooFew { needed, available });
         }
-        let is_data = |shard: &u32| *shard < self.counts.data;
-        let lost: Vec<u32> = missing.iter().copied().filter(is_data).collect();
-        let plan = if lost.is_empty() {
-            Arc::clone(&self.encoder)
-        } else {
-            let parity = available[available.partition_point(is_data)..].to_vec();
-            let plan = self.plan(Erasures { lost, parity });
-            plan.ok_or(ShardError::Undetermined { available: available.len() })?
-        };
-        let missing: Vec<Esi> = missing.into_iter().map(Esi).collect();
-        let shard = |esi: Esi| shards[esi.0 as usize].as_deref().unwrap_or_default();
-        let computed = compute(&plan, size, shard, &missing);
-        for (esi, shard) in missing.into_iter().zip(computed) {
-            shards[esi.0 as usize] = Some(shard);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let plan = self.plan(missing).ok_or(ShardError::Undetermined { available })?;
+        let shard = |number: &u32| shards[*number as usize].as_deref().unwrap_or_default();
+        let inputs: Vec<&[u8]> = plan.inputs.iter().map(shard).collect();
+        let mut computed: Vec<Vec<u8>> = plan.outputs.iter().map(|_| vec![0; size]).collect();
+        let mut outputs: Vec<&mut [u8]> = computed.iter_mut().map(Vec::as_mut_slice).collect();
+        plan.run(Shards { inputs: &inputs, outputs: &mut outputs, size });
+        for (&number, shard) in plan.outputs.iter().zip(computed) {
+            shards[number as usize] = Some(shard);
         }
         Ok(())
     }
 }
 
 impl ShardCode {
-    /// The plan to reconstruct data shards, if it is determined: a stored one, or a new one.
-    fn plan(&self, erasures: Erasures) -> Option<Arc<Plan>> {
+    /// The plan to compute missing shards, if they are determined: a stored one, or a new one.
+    fn plan(&self, missing: Vec<u32>) -> Option<Arc<ShardPlan>> {
         let mut plans = self.plans.lock();
-        if let Some(at) = plans.iter().position(|(stored, _)| *stored == erasures) {
+        if let Some(at) = plans.iter().position(|(stored, _)| *stored == missing) {
             plans[at..].rotate_left(1);
             return plans.last().map(|(_, plan)| Arc::clone(plan));
         }
         // Others do not wait while it is made.
         drop(plans);
-        let made = self.preset.plan(self.counts, erasures.lost.clone(), &erasures.parity)?;
-        let made = Arc::new(made);
+        let made = Arc::new(plan::recovery(self.preset, self.counts, &missing)?);
+        let is_large = self.counts.all as usize > MAX_SHARDS;
+        let most = if is_large { STORED_LARGE_PLANS } else { STORED_PLANS };
         let mut plans = self.plans.lock();
-        if plans.len() == STORED_PLANS {
+        if plans.len() == most {
             plans.remove(0);
         }
-        plans.push((erasures, Arc::clone(&made)));
+        plans.push((missing, Arc::clone(&made)));
         Some(made)
+    }
+
+    /// The size of all shards; 0 if there are none.
+    fn common_size(&self, mut sizes: impl Iterator<Item = usize>) -> Result<usize, ShardError> {
+        let expected = sizes.next().unwrap_or(0);
+        if let Some(actual) = sizes.find(|&size| size != expected) {
+            return Err(ShardError::Size { expected, actual });
+        }
+        let multiple = self.preset.alignment();
+        if !expected.is_multiple_of(multiple) {
+            return Err(ShardError::Alignment { size: expected, multiple });
+        }
+        Ok(expected)
     }
 }
 
 fn check_count(expected: usize, actual: usize) -> Result<(), ShardError> {
     if actual == expected { Ok(()) } else { Err(ShardError::Count { expected, actual }) }
-}
-
-/// The size of all shards; 0 if there are none.
-fn common_size<'s>(shards: impl Iterator<Item = &'s [u8]>) -> Result<usize, ShardError> {
-    let mut sizes = shards.map(<[u8]>::len);
-    let expected = sizes.next().unwrap_or(0);
-    match sizes.find(|&size| size != expected) {
-        Some(actual) => Err(ShardError::Size { expected, actual }),
-        None => Ok(expected),
-    }
-}
-
-/// Computes the `wanted` shards, some columns at a time: the inputs of a plan then stay in the
-/// processor's caches.
-fn compute<'s>(
-    plan: &Arc<Plan>,
-    size: usize,
-    shard: impl Fn(Esi) -> &'s [u8],
-    wanted: &[Esi],
-) -> Vec<Vec<u8>> {
-    /// Bytes of the inputs: half of a second-level cache (256 KB at least).
-    const INPUTS: usize = 128 << 10;
-    /// Bytes of a row of a stripe.
-    const STRIPE: usize = MAX_STRIPE_LINES * LINE;
-    let stripes = INPUTS / STRIPE / plan.source_symbols().max(1) as usize;
-    let width = stripes.max(1) * STRIPE;
-    let mut computed = vec![vec![0; size]; wanted.len()];
-    let (mut scratch, mut out) = (Scratch::default(), Vec::new());
-    for start in (0..size).step_by(width) {
-        let columns = start..size.min(start + width);
-        let lent = Lent(|esi| shard(esi).get(columns.clone()).unwrap_or_default());
-        let Ok(group) = plan.execute(columns.len(), lent, scratch);
-        out.resize(wanted.len() * columns.len(), 0);
-        group.write_symbols(wanted, &mut out);
-        for (to, from) in computed.iter_mut().zip(out.chunks_exact(columns.len())) {
-            to[columns.clone()].copy_from_slice(from);
-        }
-        scratch = group.into_scratch();
-    }
-    computed
 }
 
 #[cfg(test)]
@@ -302,8 +335,7 @@ mod tests {
     #[test]
     fn plans_are_stored_by_what_is_lost_and_the_oldest_gives_way() {
         let code = ShardCode::new(Preset::Backblaze, 40, 2).unwrap();
-        let plan =
-            |lost: u32| code.plan(Erasures { lost: vec![lost], parity: vec![40, 41] }).unwrap();
+        let plan = |lost: u32| code.plan(vec![lost]).unwrap();
         let first = plan(0);
         for lost in 1..STORED_PLANS as u32 {
             plan(lost);
@@ -317,7 +349,7 @@ mod tests {
         let third = plan(2);
         assert!(Arc::ptr_eq(&third, &plan(2)));
         assert_eq!(code.plans.lock().len(), STORED_PLANS);
-        let other = code.plan(Erasures { lost: vec![0], parity: vec![41] }).unwrap();
+        let other = code.plan(vec![0, 40]).unwrap();
         assert!(!Arc::ptr_eq(&first, &other), "by another parity shard");
     }
 }

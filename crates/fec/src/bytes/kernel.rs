@@ -17,16 +17,22 @@ mod cauchy;
 mod neon;
 mod plain;
 mod product;
+mod shards;
+mod shift;
+mod tables;
+mod tree;
 mod wide;
 
 pub(crate) use cauchy::{
     CauchyInputs, CauchyOut, CauchyOutputs, CauchyPoint, CauchyRows, CauchySums, CauchyWork,
 };
 pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
+pub(crate) use shards::{PairSums, ShardProducts, ShardSums, Shards};
+pub(crate) use shift::{OctetShift, PairShift, Shift};
+pub(crate) use tables::{CANTOR, POLYNOMIAL, ProductTable};
 pub(crate) use wide::{MultiplyWide, WIDE_ROW};
 
 use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
-use crate::field::gf256::mul;
 
 /// 64 bytes in registers, as elements of GF(256).
 pub(crate) trait Lane: Copy {
@@ -50,11 +56,21 @@ pub(crate) trait Lane: Copy {
     fn xor3(self, a: Self, b: Self) -> Self;
     /// `self * alpha`.
     fn double(self) -> Self;
-    fn factor(constant: u8) -> Self::Factor;
-    /// A matrix of 8 x 8 bits, in the form of [`MATRICES`].
+    /// The product with `constant` of octets in the form of `table`.
+    fn factor_of(table: &ProductTable, constant: u8) -> Self::Factor;
+    /// The product with `constant` of octets in the usual form.
+    #[inline(always)]
+    fn factor(constant: u8) -> Self::Factor {
+        Self::factor_of(&POLYNOMIAL, constant)
+    }
+    /// A matrix of 8 x 8 bits, in the form of [`ProductTable`].
     fn matrix(rows: u64) -> Self::Matrix;
     /// The factor that multiplies by a matrix instead of a constant.
     fn matrix_factor(matrix: Self::Matrix) -> Self::Factor;
+    /// The sum of two matrices.
+    fn matrix_sum(a: Self::Matrix, b: Self::Matrix) -> Self::Matrix;
+    /// The first halves of two lanes, then the second ones: the inverse of itself.
+    fn exchange(lanes: [Self; 2]) -> [Self; 2];
     /// `self * factor`.
     #[inline(always)]
     fn times(self, factor: Self::Factor) -> Self {
@@ -202,73 +218,6 @@ impl<K: Kernel> LaneKernel for OnRows<K> {
     }
 }
 
-/// The columns of a bit matrix, input bit 0 first, from its form in [`MATRICES`].
-fn columns_of(rows: u64) -> [u8; 8] {
-    // Output bit i in byte i, then transposed by exchanging squares of increasing size.
-    let mut bits = rows.swap_bytes();
-    for (distance, mask) in
-        [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)]
-    {
-        let exchanged = (bits ^ (bits >> distance)) & mask;
-        bits ^= exchanged ^ (exchanged << distance);
-    }
-    bits.to_le_bytes()
-}
-
-/// The products of a bit matrix with 0, 1, ... 15, then with 0, 16, ... 240. A word holds eight
-/// octets, the first one lowest.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn products_of(rows: u64) -> [u64; 4] {
-    /// Which of eight numbers have bit 0, 1, 2.
-    const SET: [u64; 3] = [0xFF00_FF00_FF00_FF00, 0xFFFF_0000_FFFF_0000, 0xFFFF_FFFF_0000_0000];
-    let each = columns_of(rows).map(|column| u64::from(column) * 0x0101_0101_0101_0101);
-    let eight = |of: &[u64]| of.iter().zip(SET).fold(0, |sum, (each, set)| sum ^ (each & set));
-    let (low, high) = (eight(&each[..3]), eight(&each[4..7]));
-    [low, low ^ each[3], high, high ^ each[7]]
-}
-
-/// For each constant, the products with 0, 1, ... 15, then with 0, 16, ... 240: for table look-up
-/// by half bytes.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-static PRODUCTS: [[u8; 32]; 256] = {
-    let mut products = [[0; 32]; 256];
-    let mut c = 0;
-    while c < 256 {
-        let mut i = 0;
-        while i < 16 {
-            products[c][i] = mul(c as u8, i as u8);
-            products[c][16 + i] = mul(c as u8, (i as u8) << 4);
-            i += 1;
-        }
-        c += 1;
-    }
-    products
-};
-
-/// For each constant, the matrix of its multiplication, for GFNI. The instruction for products
-/// (`gf2p8mulb`) uses another polynomial than RFC 6330. Multiplication by a constant is linear in
-/// the bits, so the instruction for bit matrices (`gf2p8affineqb`) serves instead. Byte `7 - i`
-/// selects the input bits whose sum is output bit `i`.
-static MATRICES: [u64; 256] = {
-    let mut matrices = [0; 256];
-    let mut c = 0;
-    while c < 256 {
-        let mut input = 0;
-        while input < 8 {
-            let product = mul(c as u8, 1 << input);
-            let mut output = 0;
-            while output < 8 {
-                let bit = (product >> output & 1) as u64;
-                matrices[c] |= bit << (8 * (7 - output) + input);
-                output += 1;
-            }
-            input += 1;
-        }
-        c += 1;
-    }
-    matrices
-};
-
 /// `N` lanes in registers: a row of a stripe.
 #[derive(Clone, Copy)]
 pub(crate) struct Row<V, const N: usize>([V; N]);
@@ -306,6 +255,12 @@ impl<V: Lane, const N: usize> Row<V, N> {
     pub(crate) fn load_bytes(from: &[u8]) -> Self {
         let mut row = Self::zero();
         let (lines, rest) = from.as_chunks::<LINE>();
+        if let Some(lines) = lines.first_chunk::<N>() {
+            for (lane, line) in row.0.iter_mut().zip(lines) {
+                *lane = V::load(line);
+            }
+            return row;
+        }
         for (lane, line) in row.0.iter_mut().zip(lines) {
             *lane = V::load(line);
         }

@@ -41,7 +41,7 @@ mod interpolation;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-pub(crate) use interpolation::Points;
+pub(crate) use interpolation::{Points, available, prefers_sums};
 
 use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::codes::shared::linear16::Linear16;

@@ -32,6 +32,38 @@ impl BinaryField {
         Self::modulo(16, POLYNOMIALS[14])
     }
 
+    /// The field of Leopard over GF(2^16): polynomials modulo x^16 + x^5 + x^3 + x^2 + 1, in the
+    /// form of their positions in the Cantor basis whose elements but the first are even (see
+    /// [`cantor_basis`](crate::field::cantor_basis)).
+    pub(crate) fn of_leopard() -> Self {
+        let polynomials = Self::modulo(16, 0x1002D);
+        let mut elements = vec![0_u16; 1 << 16];
+        let mut basis = 1;
+        for bit in 0..16 {
+            let (known, rest) = elements.split_at_mut(1 << bit);
+            for (element, known) in rest.iter_mut().zip(known) {
+                *element = *known ^ basis;
+            }
+            let is_root = |&x: &u16| polynomials.product(x, x) ^ x == basis;
+            basis = (0..=u16::MAX).step_by(2).find(is_root).unwrap_or(0);
+        }
+        let mut field = Self { bits: 16, log: vec![0; 1 << 16], exp: polynomials.exp };
+        let mut positions = vec![0; 1 << 16];
+        for (position, &element) in (0..=u16::MAX).zip(&elements) {
+            positions[usize::from(element)] = position;
+            field.log[usize::from(position)] = polynomials.log[usize::from(element)];
+        }
+        for element in &mut field.exp {
+            *element = positions[usize::from(*element)];
+        }
+        field
+    }
+
+    /// `a * b`.
+    pub(crate) fn product(&self, a: u16, b: u16) -> u16 {
+        if a == 0 || b == 0 { 0 } else { self.alpha_power(self.log(a) + self.log(b)) }
+    }
+
     fn modulo(bits: u32, polynomial: u32) -> Self {
         let order = (1_u32 << bits) - 1;
         let (mut log, mut exp) = (vec![0; 1 << bits], vec![0; 2 * order as usize]);

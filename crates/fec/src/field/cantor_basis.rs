@@ -4,6 +4,8 @@
 //! `b_0` is 1, and `b_(i+1)^2 + b_(i+1)` is `b_i`. The polynomial `s_j`, whose zeros are the sums
 //! of the first `j` elements, is `x^2 + x` applied `j` times. So `s_j(b_i)` is `b_(i-j)`, and the
 //! derivative of `s_j` is 1.
+//!
+//! Of the two solutions for `b_(i+1)` the even one is taken, as in Leopard.
 
 use crate::field::gf256::mul;
 
@@ -39,11 +41,11 @@ pub(crate) static POSITIONS: [u8; POINTS] = {
     positions
 };
 
-/// A solution of `x^2 + x = a`; 0 if there is none.
+/// The even solution of `x^2 + x = a`; 0 if there is none.
 const fn root(a: u8) -> u8 {
-    let mut x = 255;
+    let mut x = 254;
     while x > 0 && mul(x, x) ^ x != a {
-        x -= 1;
+        x -= 2;
     }
     x
 }

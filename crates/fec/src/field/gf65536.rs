@@ -1,5 +1,6 @@
-//! The field GF(2^16): polynomials over GF(2) modulo x^16 + x^12 + x^3 + x + 1, which RFC 5510
-//! lists, so `alpha` is 2. Elements are stored with their upper octet first.
+//! The field GF(2^16) in two forms. In [`field`], elements are polynomials over GF(2) modulo x^16 +
+//! x^12 + x^3 + x + 1, which RFC 5510 lists, so `alpha` is 2. In [`leopard_field`] they are
+//! positions in a Cantor basis.
 
 use crate::field::binary_field::BinaryField;
 use crate::sync::OnceLock;
@@ -27,12 +28,17 @@ pub(crate) struct Field {
 /// The field. Its tables are made at the first call.
 pub(crate) fn field() -> &'static Field {
     static FIELD: OnceLock<Field> = OnceLock::new();
-    FIELD.get_or_init(Field::new)
+    FIELD.get_or_init(|| Field::new(BinaryField::of_16_bits()))
+}
+
+/// The field of Leopard. Its tables are made at the first call.
+pub(crate) fn leopard_field() -> &'static Field {
+    static FIELD: OnceLock<Field> = OnceLock::new();
+    FIELD.get_or_init(|| Field::new(BinaryField::of_leopard()))
 }
 
 impl Field {
-    fn new() -> Self {
-        let field = BinaryField::of_16_bits();
+    fn new(field: BinaryField) -> Self {
         let matrices =
             [8, 0].map(|shift| (0..256).map(|octet| matrices(&field, octet << shift)).collect());
         Self { field, matrices, transformed_logs: OnceLock::new() }
@@ -58,6 +64,12 @@ impl Field {
         core::array::from_fn(|i| upper[i] ^ lower[i])
     }
 
+    /// The matrices of each upper and of each lower octet. [`matrices`](Self::matrices) are sums of
+    /// both.
+    pub(crate) fn octet_matrices(&self) -> [&[[u64; 4]]; 2] {
+        self.matrices.each_ref().map(Vec::as_slice)
+    }
+
     /// For every element `p`, the logarithm of the product of `p - q` over all `q` of `factors` but
     /// `p`, divided by the same product over `divisors`.
     ///
@@ -65,7 +77,17 @@ impl Field {
     /// Walsh-Hadamard transform turns into a product. Modulo 65 535 the transform is its own
     /// inverse, because 65 536 is 1.
     pub(crate) fn log_products(&self, factors: &[u32], divisors: &[u32]) -> Vec<u32> {
-        let mut sums = vec![0; SIZE];
+        self.log_products_below(SIZE, factors, divisors)
+    }
+
+    /// The same for the elements below `size`, a power of two, if all factors and divisors are.
+    pub(crate) fn log_products_below(
+        &self,
+        size: usize,
+        factors: &[u32],
+        divisors: &[u32],
+    ) -> Vec<u32> {
+        let mut sums = vec![0; size];
         for (points, count) in [(factors, 1), (divisors, ORDER - 1)] {
             for &point in points {
                 if let Some(sum) = sums.get_mut(point as usize) {
@@ -74,13 +96,23 @@ impl Field {
             }
         }
         transform(&mut sums);
-        let logs = self.transformed_logs.get_or_init(|| {
-            let mut logs: Vec<u32> = (0..=u16::MAX).map(|a| self.log(a) % ORDER).collect();
+        let logs = || {
+            let mut logs: Vec<u32> = (0..size).map(|a| self.log(a as u16) % ORDER).collect();
             transform(&mut logs);
             logs
-        });
+        };
+        let few;
+        let logs = if size == SIZE {
+            self.transformed_logs.get_or_init(logs)
+        } else {
+            few = logs();
+            &few
+        };
+        // Two transforms multiply by `size`, which this makes 65 536.
+        let scale = (SIZE / size) as u64;
         for (sum, log) in sums.iter_mut().zip(logs) {
-            *sum = (u64::from(*sum) * u64::from(*log) % u64::from(ORDER)) as u32;
+            let product = u64::from(*sum) * u64::from(*log) % u64::from(ORDER);
+            *sum = (product * scale % u64::from(ORDER)) as u32;
         }
         transform(&mut sums);
         sums
@@ -90,14 +122,13 @@ impl Field {
 /// Computes the matrices column by column, by the definition.
 fn matrices(field: &BinaryField, constant: u16) -> [u64; 4] {
     let mut matrices = [0; 4];
-    let mut product = constant;
     for input in 0..16 {
+        let product = field.product(constant, 1 << input);
         for output in 0..16 {
             let bit = u64::from(product >> output & 1);
             let block = 2 * usize::from(output < 8) + usize::from(input < 8);
             matrices[block] |= bit << (8 * (7 - output % 8) + input % 8);
         }
-        product = field.double(product);
     }
     matrices
 }
@@ -141,6 +172,27 @@ mod tests {
                 assert_eq!(u16::from_be_bytes(product), expected, "{constant} * {element}");
             }
         }
+    }
+
+    #[test]
+    fn positions_are_in_a_cantor_basis() {
+        let field = leopard_field();
+        let square = |a: u16| if a == 0 { 0 } else { field.alpha_power(2 * field.log(a)) };
+        for bit in 1..16 {
+            assert_eq!(square(1 << bit) ^ 1 << bit, 1 << (bit - 1), "bit {bit}");
+        }
+        assert_eq!(square(1), 1);
+        // The generator is a zero of Leopard's polynomial x^16 + x^5 + x^3 + x^2 + 1.
+        let sum = [16, 5, 3, 2, 0].map(|exponent| field.alpha_power(exponent));
+        assert_eq!(sum.into_iter().fold(0, |sum, power| sum ^ power), 0);
+    }
+
+    #[test]
+    fn products_below_a_size_are_those_of_all() {
+        let field = leopard_field();
+        let (factors, divisors) = ([1, 5, 6, 200], [0, 17, 255]);
+        let all = field.log_products(&factors, &divisors);
+        assert_eq!(field.log_products_below(256, &factors, &divisors), all[..256]);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //! elimination.
 
 use super::Counts;
+use super::program::{Program, ShardPlan, split};
+use crate::bytes::kernel::POLYNOMIAL;
+use crate::codes::reed_solomon::available;
 use crate::codes::shared::basis::Basis;
-use crate::codes::shared::linear::{Generator, Linear, Recovery};
 use crate::field::gf256::{ORDER, alpha_power, mul};
-use crate::ids::Esi;
-use crate::plan::Plan;
 use alloc::vec::Vec;
 
 /// The factor of data shard `data` in parity shard `parity`, counted from 0.
@@ -15,44 +15,42 @@ fn factor(parity: u32, data: u32) -> u8 {
     alpha_power((parity * data % ORDER) as usize)
 }
 
-/// The plan that replaces data shards `lost`, ascending, by the first `available` parity shards,
-/// ascending, whose factors are independent. `None` if these are too few.
-pub(super) fn plan(counts: Counts, lost: Vec<u32>, available: &[u32]) -> Option<Plan> {
+/// The plan of the `missing` shards, ascending. It reads the first parity shards whose factors of
+/// the lost data shards are independent. `None` if these are too few.
+pub(super) fn recovery(counts: Counts, missing: &[u32]) -> Option<ShardPlan> {
     let k = counts.data;
+    let (lost, parity) = split(counts, missing);
     let mut basis = Basis::new(lost.len());
     let mut independent =
-        |parity: &&u32| basis.push(lost.iter().map(|&data| factor(*parity - k, data)).collect());
-    let repair: Vec<u32> = available.iter().filter(&mut independent).copied().collect();
+        |parity: &u32| basis.push(lost.iter().map(|&data| factor(*parity - k, data)).collect());
+    let repair: Vec<u32> = parity.into_iter().filter(&mut independent).collect();
     let inverse = basis.inverse()?;
-    let mut factors = Vec::with_capacity(k as usize * lost.len());
+    let mut factors = Vec::with_capacity(k as usize * missing.len());
     for data in 0..k {
         let own = lost.binary_search(&data);
-        factors.extend(inverse.iter().map(|row| match own {
-            // The row of a lost shard holds a parity shard.
-            Ok(number) => row[number],
+        // The factors of this input in the lost data shards.
+        let recovered: Vec<u8> = match own {
+            // It is a parity shard.
+            Ok(number) => inverse.iter().map(|row| row[number]).collect(),
             // What an available shard has contributed to the parity shards is subtracted.
             Err(_) => {
-                row.iter().zip(&repair).fold(0, |sum, (&inverse, &parity)| {
-                    sum ^ mul(inverse, factor(parity - k, data))
-                })
+                let contribution = |row: &&[u8]| {
+                    row.iter().zip(&repair).fold(0, |sum, (&inverse, &parity)| {
+                        sum ^ mul(inverse, factor(parity - k, data))
+                    })
+                };
+                inverse.iter().map(contribution).collect()
             }
-        }));
-    }
-    let received = (0..k).filter(|data| lost.binary_search(data).is_err());
-    let inputs = received.chain(repair).map(Esi).collect();
-    let recovery = Recovery::Factors(factors);
-    Some(Linear::plan(ParityFactors(counts), k, inputs, lost, recovery))
-}
-
-/// The factors of all parity shards of a group.
-struct ParityFactors(Counts);
-
-impl Generator for ParityFactors {
-    fn factors(&self, source_symbols: u32, esis: &[Esi]) -> Vec<u8> {
-        let of = |data: u32, esi: &Esi| match esi.0 < self.0.all {
-            true => factor(esi.0 - source_symbols, data),
-            false => 0,
         };
-        (0..source_symbols).flat_map(|data| esis.iter().map(move |esi| of(data, esi))).collect()
+        factors.extend_from_slice(&recovered);
+        for &parity in &missing[lost.len()..] {
+            let direct = if own.is_err() { factor(parity - k, data) } else { 0 };
+            let sum = lost.iter().zip(&recovered).fold(direct, |sum, (&lost, &recovered)| {
+                sum ^ mul(factor(parity - k, lost), recovered)
+            });
+            factors.push(sum);
+        }
     }
+    let program = Program::Matrix(factors, &POLYNOMIAL);
+    Some(ShardPlan { inputs: available(k, lost, &repair), outputs: missing.to_vec(), program })
 }

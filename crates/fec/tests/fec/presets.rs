@@ -92,18 +92,32 @@ fn assert_digests(preset: Preset, after_1_000: u64, after_100_000: u64) {
     };
     let mut last = 0;
     for case in 1..=cases().min(100_000) {
-        let most = if case % 32 == 0 { 255 } else { [10, 20, 40, 64][case as usize % 4] };
+        let most = match case {
+            _ if preset == Preset::Leopard16 && case % 1_000 == 0 => 3_000,
+            _ if case % 32 == 0 => 255,
+            _ => [10, 20, 40, 64][case as usize % 4],
+        };
+        let limit = preset.max_shards() as u64;
         let k = 1 + random.next() % most;
-        let parity = 1 + random.next() % most.min(256 - k);
-        let (width, seed) = (1 + random.next() % 8, random.next() | 1);
-        let bytes = (1..=k * width).map(|at| (seed.wrapping_mul(at) >> 56) as u8);
-        let bytes: Vec<u8> = bytes.collect();
-        let mut group: Vec<Vec<u8>> = bytes.chunks(width as usize).map(<[u8]>::to_vec).collect();
-        let code = ShardCode::new(preset, k as usize, parity as usize).unwrap();
-        group.extend(code.encode(&group).unwrap());
-        group[k as usize..].iter().flatten().for_each(|&octet| last = add(octet));
-        if preset == Preset::IsaLVandermonde && k <= 64 {
-            last = add(recovers_from_last(&code, &group).into());
+        let mut parity = 1 + random.next() % most.min(limit - k);
+        let (mut width, seed) = (1 + random.next() % 8, random.next() | 1);
+        if matches!(preset, Preset::Leopard8 | Preset::Leopard16) {
+            while k + parity.next_power_of_two() > limit {
+                parity /= 2;
+            }
+            // The original takes multiples of 64 bytes.
+            width = 64 * (1 + width % 2);
+        }
+        if parity > 0 {
+            let bytes = (1..=k * width).map(|at| (seed.wrapping_mul(at) >> 56) as u8);
+            let bytes: Vec<u8> = bytes.collect();
+            let mut group: Vec<_> = bytes.chunks(width as usize).map(<[u8]>::to_vec).collect();
+            let code = ShardCode::new(preset, k as usize, parity as usize).unwrap();
+            group.extend(code.encode(&group).unwrap());
+            group[k as usize..].iter().flatten().for_each(|&octet| last = add(octet));
+            if preset == Preset::IsaLVandermonde && k <= 64 {
+                last = add(recovers_from_last(&code, &group).into());
+            }
         }
         match case {
             1_000 => assert_eq!(last, after_1_000, "{preset:?}: {last:#018x}"),
@@ -148,22 +162,93 @@ fn isa_l_vandermonde_is_rs_of_isa_l_and_fails_where_that_fails() {
 }
 
 #[test]
+fn leopard8_is_the_leopard_of_klauspost_up_to_256_shards() {
+    assert_digests(Preset::Leopard8, 0x2F24_2835_D39B_FE56, 0x9A3D_96A9_F7E1_E7DF);
+}
+
+#[test]
+fn leopard16_is_the_leopard_of_klauspost_above_256_shards() {
+    assert_digests(Preset::Leopard16, 0xFFAA_ED09_69D5_94CA, 0xBF3B_58B5_205F_FA61);
+}
+
+#[test]
 fn as_many_shards_as_data_recover_a_group() {
+    let presets =
+        [Preset::Backblaze, Preset::Zfec, Preset::IsaLCauchy, Preset::Leopard8, Preset::Leopard16];
     let mut random = Random(3);
-    for round in 0..400 {
-        let preset = [Preset::Backblaze, Preset::Zfec, Preset::IsaLCauchy][round % 3];
-        let most = if round % 20 == 0 { 255 } else { 40 };
+    for round in 0..600 {
+        let preset = presets[round % presets.len()];
+        let most = if round % 20 < presets.len() { 255 } else { 40 };
         let k = 1 + random.below(most);
         let parity = 1 + random.below(most.min(256 - k));
-        let code = ShardCode::new(preset, k as usize, parity as usize).unwrap();
-        let mut group = data(k as usize, 65, random.next());
-        group.extend(code.encode(&group).unwrap());
-        let mut shards = lossy(&group, parity as usize, &mut random);
+        let Ok(code) = ShardCode::new(preset, k as usize, parity as usize) else {
+            assert_eq!(preset, Preset::Leopard8, "parity is rounded up");
+            continue;
+        };
+        assert_recovers(&code, if preset == Preset::Leopard16 { 128 } else { 65 }, &mut random);
+    }
+}
+
+/// Any `k` shards recover a group, and `k - 1` do not.
+fn assert_recovers(code: &ShardCode, size: usize, random: &mut Random) {
+    let (k, parity) = (code.data_shards(), code.parity_shards());
+    let mut group = data(k, size, random.next());
+    group.extend(code.encode(&group).unwrap());
+    for lost in [parity, random.below(parity as u32 + 1) as usize] {
+        let mut shards = lossy(&group, lost, random);
         code.reconstruct(&mut shards).unwrap();
         assert_equal(&shards, &group);
-        let mut shards = lossy(&group, parity as usize + 1, &mut random);
-        let too_few = ShardError::TooFew { needed: k as usize, available: k as usize - 1 };
-        assert_eq!(code.reconstruct(&mut shards), Err(too_few));
+    }
+    // Parity alone.
+    let mut shards: Vec<_> = group.iter().cloned().map(Some).collect();
+    shards[k + random.below(parity as u32) as usize] = None;
+    code.reconstruct(&mut shards).unwrap();
+    assert_equal(&shards, &group);
+    let mut shards = lossy(&group, parity + 1, random);
+    let too_few = ShardError::TooFew { needed: k, available: k - 1 };
+    assert_eq!(code.reconstruct(&mut shards), Err(too_few));
+}
+
+/// Each number of passes of the transforms, from none to four, and both ends of a power of two.
+#[test]
+fn large_groups_recover() {
+    let mut random = Random(5);
+    for (data, parity) in [
+        (1, 1),
+        (257, 1),
+        (255, 2),
+        (300, 9),
+        (511, 16),
+        (1_000, 17),
+        (4_096 - 512, 512),
+        (4_097, 100),
+        (300, 5_000),
+        (32_768, 32_768),
+    ] {
+        let code = ShardCode::new(Preset::Leopard16, data, parity).unwrap();
+        assert_recovers(&code, 64, &mut random);
+    }
+}
+
+#[test]
+fn parity_may_be_written_in_place() {
+    for preset in Preset::ALL {
+        for (k, m, size) in [(10, 4, 1_280), (32, 32, 192), (100, 20, 64)] {
+            let code = ShardCode::new(preset, k, m).unwrap();
+            let group = data(k, size, 9);
+            let mut parity = vec![[0xAA; 1_280]; m];
+            let mut slices: Vec<_> = parity.iter_mut().map(|shard| &mut shard[..size]).collect();
+            code.encode_into(&group, &mut slices).unwrap();
+            let made = code.encode(&group).unwrap();
+            assert!(parity.iter().map(|shard| &shard[..size]).eq(made.iter()), "{preset:?}");
+            let mut few = vec![vec![0; size]; m - 1];
+            let count = ShardError::Count { expected: m, actual: m - 1 };
+            assert_eq!(code.encode_into(&group, &mut few), Err(count));
+            let mut short = vec![vec![7; size - 1]; m];
+            let wrong = ShardError::Size { expected: size, actual: size - 1 };
+            assert_eq!(code.encode_into(&group, &mut short), Err(wrong));
+            assert!(short.iter().flatten().all(|&byte| byte == 7), "unchanged");
+        }
     }
 }
 
@@ -183,23 +268,68 @@ fn isa_l_vandermonde_uses_the_parity_shards_that_help() {
 
 #[test]
 fn groups_have_1_to_256_shards() {
-    for preset in Preset::ALL {
+    for preset in Preset::ALL.into_iter().filter(|&preset| preset != Preset::Leopard16) {
+        let is_leopard = preset == Preset::Leopard8;
         for (data, parity, fits) in [
             (0, 1, false),
             (1, 0, false),
             (1, 1, true),
-            (1, 255, true),
+            (1, 255, !is_leopard),
+            (128, 65, true),
+            (129, 65, !is_leopard),
             (255, 1, true),
             (128, MAX_SHARDS - 128, true),
             (128, MAX_SHARDS - 127, false),
             (usize::MAX, 1, false),
+            (1, usize::MAX, false),
         ] {
-            let code = ShardCode::new(preset, data, parity);
-            let refused = code.as_ref().err().copied();
-            assert_eq!(refused, (!fits).then_some(ShardCountError { data, parity }));
-            let counts = code.map(|code| (code.data_shards(), code.parity_shards()));
-            assert!(counts.is_err() || counts == Ok((data, parity)));
+            assert_fits(preset, data, parity, fits);
         }
+    }
+}
+
+#[test]
+fn leopard16_has_up_to_65_536_shards() {
+    for (data, parity, fits) in [
+        (0, 1, false),
+        (1, 0, false),
+        (65_535, 1, true),
+        (65_536, 1, false),
+        (32_768, 32_768, true),
+        (32_769, 32_768, false),
+        (32_768, 16_385, true),
+        (32_769, 16_385, false),
+        (1, usize::MAX, false),
+    ] {
+        assert_fits(Preset::Leopard16, data, parity, fits);
+    }
+    let error = ShardCode::new(Preset::Leopard16, 32_769, 16_385).map(drop).unwrap_err();
+    let text = "32769 data and 16385 parity shards, must be at least 1 of each and at most 65536, \
+                with parity rounded up to a power of two";
+    assert_eq!(error.to_string(), text);
+}
+
+fn assert_fits(preset: Preset, data: usize, parity: usize, fits: bool) {
+    let code = ShardCode::new(preset, data, parity);
+    let refused = code.as_ref().err().copied();
+    let error = ShardCountError { preset, data, parity };
+    assert_eq!(refused, (!fits).then_some(error), "{preset:?}, {data} + {parity}");
+    let counts = code.map(|code| (code.data_shards(), code.parity_shards()));
+    assert!(counts.is_err() || counts == Ok((data, parity)));
+}
+
+#[test]
+fn shards_of_leopard16_are_multiples_of_64_bytes() {
+    let code = ShardCode::new(Preset::Leopard16, 2, 1).unwrap();
+    for size in [0, 64, 192] {
+        assert_eq!(code.encode(&vec![vec![1; size]; 2]).unwrap()[0].len(), size);
+    }
+    for size in [1, 63, 65, 127] {
+        let error = ShardError::Alignment { size, multiple: 64 };
+        assert_eq!(code.encode(&vec![vec![1; size]; 2]), Err(error));
+        let mut shards = vec![Some(vec![1; size]), None, Some(vec![1; size])];
+        assert_eq!(code.reconstruct(&mut shards), Err(error));
+        assert_eq!(shards[1], None);
     }
 }
 

@@ -1,4 +1,4 @@
-// Digests of the default code of klauspost/reedsolomon: see README.md.
+// Digests of the codes of klauspost/reedsolomon: see README.md.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/klauspost/reedsolomon"
 )
 
-var state uint64 = 1
+var state uint64
 
 func next() uint64 {
 	state += 0x9E3779B97F4A7C15
@@ -17,16 +17,39 @@ func next() uint64 {
 	return z ^ (z >> 31)
 }
 
-func main() {
+func nextPowerOfTwo(n uint64) uint64 {
+	power := uint64(1)
+	for power < n {
+		power *= 2
+	}
+	return power
+}
+
+// run prints digests of a code whose shards, with parity rounded up to a power of two if isLeopard,
+// are at most `limit`, and whose sizes are multiples of `unit`.
+func run(name string, limit, unit uint64, isLeopard bool, options ...reedsolomon.Option) {
+	state = 1
 	digest := uint64(0xCBF29CE484222325)
 	for i := 1; i <= 100000; i++ {
 		most := []uint64{10, 20, 40, 64}[i%4]
 		if i%32 == 0 {
 			most = 255
 		}
+		if limit > 256 && i%1000 == 0 {
+			most = 3000
+		}
 		k := 1 + next()%most
-		m := 1 + next()%min(most, 256-k)
-		width, seed := 1+next()%8, next()|1
+		m := 1 + next()%min(most, limit-k)
+		for isLeopard && k+nextPowerOfTwo(m) > limit {
+			m /= 2
+		}
+		width, seed := (1+next()%8)*unit, next()|1
+		if isLeopard {
+			width = unit * (1 + width/unit%2)
+		}
+		if m == 0 {
+			continue
+		}
 		shards := make([][]byte, k+m)
 		for j := range shards {
 			shards[j] = make([]byte, width)
@@ -34,7 +57,7 @@ func main() {
 		for at := uint64(0); at < k*width; at++ {
 			shards[at/width][at%width] = byte(seed * (at + 1) >> 56)
 		}
-		encoder, err := reedsolomon.New(int(k), int(m))
+		encoder, err := reedsolomon.New(int(k), int(m), options...)
 		if err == nil {
 			err = encoder.Encode(shards)
 		}
@@ -47,7 +70,13 @@ func main() {
 			}
 		}
 		if i == 1000 || i == 100000 {
-			fmt.Printf("%d %#016x\n", i, digest)
+			fmt.Printf("%s %d %#016x\n", name, i, digest)
 		}
 	}
+}
+
+func main() {
+	run("default", 256, 1, false)
+	run("leopard8", 256, 64, true, reedsolomon.WithLeopardGF(true))
+	run("leopard16", 65536, 64, true, reedsolomon.WithLeopardGF16(true))
 }

@@ -1,7 +1,8 @@
 //! AVX2: two registers per lane. Products use table look-up by half bytes (`pshufb`), or bit
 //! matrices if the processor has GFNI.
 
-use super::{Lane, LaneKernel, MATRICES, PRODUCTS, products_of};
+use super::tables::{ProductTable, products_of};
+use super::{Lane, LaneKernel};
 use crate::bytes::line::{LINE, Line};
 use crate::field::gf256::REDUCTION;
 use core::arch::x86_64::{
@@ -128,12 +129,12 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
     }
 
     #[inline(always)]
-    fn factor(constant: u8) -> Self::Factor {
+    fn factor_of(table: &ProductTable, constant: u8) -> Self::Factor {
         if GFNI {
             // SAFETY: AVX2 is there.
-            return [unsafe { _mm256_set1_epi64x(MATRICES[constant as usize] as i64) }; 2];
+            return [unsafe { _mm256_set1_epi64x(table.matrices[constant as usize] as i64) }; 2];
         }
-        let at = PRODUCTS[constant as usize].as_ptr().cast::<__m128i>();
+        let at = table.products[constant as usize].as_ptr().cast::<__m128i>();
         // SAFETY: AVX2 is there; two unaligned loads of 16 bytes from an array of 32.
         unsafe {
             [
@@ -162,6 +163,16 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
                 _mm256_permute2x128_si256::<0x11>(products, products),
             ]
         }
+    }
+
+    #[inline(always)]
+    fn matrix_sum(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
+        core::array::from_fn(|i| a[i] ^ b[i])
+    }
+
+    #[inline(always)]
+    fn exchange([Self([a, b]), Self([c, d])]: [Self; 2]) -> [Self; 2] {
+        [Self([a, c]), Self([b, d])]
     }
 
     #[inline(always)]

@@ -1,13 +1,14 @@
 //! AVX-512 with GFNI: one register per lane, ternary logic for sums, and bit matrices for products.
 //!
-//! See [`MATRICES`] for the products.
+//! See [`ProductTable`] for the products.
 
-use super::{Lane, LaneKernel, MATRICES};
+use super::{Lane, LaneKernel, ProductTable};
 use crate::bytes::line::{LINE, Line};
 use core::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm512_gf2p8affine_epi64_epi8,
     _mm512_loadu_si512, _mm512_maskz_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_storeu_si512, _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_shuffle_i64x2, _mm512_storeu_si512, _mm512_stream_si512, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512,
 };
 
 /// True if this processor runs [`run`].
@@ -83,8 +84,8 @@ impl Lane for Avx512 {
     }
 
     #[inline(always)]
-    fn factor(constant: u8) -> __m512i {
-        Self::matrix_factor(MATRICES[constant as usize])
+    fn factor_of(table: &ProductTable, constant: u8) -> __m512i {
+        Self::matrix_factor(table.matrices[constant as usize])
     }
 
     #[inline(always)]
@@ -96,6 +97,22 @@ impl Lane for Avx512 {
     fn matrix_factor(matrix: u64) -> __m512i {
         // SAFETY: AVX-512 is there.
         unsafe { _mm512_set1_epi64(matrix as i64) }
+    }
+
+    #[inline(always)]
+    fn matrix_sum(a: u64, b: u64) -> u64 {
+        a ^ b
+    }
+
+    #[inline(always)]
+    fn exchange([a, b]: [Self; 2]) -> [Self; 2] {
+        // SAFETY: AVX-512 is there.
+        unsafe {
+            [
+                Self(_mm512_shuffle_i64x2::<0b01_00_01_00>(a.0, b.0)),
+                Self(_mm512_shuffle_i64x2::<0b11_10_11_10>(a.0, b.0)),
+            ]
+        }
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! Sums with the factors of a Cauchy matrix: `outputs[t] = b_t * sum over r of a_r inputs[r] /
 //! (x_t + x_r)` in GF(256), for points `x` that all differ. One number of operations serves all
-//! numbers of inputs and outputs.
+//! numbers of inputs and outputs. In GF(2^16) the points lie in the smallest subspace that has
+//! them.
 //!
 //! Let `f` be the polynomial of degree below 256 whose value at `x_r` is `v_r`, and 0 at all other
 //! elements of the field. Then the sum of `v_r / (x + x_r)` over all `x_r` but `x` is `f'(x)`: the
@@ -23,70 +24,100 @@
 //! 3. Each part is evaluated in registers.
 //!
 //! This runs in place on one lane at a time: its 256 positions fit half of a first-level cache.
-//! Parts without inputs are skipped in step 1, parts without outputs in step 3. The reference in
-//! the tests sums octet by octet.
+//! Parts without inputs are skipped in step 1, parts without outputs in step 3. Larger subspaces
+//! have passes over four layers between steps 1 and 2, and back between steps 2 and 3. The
+//! reference in the tests sums octet by octet.
 
-use super::product::{Outputs, Rows, Symbols};
-use super::{Lane, LaneKernel, Row};
+use super::product::{Inputs, Outputs, Rows, Symbols};
+use super::tree::{
+    Four, LaneField, Octets, One, PAIR_PART, PART, Part, Tree, Two, Values, evaluate, interpolate,
+};
+use super::{Lane, LaneKernel, POLYNOMIAL, ProductTable};
 use crate::bytes::line::Line;
 use crate::field::cantor_basis::{ELEMENTS, POINTS, POSITIONS};
 use crate::field::gf256::{inverse, mul};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
-/// Positions whose values are in registers together.
-const PART: usize = 16;
-
-/// The inputs of sums: their points and factors.
-pub(crate) struct CauchyInputs {
+/// The inputs of sums: their points and factors. Constants are `C`, octets or 16 bits.
+pub(crate) struct CauchyInputs<C = u8> {
     /// For each position, the row of its input and the factor; factor 0 if it has none.
-    sources: Box<[Source; POINTS]>,
-    /// Bit `i`: part `i` has an input.
-    parts: u16,
+    sources: Vec<Source<C>>,
+    /// For each part of as many positions as are in registers together, whether it has an input.
+    parts: Box<[bool]>,
     rows: usize,
 }
 
-#[derive(Clone, Copy)]
-struct Source {
-    row: u8,
-    factor: u8,
+#[derive(Clone, Copy, Default)]
+struct Source<C> {
+    row: u16,
+    factor: C,
 }
 
 /// The outputs of sums: their points and factors.
-pub(crate) struct CauchyOutputs {
+pub(crate) struct CauchyOutputs<C = u8> {
     /// By position.
-    targets: Vec<Target>,
+    targets: Vec<Target<C>>,
 }
 
 #[derive(Clone, Copy)]
-struct Target {
-    position: u8,
+struct Target<C> {
+    position: u16,
     /// The number of the output.
     row: u32,
-    factor: u8,
+    factor: C,
 }
 
 /// A point of the field, and the factor of its symbol.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CauchyPoint {
-    pub(crate) point: u8,
-    pub(crate) factor: u8,
+pub(crate) struct CauchyPoint<C = u8> {
+    pub(crate) point: C,
+    pub(crate) factor: C,
+}
+
+impl<C: Copy + Default + PartialEq> CauchyInputs<C> {
+    /// The inputs in the order of their rows, each with its position among `positions`, a multiple
+    /// of `part`, and its factor. The positions differ.
+    fn at(positions: usize, part: usize, inputs: impl Iterator<Item = (usize, C)>) -> Self {
+        let mut sources = vec![Source::default(); positions];
+        let mut parts = vec![false; positions / part].into_boxed_slice();
+        let mut rows = 0;
+        for (position, factor) in inputs {
+            sources[position] = Source { row: rows as u16, factor };
+            parts[position / part] = true;
+            rows += 1;
+        }
+        Self { sources, parts, rows }
+    }
+
+    /// The number of positions.
+    pub(super) fn positions(&self) -> usize {
+        self.sources.len()
+    }
+}
+
+impl CauchyInputs<u16> {
+    /// The inputs in the order of their rows, with different points below `positions`, a power of
+    /// two. The points are positions, and so are the factors.
+    pub(crate) fn in_subspace(
+        positions: usize,
+        inputs: impl Iterator<Item = CauchyPoint<u16>>,
+    ) -> Self {
+        let input = |CauchyPoint { point, factor }| (usize::from(point), factor);
+        Self::at(positions.max(PAIR_PART), PAIR_PART, inputs.map(input))
+    }
 }
 
 impl CauchyInputs {
     /// The inputs in the order of their rows, at most 255, with different points.
     pub(crate) fn new(inputs: impl Iterator<Item = CauchyPoint>) -> Self {
-        let mut sources = Box::new([Source { row: 0, factor: 0 }; POINTS]);
-        let (mut parts, mut rows) = (0, 0);
-        for CauchyPoint { point, factor } in inputs {
-            let position = usize::from(POSITIONS[usize::from(point)]);
-            sources[position] = Source { row: rows as u8, factor };
-            parts |= 1 << (position / PART);
-            rows += 1;
-        }
-        debug_assert!(rows < POINTS, "the points differ, and one is an output's");
-        Self { sources, parts, rows }
+        let position = |point: u8| usize::from(POSITIONS[usize::from(point)]);
+        let inputs = inputs.map(|CauchyPoint { point, factor }| (position(point), factor));
+        let inputs = Self::at(POINTS, PART, inputs);
+        debug_assert!(inputs.rows < POINTS, "the points differ, and one is an output's");
+        inputs
     }
 
     /// The matrix whose products with the inputs are the `outputs`, column by column.
@@ -104,26 +135,42 @@ impl CauchyInputs {
     }
 }
 
-impl CauchyOutputs {
-    /// The outputs in their order. None has the point of an input.
-    pub(crate) fn new(outputs: impl Iterator<Item = CauchyPoint>) -> Self {
-        let target = |(row, CauchyPoint { point, factor }): (u32, CauchyPoint)| Target {
-            position: POSITIONS[usize::from(point)],
-            row,
-            factor,
-        };
-        let mut targets: Vec<Target> = (0..).zip(outputs).map(target).collect();
+impl<C> CauchyOutputs<C> {
+    /// The outputs in their order, each with its position and its factor.
+    fn at(outputs: impl Iterator<Item = (u16, C)>) -> Self {
+        let target = |(row, (position, factor))| Target { position, row, factor };
+        let mut targets: Vec<Target<C>> = (0..).zip(outputs).map(target).collect();
         targets.sort_unstable_by_key(|target| (target.position, target.row));
         Self { targets }
     }
 }
 
-/// What a step computes, for the lane at work: 16 KB, to be used again for the next stripe.
-pub(crate) struct CauchyWork([Line; POINTS]);
+impl CauchyOutputs<u16> {
+    /// The outputs in their order. None has the point of an input.
+    pub(crate) fn in_subspace(outputs: impl Iterator<Item = CauchyPoint<u16>>) -> Self {
+        Self::at(outputs.map(|CauchyPoint { point, factor }| (point, factor)))
+    }
+}
+
+impl CauchyOutputs {
+    /// The outputs in their order. None has the point of an input.
+    pub(crate) fn new(outputs: impl Iterator<Item = CauchyPoint>) -> Self {
+        let position = |point: u8| u16::from(POSITIONS[usize::from(point)]);
+        Self::at(outputs.map(|CauchyPoint { point, factor }| (position(point), factor)))
+    }
+}
+
+/// What a step computes, for the lane at work: 16 KB for 256 positions, to be used again for the
+/// next stripe.
+pub(crate) struct CauchyWork(Vec<Line>);
 
 impl CauchyWork {
     pub(crate) fn new() -> Self {
-        Self([Line::ZERO; POINTS])
+        Self::of_lines(POINTS)
+    }
+
+    pub(super) fn of_lines(lines: usize) -> Self {
+        Self(vec![Line::ZERO; lines])
     }
 }
 
@@ -170,217 +217,164 @@ impl LaneKernel for CauchyOut<'_> {
 impl CauchySums<'_> {
     #[inline(always)]
     fn run<V: Lane>(self, work: &mut CauchyWork, outputs: &mut impl Outputs) {
-        for lane in 0..self.lanes {
-            self.interpolate_parts::<V>(lane, &mut work.0);
-            sum_over_parts::<V>(&mut work.0);
-            self.evaluate_parts::<V>(lane, &mut work.0, outputs);
+        let rows = Rows { lines: self.rows, lanes: self.lanes };
+        let points = CauchyPoints { inputs: self.inputs, outputs: self.outputs };
+        points.sum_octets::<V>(&POLYNOMIAL, &rows, work, outputs);
+    }
+}
+
+/// The points of sums.
+#[derive(Clone, Copy)]
+pub(super) struct CauchyPoints<'a, C> {
+    pub(super) inputs: &'a CauchyInputs<C>,
+    pub(super) outputs: &'a CauchyOutputs<C>,
+}
+
+impl CauchyPoints<'_, u8> {
+    /// Sums of octets in the form of `table`, at the 256 elements of the field.
+    #[inline(always)]
+    pub(super) fn sum_octets<V: Lane>(
+        self,
+        table: &ProductTable,
+        inputs: &impl Inputs,
+        work: &mut CauchyWork,
+        outputs: &mut impl Outputs,
+    ) {
+        let field = Octets(table);
+        let Some(lines) = work.0.first_chunk_mut::<POINTS>() else { return };
+        for lane in 0..inputs.lanes() {
+            self.interpolate_parts::<V, _>(field, inputs, lane, lines);
+            sum_over_parts::<V, _, Part<V>>(field, lines, PART);
+            self.evaluate_parts::<V, _>(field, lane, lines, outputs);
+        }
+    }
+}
+
+impl<C: Copy + PartialEq> CauchyPoints<'_, C> {
+    /// Sums at as many positions as `work` and the inputs have.
+    #[inline(always)]
+    pub(super) fn sum<V: Lane, F: LaneField<V, Constant = C>>(
+        self,
+        field: F,
+        inputs: &impl Inputs,
+        work: &mut CauchyWork,
+        outputs: &mut impl Outputs,
+    ) {
+        let lines = work.0.as_mut_slice();
+        // The layers of step 2 are those above, two at most.
+        let (least, all) = (F::Part::LEN, lines.len() / F::LINES);
+        let upper = (all / least).ilog2().min(2 - (all / least).ilog2() % 2);
+        let stride = all >> upper;
+        for lane in 0..inputs.lanes() / F::LINES {
+            self.interpolate_parts::<V, F>(field, inputs, lane, lines);
+            interpolate::<V, F>(field, lines, 0, least, stride);
+            match upper {
+                0 => sum_over_parts::<V, F, One<F::Value>>(field, lines, stride),
+                1 => sum_over_parts::<V, F, Two<F::Value>>(field, lines, stride),
+                _ => sum_over_parts::<V, F, Four<F::Value>>(field, lines, stride),
+            }
+            evaluate::<V, F>(field, lines, least, stride);
+            self.evaluate_parts::<V, F>(field, lane, lines, outputs);
         }
     }
 
     /// Step 1.
     #[inline(always)]
-    fn interpolate_parts<V: Lane>(&self, lane: usize, lines: &mut [Line; POINTS]) {
-        for (part, sources) in self.inputs.sources.as_chunks::<PART>().0.iter().enumerate() {
-            if self.inputs.parts >> part & 1 == 1 {
-                let values = Part::<V>::gather(sources, 0, self.rows, self.lanes, lane);
-                values.interpolate::<false>(part * PART).store(lines, part * PART, 1);
+    fn interpolate_parts<V: Lane, F: LaneField<V, Constant = C>>(
+        &self,
+        field: F,
+        inputs: &impl Inputs,
+        lane: usize,
+        lines: &mut [Line],
+    ) {
+        let part = F::Part::LEN;
+        let parts = self.inputs.sources.chunks_exact(part).zip(&self.inputs.parts);
+        for ((number, lines), (sources, &has_input)) in
+            lines.chunks_exact_mut(part * F::LINES).enumerate().zip(parts)
+        {
+            if has_input {
+                let values = F::Part::gather(
+                    0,
+                    &Weighted { field: (field, PhantomData), sources, inputs, lane },
+                );
+                values.interpolate::<false>(field, number * part).store(lines, 0, 1);
             } else {
-                lines[part * PART..(part + 1) * PART].fill(Line::ZERO);
+                lines.fill(Line::ZERO);
             }
         }
     }
 
     /// Step 3.
     #[inline(always)]
-    fn evaluate_parts<V: Lane>(
+    fn evaluate_parts<V: Lane, F: LaneField<V, Constant = C>>(
         &self,
+        field: F,
         lane: usize,
-        lines: &mut [Line; POINTS],
+        all_lines: &mut [Line],
         outputs: &mut impl Outputs,
     ) {
+        let part = F::Part::LEN;
         let mut rest = self.outputs.targets.as_slice();
         while let Some(first) = rest.first() {
-            let part = usize::from(first.position) / PART;
-            let is_in_part = |target: &&Target| usize::from(target.position) / PART == part;
+            let start = usize::from(first.position) / part * part;
+            let is_in_part = |target: &&Target<C>| usize::from(target.position) < start + part;
             let (targets, others) = rest.split_at(rest.iter().take_while(is_in_part).count());
             rest = others;
-            let derivative = Part::<V>::load(lines, part * PART, 1);
-            derivative.evaluate::<false>(part * PART).store(lines, part * PART, 1);
+            let lines = start * F::LINES..(start + part) * F::LINES;
+            let Some(lines) = all_lines.get_mut(lines) else { continue };
+            let derivative = F::Part::load(lines, 0, 1);
+            derivative.evaluate::<false>(field, start).store(lines, 0, 1);
             for target in targets {
-                let value = V::load(&lines[usize::from(target.position)].0);
-                let sum = value.times(V::factor(target.factor));
-                outputs.store::<V, 1>(target.row as usize, lane, Row([sum]));
+                let value = F::load(lines, usize::from(target.position) % part);
+                let sum = F::product(value, field.factor(target.factor));
+                F::write(sum, outputs, target.row as usize, lane);
             }
         }
     }
 }
 
-/// Step 2.
+/// The inputs of a part, times their factors.
+struct Weighted<'a, F, C, I> {
+    field: F,
+    sources: &'a [Source<C>],
+    inputs: &'a I,
+    lane: usize,
+}
+
+impl<V, F, I> Values<F::Value> for Weighted<'_, (F, PhantomData<V>), F::Constant, I>
+where
+    V: Lane,
+    F: LaneField<V>,
+    I: Inputs,
+{
+    #[inline(always)]
+    fn value(&self, at: usize) -> F::Value {
+        let Source { row, factor } = self.sources[at];
+        let value = F::read(self.inputs, usize::from(row), self.lane);
+        F::product(value, self.field.0.factor(factor))
+    }
+}
+
+/// Step 2, on trees of equal positions of the parts of `stride` positions.
 #[inline(always)]
-fn sum_over_parts<V: Lane>(lines: &mut [Line; POINTS]) {
-    for at in 0..PART {
-        let values = Part::<V>::load(lines, at, PART);
-        let derivative = values.interpolate::<true>(0).differentiate();
-        let mut derivative = derivative.evaluate::<true>(0);
-        // Larger positions still have the coefficients of step 1.
-        for bit in [1, 2, 4, 8] {
+fn sum_over_parts<V: Lane, F: LaneField<V>, T: Tree<V, F>>(
+    field: F,
+    lines: &mut [Line],
+    stride: usize,
+) {
+    for at in 0..stride {
+        let values = T::load(lines, at, stride);
+        let derivative = values.interpolate::<true>(field, 0).differentiate();
+        let mut derivative = derivative.evaluate::<true>(field, 0);
+        // Larger positions still have the coefficients of the layers before.
+        let mut bit = 1;
+        while bit < stride {
             if at & bit == 0 {
-                derivative = derivative.add(Part::<V>::load(lines, at | bit, PART));
+                derivative = derivative.add(T::load(lines, at | bit, stride));
             }
+            bit *= 2;
         }
-        derivative.store(lines, at, PART);
-    }
-}
-
-/// The values or the coefficients of a part.
-type Part<V> = [[[[One<V>; 2]; 2]; 2]; 2];
-
-/// `2^j` values or coefficients. The recursion is one of types, so that it leaves no loop and no
-/// index, and everything stays in registers.
-trait Tree<V: Lane>: Copy {
-    /// `2^j`.
-    const LEN: usize;
-
-    /// The inputs of `sources` from `at` on.
-    fn gather(
-        sources: &[Source; PART],
-        at: usize,
-        rows: &[Line],
-        lanes: usize,
-        lane: usize,
-    ) -> Self;
-    /// Every `stride`-th line from `at` on.
-    fn load(lines: &[Line; POINTS], at: usize, stride: usize) -> Self;
-    /// The inverse of [`load`](Self::load).
-    fn store(self, lines: &mut [Line; POINTS], at: usize, stride: usize);
-    fn add(self, other: Self) -> Self;
-    fn add_product(self, other: Self, factor: V::Factor) -> Self;
-    /// From the values at the positions from `first` on to coefficients. `FIRST` if `first` is 0,
-    /// where the first factor of each layer is 0.
-    fn interpolate<const FIRST: bool>(self, first: usize) -> Self;
-    /// The inverse of [`interpolate`](Self::interpolate).
-    fn evaluate<const FIRST: bool>(self, first: usize) -> Self;
-    /// From coefficients to coefficients.
-    fn differentiate(self) -> Self;
-}
-
-/// One value.
-#[derive(Clone, Copy)]
-struct One<V>(V);
-
-impl<V: Lane> Tree<V> for One<V> {
-    const LEN: usize = 1;
-
-    #[inline(always)]
-    fn gather(
-        sources: &[Source; PART],
-        at: usize,
-        rows: &[Line],
-        lanes: usize,
-        lane: usize,
-    ) -> Self {
-        let Source { row, factor } = sources[at % PART];
-        Self(V::load(&rows[usize::from(row) * lanes + lane].0).times(V::factor(factor)))
-    }
-
-    #[inline(always)]
-    fn load(lines: &[Line; POINTS], at: usize, _stride: usize) -> Self {
-        Self(V::load(&lines[at % POINTS].0))
-    }
-
-    #[inline(always)]
-    fn store(self, lines: &mut [Line; POINTS], at: usize, _stride: usize) {
-        self.0.store(&mut lines[at % POINTS].0);
-    }
-
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Self(self.0.xor(other.0))
-    }
-
-    #[inline(always)]
-    fn add_product(self, other: Self, factor: V::Factor) -> Self {
-        Self(self.0.xor(other.0.times(factor)))
-    }
-
-    #[inline(always)]
-    fn interpolate<const FIRST: bool>(self, _first: usize) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn evaluate<const FIRST: bool>(self, _first: usize) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn differentiate(self) -> Self {
-        Self(V::zero())
-    }
-}
-
-/// A polynomial `a + s_j b`. In the first half of the positions `s_j` has the value of the first of
-/// them, in the second half one more.
-impl<V: Lane, T: Tree<V>> Tree<V> for [T; 2] {
-    const LEN: usize = 2 * T::LEN;
-
-    #[inline(always)]
-    fn gather(
-        sources: &[Source; PART],
-        at: usize,
-        rows: &[Line],
-        lanes: usize,
-        lane: usize,
-    ) -> Self {
-        let first = T::gather(sources, at, rows, lanes, lane);
-        [first, T::gather(sources, at + T::LEN, rows, lanes, lane)]
-    }
-
-    #[inline(always)]
-    fn load(lines: &[Line; POINTS], at: usize, stride: usize) -> Self {
-        [T::load(lines, at, stride), T::load(lines, at + T::LEN * stride, stride)]
-    }
-
-    #[inline(always)]
-    fn store(self, lines: &mut [Line; POINTS], at: usize, stride: usize) {
-        let [a, b] = self;
-        a.store(lines, at, stride);
-        b.store(lines, at + T::LEN * stride, stride);
-    }
-
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        [self[0].add(other[0]), self[1].add(other[1])]
-    }
-
-    #[inline(always)]
-    fn add_product(self, other: Self, factor: V::Factor) -> Self {
-        [self[0].add_product(other[0], factor), self[1].add_product(other[1], factor)]
-    }
-
-    #[inline(always)]
-    fn interpolate<const FIRST: bool>(self, first: usize) -> Self {
-        let a = self[0].interpolate::<FIRST>(first);
-        let b = self[1].interpolate::<false>(first + T::LEN).add(a);
-        if FIRST {
-            return [a, b];
-        }
-        [a.add_product(b, V::factor(ELEMENTS[first / T::LEN % POINTS])), b]
-    }
-
-    #[inline(always)]
-    fn evaluate<const FIRST: bool>(self, first: usize) -> Self {
-        let [mut a, b] = self;
-        if !FIRST {
-            a = a.add_product(b, V::factor(ELEMENTS[first / T::LEN % POINTS]));
-        }
-        [a.evaluate::<FIRST>(first), b.add(a).evaluate::<false>(first + T::LEN)]
-    }
-
-    #[inline(always)]
-    fn differentiate(self) -> Self {
-        let [a, b] = self;
-        [a.differentiate().add(b), b.differentiate()]
+        derivative.store(lines, at, stride);
     }
 }
 

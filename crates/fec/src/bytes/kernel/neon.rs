@@ -1,7 +1,8 @@
 //! NEON, which every 64-bit ARM processor has: four registers per lane. Products use table look-up
 //! by half bytes (`tbl`).
 
-use super::{Lane, PRODUCTS, plain::Plain, products_of};
+use super::tables::{ProductTable, products_of};
+use super::{Lane, plain::Plain};
 use crate::bytes::line::LINE;
 use crate::field::gf256::REDUCTION;
 use core::arch::aarch64::{
@@ -84,8 +85,8 @@ impl Lane for Neon {
     }
 
     #[inline(always)]
-    fn factor(constant: u8) -> Self::Factor {
-        let at = PRODUCTS[constant as usize].as_ptr();
+    fn factor_of(table: &ProductTable, constant: u8) -> Self::Factor {
+        let at = table.products[constant as usize].as_ptr();
         // SAFETY: two unaligned loads of 16 bytes from an array of 32.
         unsafe { [vld1q_u8(at), vld1q_u8(at.add(16))] }
     }
@@ -100,6 +101,16 @@ impl Lane for Neon {
         let at = matrix.as_ptr().cast::<u8>();
         // SAFETY: two unaligned loads of 16 bytes from an array of 32.
         unsafe { [vld1q_u8(at), vld1q_u8(at.add(16))] }
+    }
+
+    #[inline(always)]
+    fn matrix_sum(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
+        core::array::from_fn(|i| a[i] ^ b[i])
+    }
+
+    #[inline(always)]
+    fn exchange([Self([a, b, c, d]), Self([e, f, g, h])]: [Self; 2]) -> [Self; 2] {
+        [Self([a, b, e, f]), Self([c, d, g, h])]
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! The reference: eight bytes at a time in ordinary registers.
 
-use super::{Lane, MATRICES, columns_of};
+use super::Lane;
+use super::tables::{ProductTable, columns_of};
 use crate::bytes::line::LINE;
 use crate::field::gf256::REDUCTION;
 
@@ -78,8 +79,8 @@ impl Lane for Plain {
     }
 
     #[inline(always)]
-    fn factor(constant: u8) -> [u8; 8] {
-        columns_of(MATRICES[constant as usize])
+    fn factor_of(table: &ProductTable, constant: u8) -> [u8; 8] {
+        columns_of(table.matrices[constant as usize])
     }
 
     #[inline(always)]
@@ -93,11 +94,25 @@ impl Lane for Plain {
     }
 
     #[inline(always)]
+    fn matrix_sum(a: [u8; 8], b: [u8; 8]) -> [u8; 8] {
+        (u64::from_ne_bytes(a) ^ u64::from_ne_bytes(b)).to_ne_bytes()
+    }
+
+    #[inline(always)]
+    fn exchange([Self(a), Self(b)]: [Self; 2]) -> [Self; 2] {
+        let half = |from: usize| {
+            Self(core::array::from_fn(|i| if i < 4 { a[from + i] } else { b[from + i - 4] }))
+        };
+        [half(0), half(4)]
+    }
+
+    #[inline(always)]
     fn operand(self) -> Self {
         self
     }
 
-    #[inline(always)]
+    // It needs no instructions of its own, and a copy in each butterfly would be large.
+    #[inline(never)]
     fn product(operand: Self, factor: [u8; 8]) -> Self {
         let mut product = Self::zero();
         for (bit, column) in factor.into_iter().enumerate() {

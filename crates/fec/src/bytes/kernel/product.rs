@@ -6,7 +6,7 @@
 //! an output is written once per tile. [`Lane::ACCUMULATORS`] gives the shape of the tile. The
 //! reference in the tests sums octet by octet.
 
-use super::{Lane, LaneKernel, Row};
+use super::{Lane, LaneKernel, POLYNOMIAL, ProductTable, Row};
 use crate::bytes::line::{LINE, Line};
 use core::ops::Range;
 
@@ -16,13 +16,14 @@ const INPUT_ROWS: usize = 64;
 
 /// A coefficient: an element of GF(256), or a bit matrix.
 pub(crate) trait Coefficient<V: Lane>: Copy {
-    fn factor(self) -> V::Factor;
+    /// The factor of octets in the form of `table`; a bit matrix does not depend on it.
+    fn factor(self, table: &ProductTable) -> V::Factor;
 }
 
 impl<V: Lane> Coefficient<V> for u8 {
     #[inline(always)]
-    fn factor(self) -> V::Factor {
-        V::factor(self)
+    fn factor(self, table: &ProductTable) -> V::Factor {
+        V::factor_of(table, self)
     }
 }
 
@@ -35,13 +36,20 @@ pub(crate) struct Coefficients<'a, C = u8> {
     first: usize,
     rows: usize,
     bytes: &'a [C],
+    /// The form of the octets that are multiplied.
+    table: &'static ProductTable,
 }
 
 impl<'a, C: Copy> Coefficients<'a, C> {
     /// `bytes` holds one column of `rows` coefficients after the other.
     pub(crate) fn new(rows: usize, bytes: &'a [C]) -> Self {
         debug_assert!(bytes.len().is_multiple_of(rows.max(1)), "whole columns");
-        Self { stride: rows, first: 0, rows, bytes }
+        Self { stride: rows, first: 0, rows, bytes, table: &POLYNOMIAL }
+    }
+
+    /// The same coefficients, of octets in the form of `table`.
+    pub(crate) fn of_form(self, table: &'static ProductTable) -> Self {
+        Self { table, ..self }
     }
 
     /// A part of the rows; rows that do not exist are dropped.
@@ -61,6 +69,14 @@ impl<'a, C: Copy> Coefficients<'a, C> {
         const { assert!(G > 0) };
         self.bytes[j * self.stride + self.first + first..].first_chunk()
     }
+}
+
+/// The source of products.
+pub(super) trait Inputs {
+    /// Lanes of a row.
+    fn lanes(&self) -> usize;
+    /// `M` lanes of input `row`, from lane `lane * M` on. Always inlined, like all code on lanes.
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M>;
 }
 
 /// The destination of products.
@@ -86,6 +102,18 @@ impl Rows<&[Line]> {
     fn chunk<const M: usize>(&self, row: usize, lane: usize) -> &[Line; M] {
         const { assert!(M > 0) };
         &self.lines.as_chunks::<M>().0[row * (self.lanes / M) + lane]
+    }
+}
+
+impl Inputs for Rows<&[Line]> {
+    #[inline(always)]
+    fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    #[inline(always)]
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M> {
+        Row::load(self.chunk(row, lane))
     }
 }
 
@@ -160,28 +188,60 @@ pub(crate) enum Before {
 #[inline(always)]
 pub(crate) fn multiply<V: Lane>(
     coefficients: Coefficients<'_, impl Coefficient<V>>,
-    inputs: Rows<&[Line]>,
+    inputs: &impl Inputs,
     outputs: &mut impl Outputs,
+    before: Before,
+) {
+    in_passes(coefficients, inputs, outputs, before, |pass, outputs| match V::ACCUMULATORS {
+        // 32 registers, one per lane.
+        25 => match inputs.lanes() {
+            1 => pass.run::<V, 8, 1>(outputs),
+            2 => pass.run::<V, 8, 2>(outputs),
+            3 => pass.run::<V, 8, 3>(outputs),
+            4 => pass.run::<V, 6, 4>(outputs),
+            5 => pass.run::<V, 5, 5>(outputs),
+            lanes => debug_assert!(false, "rows of {lanes} lanes"),
+        },
+        6 => pass.run::<V, 6, 1>(outputs),
+        _ => pass.run::<V, 4, 1>(outputs),
+    });
+}
+
+/// [`multiply`] of any number of lanes, which replaces the outputs. `M`, which is 1 or 5 and
+/// divides the number of lanes, are computed together if registers suffice.
+#[inline(always)]
+pub(super) fn multiply_lanes<V: Lane, const M: usize>(
+    coefficients: Coefficients<'_>,
+    inputs: &impl Inputs,
+    outputs: &mut impl Outputs,
+) {
+    in_passes(coefficients, inputs, outputs, Before::Replaced, |pass, outputs| {
+        // Groups with four parity shards are common.
+        let is_four = outputs.count() == 4;
+        match (V::ACCUMULATORS, M) {
+            (25, 5) if is_four => pass.tile::<V, 4, 5>(0, outputs),
+            (25, 5) => pass.run::<V, 5, 5>(outputs),
+            (25, _) => pass.run::<V, 8, 1>(outputs),
+            (6, _) => pass.run::<V, 6, 1>(outputs),
+            _ => pass.run::<V, 4, 1>(outputs),
+        }
+    });
+}
+
+/// Calls `run` for some inputs at a time.
+#[inline(always)]
+fn in_passes<'a, C: Copy, I: Inputs, O: Outputs>(
+    coefficients: Coefficients<'a, C>,
+    inputs: &'a I,
+    outputs: &mut O,
     mut before: Before,
+    mut run: impl FnMut(Pass<'a, C, I>, &mut O),
 ) {
     debug_assert_eq!(coefficients.rows, outputs.count());
     let mut from = 0;
     loop {
         let to = coefficients.columns().min(from + INPUT_ROWS);
-        let pass = Pass { coefficients, from, to, inputs: &inputs, before };
-        match V::ACCUMULATORS {
-            // 32 registers, one per lane.
-            25 => match inputs.lanes {
-                1 => pass.run::<V, 8, 1>(outputs),
-                2 => pass.run::<V, 8, 2>(outputs),
-                3 => pass.run::<V, 8, 3>(outputs),
-                4 => pass.run::<V, 6, 4>(outputs),
-                5 => pass.run::<V, 5, 5>(outputs),
-                lanes => debug_assert!(false, "rows of {lanes} lanes"),
-            },
-            6 => pass.run::<V, 6, 1>(outputs),
-            _ => pass.run::<V, 4, 1>(outputs),
-        }
+        run(Pass { coefficients, from, to, inputs, before }, outputs);
         (from, before) = (to, Before::Added);
         if to == coefficients.columns() {
             break;
@@ -190,19 +250,18 @@ pub(crate) fn multiply<V: Lane>(
 }
 
 /// Some columns of the coefficients.
-#[derive(Clone, Copy)]
-struct Pass<'a, C> {
+struct Pass<'a, C, I> {
     coefficients: Coefficients<'a, C>,
     from: usize,
     to: usize,
-    inputs: &'a Rows<&'a [Line]>,
+    inputs: &'a I,
     before: Before,
 }
 
-impl<C: Copy> Pass<'_, C> {
+impl<C: Copy, I: Inputs> Pass<'_, C, I> {
     /// Tiles of `G` outputs and `M` lanes, and smaller ones for the last outputs.
     #[inline(always)]
-    fn run<V: Lane, const G: usize, const M: usize>(self, outputs: &mut impl Outputs)
+    fn run<V: Lane, const G: usize, const M: usize>(&self, outputs: &mut impl Outputs)
     where
         C: Coefficient<V>,
     {
@@ -223,11 +282,14 @@ impl<C: Copy> Pass<'_, C> {
 
     /// Outputs `first..first + G`, `M` lanes at a time. `M` divides the number of lanes.
     #[inline(always)]
-    fn tile<V: Lane, const G: usize, const M: usize>(self, first: usize, outputs: &mut impl Outputs)
-    where
+    fn tile<V: Lane, const G: usize, const M: usize>(
+        &self,
+        first: usize,
+        outputs: &mut impl Outputs,
+    ) where
         C: Coefficient<V>,
     {
-        for lane in 0..self.inputs.lanes / M {
+        for lane in 0..self.inputs.lanes() / M {
             let mut sums = [Row::<V, M>::zero(); G];
             if self.before == Before::Added {
                 for (row, sum) in (first..).zip(&mut sums) {
@@ -239,7 +301,7 @@ impl<C: Copy> Pass<'_, C> {
                 // Every input and output has a factor.
                 let Some(factors) = self.coefficients.column::<G>(j, first) else { continue };
                 for (sum, &factor) in sums.iter_mut().zip(factors) {
-                    let factor = factor.factor();
+                    let factor = factor.factor(self.coefficients.table);
                     for (sum, &input) in sum.0.iter_mut().zip(&input) {
                         *sum = sum.xor(V::product(input, factor));
                     }
@@ -255,8 +317,8 @@ impl<C: Copy> Pass<'_, C> {
     #[inline(always)]
     fn operands<V: Lane, const M: usize>(&self, j: usize, lane: usize) -> [V::Operand; M] {
         let mut operands = [V::zero().operand(); M];
-        for (operand, line) in operands.iter_mut().zip(self.inputs.chunk::<M>(j, lane)) {
-            *operand = V::load(&line.0).operand();
+        for (operand, lane) in operands.iter_mut().zip(self.inputs.load::<V, M>(j, lane).0) {
+            *operand = lane.operand();
         }
         operands
     }
@@ -279,7 +341,7 @@ impl LaneKernel for MultiplyRows<'_> {
         let lanes = self.lanes;
         let inputs = Rows { lines: self.inputs, lanes };
         let mut outputs = Rows { lines: self.outputs, lanes };
-        multiply::<V>(self.coefficients, inputs, &mut outputs, self.before);
+        multiply::<V>(self.coefficients, &inputs, &mut outputs, self.before);
     }
 }
 
@@ -297,7 +359,7 @@ impl LaneKernel for MultiplyOut<'_> {
     #[inline(always)]
     fn run<V: Lane>(mut self) {
         let inputs = Rows { lines: self.inputs, lanes: self.lanes };
-        multiply::<V>(self.coefficients, inputs, &mut self.outputs, Before::Replaced);
+        multiply::<V>(self.coefficients, &inputs, &mut self.outputs, Before::Replaced);
     }
 }
 

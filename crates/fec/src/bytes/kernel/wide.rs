@@ -7,7 +7,7 @@
 //! factor, so they are made for some inputs and outputs at a time.
 
 use super::product::{Coefficient, Rows, multiply};
-use super::{Before, Coefficients, Lane, LaneKernel};
+use super::{Before, Coefficients, Lane, LaneKernel, ProductTable};
 use crate::bytes::line::LINE;
 use crate::bytes::stripes::Stripes;
 use crate::field::gf65536::Field;
@@ -64,7 +64,8 @@ impl<F: Fn(usize, usize) -> u16> LaneKernel for MultiplyWide<'_, F> {
                     let to = 2 * some_outputs.start * LANES..2 * some_outputs.end * LANES;
                     let to = &mut self.outputs.stripe_mut(index)[to];
                     let mut outputs = Rows { lines: to, lanes: LANES };
-                    multiply(coefficients, Rows { lines, lanes: LANES }, &mut outputs, before);
+                    let inputs = Rows { lines, lanes: LANES };
+                    multiply(coefficients, &inputs, &mut outputs, before);
                 }
             }
         }
@@ -84,7 +85,7 @@ impl<V: Lane> Copy for Matrix<V> {}
 
 impl<V: Lane> Coefficient<V> for Matrix<V> {
     #[inline(always)]
-    fn factor(self) -> V::Factor {
+    fn factor(self, _table: &ProductTable) -> V::Factor {
         V::matrix_factor(self.0)
     }
 }

@@ -4,6 +4,7 @@ mod repair;
 
 use crate::bytes::kernel::{CauchyInputs, CauchyOutputs, CauchyPoint};
 use crate::codes::shared::linear::{Linear, Recovery};
+use crate::field::cantor_basis::ELEMENTS;
 use crate::field::gf256::{LOG_PRODUCTS_WORK, ORDER, alpha_power, log, log_products};
 use crate::ids::Esi;
 use crate::plan::Plan;
@@ -19,6 +20,16 @@ pub(crate) enum Points {
     Numbers,
     /// 0, 1, 2, ..., with the factors that give a Cauchy matrix.
     Cauchy,
+    /// Those of a Cantor basis at the *positions* of Leopard: repair symbols are at 0, 1, 2, ...,
+    /// source symbols from `m` on, a power of two that is at least the number of repair symbols.
+    /// Every `g` is 1. Positions from the last source symbol on, up to a power of two, belong to
+    /// source symbols that are zero.
+    Subspace {
+        /// Source symbols of a block.
+        source_symbols: u32,
+        /// `m` is 2 to this power.
+        log_m: u32,
+    },
 }
 
 /// Product of the numbers of inputs and outputs from which sums over all points are faster than a
@@ -26,7 +37,7 @@ pub(crate) enum Points {
 const SUMS_FROM: usize = 3_000;
 
 /// True if sums over all points compute `outputs` symbols from `inputs` faster than a matrix does.
-fn prefers_sums(inputs: usize, outputs: usize) -> bool {
+pub(crate) fn prefers_sums(inputs: usize, outputs: usize) -> bool {
     inputs * outputs >= SUMS_FROM
 }
 
@@ -54,6 +65,11 @@ impl Points {
         match self {
             Self::Powers => power_point(esi),
             Self::Numbers | Self::Cauchy => esi as u8,
+            Self::Subspace { source_symbols, log_m } => {
+                let is_source = esi < source_symbols;
+                let position = if is_source { esi + (1 << log_m) } else { esi - source_symbols };
+                ELEMENTS[position as usize]
+            }
         }
     }
 
@@ -66,6 +82,13 @@ impl Points {
             Self::Powers => &POWERS,
             Self::Numbers => &NUMBERS,
             Self::Cauchy => return 0,
+            // The product of all elements of a subspace but 0 is 1. So the product of the distances
+            // to all elements outside of the first `m` is 1 for these, and for others the inverse
+            // of the value of their subspace polynomial.
+            Self::Subspace { source_symbols, log_m } => {
+                let value = ELEMENTS[((esi >> log_m) + 1) as usize % ELEMENTS.len()];
+                return if esi < source_symbols { ORDER - log(value) } else { 0 };
+            }
         };
         weights[source_symbols as usize][esi as usize].into()
     }
@@ -77,13 +100,26 @@ impl Points {
 
     /// Computes the source symbols `lost` at all points at once.
     fn recovery_by_sums(self, source_symbols: u32, lost: &[u32], repair: &[u32]) -> Recovery {
+        let (inputs, outputs) = self.sums(source_symbols, lost, repair, lost);
+        Recovery::Sums(inputs, outputs)
+    }
+
+    /// The sums that compute the encoding symbols `targets` from the available ones, at all points
+    /// at once.
+    pub(crate) fn sums(
+        self,
+        source_symbols: u32,
+        lost: &[u32],
+        repair: &[u32],
+        targets: &[u32],
+    ) -> (CauchyInputs, CauchyOutputs) {
         let log_weight = self.log_weights(source_symbols, lost, repair);
         let inputs = self.inputs(source_symbols, lost, repair, &log_weight);
         let target = |&esi: &u32| CauchyPoint {
             point: self.point(esi),
             factor: alpha_power(log_weight(esi) as usize),
         };
-        Recovery::Sums(inputs, CauchyOutputs::new(lost.iter().map(target)))
+        (inputs, CauchyOutputs::new(targets.iter().map(target)))
     }
 
     /// The available symbols, divided by their weights.
@@ -103,7 +139,7 @@ impl Points {
     /// The matrix that computes the encoding symbols `targets` from the available ones, column by
     /// column. Column `j` has the factors of source symbol `j`, or, if that is `lost[i]`, of repair
     /// symbol `repair[i]`. No target is available.
-    fn interpolation(
+    pub(crate) fn interpolation(
         self,
         source_symbols: u32,
         lost: &[u32],
@@ -155,14 +191,14 @@ impl Points {
 }
 
 /// The ESIs of the available symbols, ascending.
-pub(super) fn inputs(source_symbols: u32, lost: &[u32], repair: &[u32]) -> Vec<Esi> {
+pub(crate) fn inputs(source_symbols: u32, lost: &[u32], repair: &[u32]) -> Vec<Esi> {
     let received = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
     received.chain(repair.iter().copied()).map(Esi).collect()
 }
 
 /// The available symbols in the order of their rows: the source symbols, with `lost[i]` replaced by
 /// `repair[i]`.
-fn available(source_symbols: u32, lost: &[u32], repair: &[u32]) -> Vec<u32> {
+pub(crate) fn available(source_symbols: u32, lost: &[u32], repair: &[u32]) -> Vec<u32> {
     let mut available: Vec<u32> = (0..source_symbols).collect();
     for (&lost, &repair) in lost.iter().zip(repair) {
         available[lost as usize] = repair;
@@ -242,8 +278,11 @@ mod tests {
 
     #[test]
     fn sums_have_the_factors_of_the_matrix_for_every_block_length() {
-        for code in [Points::Powers, Points::Numbers, Points::Cauchy] {
-            for k in 1..=254 {
+        for k in 1..=254 {
+            let mut codes = vec![Points::Powers, Points::Numbers, Points::Cauchy];
+            // Of its 255 symbols, those of the erasures exist: 127 source and 128 repair symbols.
+            codes.extend((k == 127).then_some(Points::Subspace { source_symbols: k, log_m: 7 }));
+            for code in codes {
                 for shift in 0..4 {
                     let (lost, repair) = erasures(k, shift);
                     let Recovery::Sums(inputs, outputs) = code.recovery_by_sums(k, &lost, &repair)
