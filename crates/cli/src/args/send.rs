@@ -106,9 +106,10 @@ pub(crate) struct SendArguments {
     /// MIN..MAX: as fast as the slowest receiver gets, between these rates. Receivers that get less
     /// than MIN are named, and get what they request. A receiver that lies slows the session down,
     /// so reports have to be authentic. It is not fair to TCP: beyond one network it needs
-    /// Send this many bits per second, with headers: 100M; or what receivers get: 5M..1G
-    /// old switches that flood multicast, and 100M if no receiver reports within three seconds, on
-    /// this host, with layers, and of versions and streams. See docs/congestion.md.
+    /// --controlled-network. The default is as fast as the slowest receiver gets, up to 100M, which
+    /// leaves room on a 1 Gbit/s network and on old switches that flood multicast, and 100M if no
+    /// receiver reports within three seconds, on this host, with layers, and of versions and
+    /// streams. See docs/congestion.md.
     #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
     rate: Option<RateArgument>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0
