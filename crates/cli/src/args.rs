@@ -12,8 +12,8 @@ pub(crate) use receive::{
     AcceptArgument, MirrorArgument, NamedTicket, ReceiveArguments, SandboxArgument,
 };
 pub(crate) use send::{
-    Fec, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument, RepairArgument,
-    SendArguments, WaitArgument,
+    Fec, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument, SendArguments,
+    WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
 
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(send.content_version, fontana::FontanaFormat::default().version);
         assert_eq!(send.order.profile(), Profile::default());
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
-        assert_eq!((send.repair, permille), (None, 100), "the help says 10 %");
+        assert_eq!(permille, 100, "the help says 10 %");
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };

@@ -242,7 +242,7 @@ impl Plan {
             .ordering(arguments.order.ordering())
             .profile(arguments.order.profile())
             .code(self.code)
-            .block_symbols(arguments.block_symbols)
+            .block_symbols(arguments.block_symbols.unwrap_or(fontana::DEFAULT_BLOCK_SYMBOLS))
             .symbol_size(arguments.symbol_size)
             // A mirror's or a resumed session's source symbols were sent by the first run.
             .source_pass(!arguments.mirror && self.format.manifest.is_none())

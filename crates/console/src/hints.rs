@@ -160,8 +160,8 @@ const HINTS: &[(ErrorKind, &str)] = &[
     ),
     (
         ErrorKind::StreamLost,
-        "have the sender send more repair symbols (--repair) or fewer packets a second (--rate), \
-         or read the stream first (--spool)",
+        "have the sender send more repair symbols (--push) or fewer packets a second (--rate), or \
+         read the stream first (--spool)",
     ),
     (
         ErrorKind::StreamBehind,

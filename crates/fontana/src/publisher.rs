@@ -38,6 +38,7 @@ use changes::{Changes, POLL_EVERY};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use folder::{Folder, Note};
 use fontana_net::thread::{catch, spawn_scoped};
+use fontana_proto::report::RateControl;
 use fontana_store::Tree;
 use fontana_wire::Tsi;
 use handover::{Handover, STOP_LATENCY};
@@ -317,9 +318,10 @@ fn send_versions(
     emit: &mut dyn FnMut(PublishEvent),
 ) -> Result<PublishReport, Error> {
     let mut report = PublishReport { outcome: Outcome::Interrupted, versions: 0 };
+    let mut paths: Option<Box<RateControl>> = None;
     while !end.has_come() {
         inbox.emit_notes(report.versions > 0, emit)?;
-        let session = match inbox.prepared.recv_timeout(STOP_LATENCY) {
+        let mut session = match inbox.prepared.recv_timeout(STOP_LATENCY) {
             Ok(session) => session,
             Err(RecvTimeoutError::Timeout) => continue,
             // The other thread has panicked.
@@ -331,8 +333,11 @@ fn send_versions(
         emit(PublishEvent::Version(Arc::clone(session.shared_description())));
         report.versions += 1;
         let over = inbox.handover.begin(end.token);
+        if let Some(paths) = paths.take() {
+            session.follow_from(*paths);
+        }
         let mut failure = None;
-        let sent = session.run(&over, &mut |event| {
+        let mut sent = session.run(&over, &mut |event| {
             let is_sent = match &event {
                 SendEvent::Progress(progress) => inbox.is_sent(progress),
                 // All receivers have it.
@@ -355,6 +360,7 @@ fn send_versions(
             // It has ended by itself.
             inbox.handover.allow();
         }
+        paths = sent.paths.take();
         report.outcome = match sent.outcome {
             Outcome::Complete => Outcome::Interrupted,
             other => other,

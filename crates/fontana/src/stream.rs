@@ -74,8 +74,11 @@ impl StreamSenderBuilder {
         self
     }
 
-    /// Sets the largest number of source symbols per fragment.
-    pub fn block_symbols(mut self, symbols: u32) -> Self {
+    /// Sets the largest number of source symbols per fragment. Without it they have
+    /// [`DEFAULT_BLOCK_SYMBOLS`](crate::DEFAULT_BLOCK_SYMBOLS), or a twelfth of a second at the
+    /// highest rate, and at least 1 000, if receivers [request](StreamRedundancy::Reported) repair
+    /// symbols: the fragments that they can request cover four seconds.
+    pub fn block_symbols(mut self, symbols: Option<u32>) -> Self {
         self.options.block_symbols = symbols;
         self
     }

@@ -24,6 +24,7 @@ mod gate;
 mod head_count;
 mod limit;
 mod line_error;
+mod offered;
 mod places;
 mod rate_control;
 mod rate_reporter;

@@ -14,6 +14,7 @@ use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::pacer::Pacer;
 use crate::random::SplitMix64;
+use crate::report::RateControl;
 use crate::schedule::TransmissionSchedule;
 use crate::time::Instant;
 use blocks::BlockFactory;
@@ -200,6 +201,8 @@ pub struct Sender {
     collection: Option<Collection>,
     /// A control object that is sent once, as the next packet of channel 0.
     announcement: Option<ControlCarousel>,
+    /// The head follows the last roll call.
+    head_follows: bool,
     /// Packets of content on channel 0 since the last control packet there.
     base_gap: u64,
     outputs: VecDeque<SenderOutput>,
@@ -340,6 +343,7 @@ impl Sender {
             digests: None,
             collection: None,
             announcement: None,
+            head_follows: false,
             base_gap: 0,
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
@@ -370,6 +374,15 @@ impl Sender {
     pub fn with_collection(mut self, config: CollectionConfig, now: Instant) -> Self {
         self.collection = Some(Collection::new(config, now));
         self
+    }
+
+    /// Follows the receivers of an earlier sender from its rate on ([`Collection::take_paths`]).
+    pub fn follow_from(&mut self, now: Instant, earlier: RateControl) {
+        let Some(collection) = &mut self.collection else { return };
+        collection.follow_from(now, earlier);
+        if let Some(rate) = collection.rate() {
+            self.outlet.set_rate(now, rate);
+        }
     }
 
     /// What is known of receivers that report.
@@ -428,6 +441,8 @@ impl Sender {
 
     /// Does what the receivers demand. False if that is nothing.
     fn collect(&mut self, now: Instant) -> bool {
+        let wire_bytes = self.outlet.stats.wire_bytes;
+        self.collection.iter_mut().for_each(|collection| collection.note_sent(wire_bytes));
         let mut has_demands = false;
         loop {
             let progress = SenderProgress {
@@ -500,6 +515,12 @@ impl Sender {
 
     /// The control object that is due on a channel.
     fn control_turn(&self, now: Instant, channel: ChannelId) -> Option<usize> {
+        if self.head_follows
+            && channel == ChannelId::BASE
+            && let Some(head) = self.control.iter().position(ControlCarousel::is_head)
+        {
+            return Some(head);
+        }
         let in_rhythm =
             ControlCarousel::pick(&self.control, channel, self.outlet.packets_on(channel));
         let is_base = self.outlet.channels.len() > 1 && channel == ChannelId::BASE;
@@ -543,7 +564,7 @@ impl Sender {
         let output =
             self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
         if output.is_ok() && slot.channel == ChannelId::BASE {
-            self.base_gap = 0;
+            (self.base_gap, self.head_follows) = (0, false);
         }
         output.ok()
     }
@@ -560,6 +581,8 @@ impl Sender {
             self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
         if output.is_ok() {
             self.announcement = None;
+            // A receiver of versions answers when it knows which one this is.
+            self.head_follows = self.collection.as_ref().is_some_and(Collection::is_unheard);
         }
         output.ok()
     }

@@ -54,21 +54,13 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true,
           value_hint = ValueHint::DirPath)]
     pub(crate) spool: Option<Option<PathBuf>>,
-    /// Announce a stream for this long before it begins: 10s, 1m; or until N receivers are there: 3
+    /// Begin a stream after this time: 10s, 1m; or when N receivers are there: 3
     ///
-    /// Receivers can be started in this time. A later receiver misses the beginning. --for limits
-    /// the wait for receivers. If they are not asked (--one-way, --open), a number is one of
-    /// seconds.
+    /// A later receiver misses the beginning. By default a stream waits for its first receiver, or
+    /// for all of --receivers. --for limits the wait. If receivers are not asked (--one-way,
+    /// --open), a number is one of seconds, and a stream begins at once by default.
     #[arg(long, value_name = "TIME|N", value_parser = parse_wait)]
     pub(crate) wait: Option<WaitArgument>,
-    /// Send this percentage of a stream's source symbols as repair symbols, or what receivers lack
-    ///
-    /// A stream is sent once. Receivers survive a loss of P / (100 + P), 9 % by default. They lose
-    /// the stream if more of one fragment is lost. auto: as many as receivers request, and in
-    /// advance as many as they have requested of earlier fragments. While no receiver reports: 10
-    /// %. See docs/repair.md. [default: 10]
-    #[arg(long, value_name = "PERCENT|auto", value_parser = parse_repair)]
-    pub(crate) repair: Option<RepairArgument>,
     /// Send only those files of a directory that match GLOB; may be repeated
     ///
     /// The syntax is that of .gitignore, relative to each directory that is sent: '*.jpg',
@@ -108,8 +100,8 @@ pub(crate) struct SendArguments {
     /// so reports have to be authentic. It is not fair to TCP: beyond one network it needs
     /// --controlled-network. The default is as fast as the slowest receiver gets, up to 100M, which
     /// leaves room on a 1 Gbit/s network and on old switches that flood multicast, and 100M if no
-    /// receiver reports within three seconds, on this host, with layers, and of versions and
-    /// streams. See docs/congestion.md.
+    /// receiver reports within three seconds, on this host, and with layers. See
+    /// docs/congestion.md.
     #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
     rate: Option<RateArgument>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0
@@ -159,7 +151,9 @@ pub(crate) struct SendArguments {
     /// Send everything once and PERCENT repair symbols, then end
     ///
     /// Without it the sender runs until it is stopped. To survive a loss of p, give at least 100 *
-    /// p / (100 - p) and a few more: 30 for 20 %.
+    /// p / (100 - p) and a few more: 30 for 20 %. A stream ends in any case: by default it has as
+    /// many repair symbols as receivers request, and in advance as many as they have requested of
+    /// earlier fragments; 10 % while no receiver reports.
     #[arg(long, value_name = "PERCENT", value_parser = parse_permille)]
     pub(crate) push: Option<u32>,
     /// End after this time: 90, 90s, 10m, 2h
@@ -222,10 +216,11 @@ pub(crate) struct SendArguments {
     pub(crate) fec: Option<Fec>,
     /// Cut objects into blocks of about N source symbols
     ///
-    /// Longer blocks need fewer symbols in all; shorter ones decode faster and in less memory. 10
-    /// 000 cost 0.6 % at 10 % loss.
-    #[arg(long, value_name = "N", default_value_t = fontana::DEFAULT_BLOCK_SYMBOLS)]
-    pub(crate) block_symbols: u32,
+    /// Longer blocks need fewer symbols in all; shorter ones decode faster and in less memory. The
+    /// default of 10 000 costs 0.6 % at 10 % loss. A stream that receivers repair by requests has
+    /// blocks of a twelfth of a second at its highest rate, and at least 1 000 symbols.
+    #[arg(long, value_name = "N")]
+    pub(crate) block_symbols: Option<u32>,
     /// Send symbols of this many bytes
     ///
     /// The default fits the interface's MTU.
@@ -457,14 +452,6 @@ impl WaitArgument {
     }
 }
 
-/// How many repair symbols a stream has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RepairArgument {
-    /// Per thousand source symbols.
-    Permille(u32),
-    Auto,
-}
-
 /// The receivers that are expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiversArgument {
@@ -502,7 +489,7 @@ impl SendArguments {
     /// Whether the user leaves the rate to the program, and the session can have one that follows
     /// its receivers.
     pub(crate) fn has_automatic_rate(&self) -> bool {
-        self.rate.is_none() && self.to.len() <= 1 && self.watch.is_none() && !self.has_layers()
+        self.rate.is_none() && !self.has_layers()
     }
 
     pub(crate) fn has_layers(&self) -> bool {
@@ -655,12 +642,3 @@ fn parse_wait(text: &str) -> Result<WaitArgument, String> {
 
 /// Receivers that a stream waits for, at most: as many as a sender remembers.
 const MAX_AWAITED: u32 = 1 << 16;
-
-fn parse_repair(text: &str) -> Result<RepairArgument, String> {
-    if text == "auto" {
-        return Ok(RepairArgument::Auto);
-    }
-    parse_permille(text)
-        .map(RepairArgument::Permille)
-        .map_err(|error| format!("{error}; give a percentage, or: auto"))
-}

@@ -3,7 +3,7 @@
 use super::confine::CompletionProgram;
 use super::table::ReceiverTable;
 use super::{keys, standard_input, ticket_file};
-use crate::args::{ReceiversArgument, RepairArgument, SendArguments, SessionFormat, WaitArgument};
+use crate::args::{ReceiversArgument, SendArguments, SessionFormat, WaitArgument};
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile};
 use crate::hook::Ended;
 use fontana::reports::{
@@ -40,11 +40,8 @@ pub(super) fn collection(
     addressing: &Addressing,
 ) -> Result<Option<ReportCollection>, Failure> {
     let reports = &arguments.reports;
-    let follows =
-        arguments.repair == Some(RepairArgument::Auto) && standard_input::is_stream(arguments);
     let range = arguments.least_rate().map(|_| "--rate MIN..MAX");
-    let repair = follows.then_some("--repair auto");
-    let needed_by = reports.needed_by().or(range).or(repair);
+    let needed_by = reports.needed_by().or(range);
     if needed_by.is_none() && !asks_by_default(arguments) {
         return Ok(None);
     }
@@ -65,8 +62,8 @@ pub(super) fn collection(
     // The versions of a directory follow each other until the user ends that.
     collection.until_complete = reports.receivers.is_some() && arguments.watch.is_none();
     collection.rests = !arguments.has_layers();
-    let waits = matches!(arguments.wait, Some(WaitArgument::Number(number)) if number > 0);
-    collection.deadline = arguments.duration.filter(|_| collection.until_complete || waits);
+    let is_stream = standard_input::is_stream(arguments);
+    collection.deadline = arguments.duration.filter(|_| collection.until_complete || is_stream);
     collection.max_age = reports.max_age;
     if reports.wait_for_all && !matches!(collection.expected, Expected::Named(_)) {
         let message = "--wait-for-all with a number of receivers: none of them has a name";
@@ -75,7 +72,6 @@ pub(super) fn collection(
     }
     collection.trust_unauthenticated = reports.trust_reports;
     let is_automatic = arguments.has_automatic_rate()
-        && !standard_input::is_stream(arguments)
         && is_authenticated(arguments, &collection)
         && leaves_this_host(addressing);
     if is_automatic || range.is_some() {
@@ -87,7 +83,6 @@ pub(super) fn collection(
     }
     let relies = [
         (range.is_some(), "--rate MIN..MAX", "slow the session down"),
-        (follows, "--repair auto", "take the repair symbols from receivers that do not report"),
         (reports.receivers.is_some(), "--receivers", "send them"),
     ];
     let unauthenticated = relies.into_iter().find(|(relies, ..)| *relies);
@@ -103,22 +98,14 @@ pub(super) fn collection(
 
 /// Refuses an option that needs reports in a session whose receivers send none.
 fn refuse_where_nobody_is_asked(arguments: &SendArguments, option: &str) -> Result<(), Failure> {
-    let is_stream = standard_input::is_stream(arguments);
-    let is_range = arguments.least_rate().is_some();
     let why = match arguments.format() {
         SessionFormat::Flute | SessionFormat::Fcast => {
             "plain FLUTE or FCAST, whose receivers know no roll calls"
         }
         SessionFormat::Fontana if arguments.one_way => "--one-way, which excludes reports",
-        SessionFormat::Fontana if arguments.push.is_some() => "--push, which sends everything once",
+        SessionFormat::Fontana if is_pushed(arguments) => "--push, which sends everything once",
         SessionFormat::Fontana if arguments.certificate.is_some() => {
             "--certificate: receivers report to the publisher's own key alone"
-        }
-        SessionFormat::Fontana if is_range && is_stream => {
-            "a stream, whose rate is that of its producer"
-        }
-        SessionFormat::Fontana if is_range && arguments.watch.is_some() => {
-            "--watch: each version would find its rate again"
         }
         SessionFormat::Fontana => return Ok(()),
     };
@@ -132,7 +119,7 @@ fn leaves_this_host(addressing: &Addressing) -> bool {
 }
 
 /// Whether reports are authenticated, or trusted without that.
-fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bool {
+pub(super) fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bool {
     let is_signed = matches!(&reports.expected, Expected::Named(list)
         if list.iter().all(|receiver| receiver.key.is_some()));
     keys::are_of_ticket(arguments)
@@ -146,8 +133,13 @@ fn is_authenticated(arguments: &SendArguments, reports: &ReportCollection) -> bo
 fn asks_by_default(arguments: &SendArguments) -> bool {
     keys::are_of_ticket(arguments)
         && arguments.interfaces.len() <= 1
-        && arguments.push.is_none()
+        && !is_pushed(arguments)
         && !arguments.one_way
+}
+
+/// Whether files are sent once. A stream is in any case.
+fn is_pushed(arguments: &SendArguments) -> bool {
+    arguments.push.is_some() && !standard_input::is_stream(arguments)
 }
 
 /// Says that receivers are not asked, though they would be by default.
@@ -162,7 +154,12 @@ pub(super) fn awaited(
     arguments: &SendArguments,
     reports: Option<&ReportCollection>,
 ) -> Result<u32, Failure> {
-    let (Some(WaitArgument::Number(number)), Some(reports)) = (arguments.wait, reports) else {
+    let reports = reports.filter(|reports| match arguments.wait {
+        None => is_authenticated(arguments, reports),
+        Some(WaitArgument::Number(_)) => true,
+        Some(WaitArgument::Time(_)) => false,
+    });
+    let Some(reports) = reports else {
         if arguments.duration.is_some() && arguments.reports.receivers.is_none() {
             let message = "--for, and the stream waits for no receivers";
             let hint = "wait for some before it begins: --wait N\nor after its end: \
@@ -175,6 +172,10 @@ pub(super) fn awaited(
         Expected::Anyone => None,
         Expected::Count(count) => Some(*count as usize),
         Expected::Named(list) => Some(list.len()),
+    };
+    let number = match arguments.wait {
+        Some(WaitArgument::Number(number)) => number,
+        _ => expected.map_or(1, |expected| u32::try_from(expected).unwrap_or(u32::MAX)),
     };
     if let Some(expected) = expected.filter(|&expected| expected < number as usize) {
         let message = format!("--wait {number}, and only {expected} are expected (--receivers)");

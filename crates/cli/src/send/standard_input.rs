@@ -23,13 +23,6 @@ pub(super) enum Input {
 /// The content that the arguments name.
 pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     let usage = |message, hint| Err(Failure::new(Outcome::Usage, message, hint));
-    if arguments.repair.is_some() && !is_stream(arguments) {
-        return usage(
-            "--repair with files: it says how many repair symbols a stream has",
-            "send files once with as many: --push PERCENT; what receivers request is sent in any \
-             case",
-        );
-    }
     if !arguments.files.iter().any(is_standard_input) {
         return match (&arguments.spool, arguments.wait) {
             (Some(_), _) => usage("--spool without anything to spool", "send standard input: -"),

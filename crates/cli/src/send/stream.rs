@@ -3,7 +3,7 @@
 use super::reports::ReportWatch;
 use super::{Outline, Plan, confine, keys, memory, reports, standard_input, ticket_file, warnings};
 use crate::address;
-use crate::args::{Fec, OrderArgument, RepairArgument, SendArguments, WaitArgument};
+use crate::args::{Fec, OrderArgument, SendArguments, WaitArgument};
 use crate::events::{SendEvent, Sent};
 use crate::progress::{Gate, SendBar};
 use fontana::reports::AwaitedReceivers;
@@ -32,6 +32,12 @@ pub(super) fn run(
     refuse_what_needs_the_end(arguments)?;
     let asks = plan.format.reports.is_some();
     let awaited = reports::awaited(arguments, plan.format.reports.as_ref())?;
+    let repairs_on_request = plan
+        .format
+        .reports
+        .as_ref()
+        .is_some_and(|reports| reports::is_authenticated(arguments, reports));
+    let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
     let wait = match arguments.wait {
         Some(wait) if !asks => wait.time(),
         Some(WaitArgument::Time(time)) => time,
@@ -41,8 +47,8 @@ pub(super) fn run(
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let copies = outline.addressing.to.len() as u64;
     let name = name.unwrap_or_else(|| standard_input::NAME.into());
-    let reports = plan.format.reports.as_ref();
-    let program = confine::confine(arguments, &[], &plan.addressing, reports, console)?;
+    let collection = plan.format.reports.as_ref();
+    let program = confine::confine(arguments, &[], &plan.addressing, collection, console)?;
     let prepared = StreamSender::builder(name.clone())
         .addressing(plan.addressing)
         .rate(fontana::Rate::bits_per_second(arguments.rate()))
@@ -51,16 +57,10 @@ pub(super) fn run(
         .tsi(arguments.tsi.map(Tsi))
         .block_symbols(arguments.block_symbols)
         .symbol_size(arguments.symbol_size)
-        .redundancy(match arguments.repair {
-            None => {
-                let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
-                StreamRedundancy::Fixed { permille }
-            }
-            Some(RepairArgument::Permille(permille)) => StreamRedundancy::Fixed { permille },
-            Some(RepairArgument::Auto) => {
-                let permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
-                StreamRedundancy::Reported { permille }
-            }
+        .redundancy(match arguments.push {
+            Some(permille) => StreamRedundancy::Fixed { permille },
+            None if repairs_on_request => StreamRedundancy::Reported { permille },
+            None => StreamRedundancy::Fixed { permille },
         })
         .announce(wait)
         .reports(plan.format.reports)
@@ -78,7 +78,7 @@ pub(super) fn run(
     if let Some(path) = &arguments.ticket_file {
         ticket_file::write(path, &outline.tickets(prepared.ticket()))?;
     }
-    let start = Start { wait, awaited };
+    let start = Start { wait, awaited: if prepared.ticket().ask.is_some() { awaited } else { 0 } };
     announce(&outline, prepared.ticket(), start, &name, console);
     let mut watch = ReportWatch::new(arguments, program.as_ref());
     let mut bar = SendBar::new(console, None);
@@ -99,6 +99,8 @@ pub(super) fn run(
             Event::Awaited(awaited) => show_awaited(&awaited, console),
             Event::Report(status) => watch.show_report(&status, console),
             Event::Crowd(crowd) => watch.show_crowd(&crowd, console),
+            Event::RateChanged { rate } => ReportWatch::show_rate(rate, console),
+            Event::Slow { receiver, rate } => watch.note_slow(&receiver, rate, console),
             _ => warnings::show(&event, console),
         }
     }
@@ -145,7 +147,6 @@ const MAX_NAMED: usize = 5;
 /// Refuses options that need the whole content before it is sent.
 fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
     let given = [
-        (arguments.push.is_some(), "--push"),
         (arguments.interfaces.len() > 1, "several -i"),
         (arguments.flute.is_some(), "--flute"),
         (arguments.fcast.is_some(), "--fcast"),
@@ -195,8 +196,10 @@ fn announce(outline: &Outline, ticket: &Ticket, start: Start, name: &[u8], conso
         console.result(format_args!("fontana recv '{ticket}' --to -"));
     }
     if awaited > 0 {
-        let receivers = Count(u64::from(awaited), "receiver");
-        console.note(format_args!("it begins when {receivers} have reported"));
+        console.note(match awaited {
+            1 => "it begins when the first receiver has reported".to_owned(),
+            _ => format!("it begins when {awaited} receivers have reported"),
+        });
     } else if wait.is_zero() {
         console.note("it begins now: receivers that come later have missed the beginning (--wait)");
     } else {

@@ -75,8 +75,8 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
     let key = key.display();
     let script = format!(
         "set -o pipefail; head -c {} /dev/urandom | tee >(sha256sum >&2) | \
-         \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 --repair auto \
-         --wait 3 --receivers 3 --for 60 --group-key {key} --json",
+         \"$FONTANA\" send - --to {GROUP} --rate 100M --block-symbols 1000 \
+         --receivers 3 --for 60 --group-key {key} --json",
         48 << 20
     );
     let mut sender = shell(&scene, 0, &script);
@@ -103,6 +103,48 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
     println!("{:.4} repair symbols for each source symbol", repair / source);
     // 1 % of 1 000 symbols are 10, and the most of three receivers about 13.
     assert!((0.01..0.026).contains(&(repair / source)), "{summary}");
+}
+
+/// Two commands without options: a stream to four receivers behind links of 20, 20, 20 and 5 Mbit/s
+/// and queues of 50 packets. It begins when the first one is there, its producer waits for the
+/// slowest link, and all of them have all bytes.
+#[test]
+fn a_stream_without_options_has_the_rate_of_the_slowest_link() {
+    let bytes = 6 << 20;
+    let (megabits, queue) = ([20, 20, 20, 5], 50);
+    let Some(scene) = Scene::new(megabits.len() + 1) else { return };
+    for (host, megabits) in (1..).zip(megabits) {
+        scene.bench.shape_with_queue(host, megabits, queue);
+    }
+    let script = format!(
+        "set -o pipefail; head -c {bytes} /dev/urandom | tee >(sha256sum >&2) | \
+         \"$FONTANA\" send - --json"
+    );
+    let mut sender = shell(&scene, 0, &script);
+    let announced = sender.wait_for("stream", Duration::from_secs(20));
+    let receive = format!("\"$FONTANA\" recv '{}' --to -", announced["ticket"].as_str().unwrap());
+    let began = Instant::now();
+    let mut receivers: Vec<_> = (1..=megabits.len())
+        .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
+        .collect();
+    let limit = Duration::from_secs(100);
+    let (code, said) = sender.finish(limit);
+    assert_eq!(code, Some(0), "{said}");
+    let sent = said.split_whitespace().next().unwrap().to_owned();
+    for receiver in &mut receivers {
+        let (code, said) = receiver.finish(limit);
+        assert_eq!(code, Some(0), "{said}");
+        let Some(Value::String(sum)) = receiver.seen.first() else { panic!("no sum: {said}") };
+        assert_eq!(sum.split_whitespace().next(), Some(&*sent));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    // 1 344 bytes of 1 442 on the link are content.
+    let ideal = f64::from(bytes) * 8.0 / 5e6 * 1_442.0 / 1_344.0;
+    let rates = sender.all("rate").map(|it| it["rate_bits_per_second"].as_f64().unwrap() / 1e6);
+    let rates: Vec<_> = rates.collect();
+    println!("{seconds:.2} s, {:.3} of the content alone, rates {rates:.2?}", seconds / ideal);
+    assert!(rates.iter().all(|&rate| rate <= 17.0), "{rates:?}");
+    assert!(seconds <= 1.25 * ideal + 4.0, "{seconds} s, and the content takes {ideal} s");
 }
 
 /// A shell on a host, which finds the program as `$FONTANA`.

@@ -1,7 +1,9 @@
 //! A rate that follows the receivers: the slowest one's link is busy, and hardly overloaded.
 
+use crate::bench::Bench;
 use crate::reports::keygen;
 use crate::scene::{Scene, same_file};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Time limit for what takes half a minute.
@@ -202,6 +204,74 @@ fn without_options_losses_that_do_not_depend_on_the_rate_do_not_lower_it() {
     let Some((rates, _)) = two_commands(24 << 20, &[None; 3], 100) else { return };
     let highest = rates.iter().copied().fold(0.0, f64::max);
     assert!(highest >= 90.0, "{rates:?}");
+}
+
+/// Copies for two hosts: each gets half of the rate, which is that of the slower one.
+#[test]
+fn without_options_copies_to_two_hosts_have_the_rate_of_the_slower_one() {
+    let Some(scene) = Scene::new(3) else { return };
+    let bytes = 3 << 20;
+    let file = scene.noise("image.raw", bytes);
+    for (host, megabits) in [(1, 20), (2, 5)] {
+        scene.bench.shape_with_queue(host, megabits, QUEUE);
+    }
+    let to = [1, 2].map(|host| format!("{}:7701", Bench::address(host))).join(",");
+    let mut sender = scene.start(0, &format!("send --json --to {to}"), &file);
+    let tickets = sender.wait_for("session", PATIENCE)["tickets"].clone();
+    let receive =
+        |host: usize| scene.receive(host, tickets[host - 1].as_str().unwrap(), "--timeout 60");
+    let mut receptions = [1, 2].map(receive);
+    let mut seconds = 0.0_f64;
+    for (host, reception) in (1..).zip(&mut receptions) {
+        seconds = seconds.max(reception.complete().number("seconds"));
+        assert!(same_file(&file, &scene.received(host).join("image.raw")));
+    }
+    sender.wait_for("resting", PATIENCE);
+    let ideal = bytes as f64 / SYMBOL * FRAME * 8.0 / SLOWEST;
+    println!("{seconds:.2} s, {:.3} of the content alone", seconds / ideal);
+    assert!(seconds <= 1.3 * ideal + 1.0, "{seconds} s, and the content takes {ideal} s");
+}
+
+/// A version begins at the rate that the one before has found, and need not find it again.
+#[test]
+fn a_new_version_goes_on_at_the_rate_of_the_one_before() {
+    let Some(scene) = Scene::new(3) else { return };
+    [1, 2].into_iter().for_each(|host| scene.bench.shape_with_queue(host, 20, QUEUE));
+    let folder = scene.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let copy = |name: &str| {
+        let noise = scene.noise(name, 4 << 20);
+        std::fs::copy(noise, folder.join(name)).unwrap();
+    };
+    copy("first");
+    let mut session = scene.send(0, "--watch=300ms", &folder);
+    let receive = |host| scene.receive(host, &session.ticket, "--watch=2 --timeout 100");
+    let mut receptions: Vec<_> = [1, 2].map(receive).into();
+    session.sender.wait_for("resting", PATIENCE);
+    copy("second");
+    for (host, reception) in (1..).zip(&mut receptions) {
+        let (code, said) = reception.receiver.finish(PATIENCE);
+        assert_eq!(code, Some(0), "{said}");
+        let name = "folder/second";
+        assert!(same_file(&folder.join("second"), &scene.received(host).join(name)));
+    }
+    session.sender.wait_for("resting", PATIENCE);
+    session.sender.interrupt();
+    session.sender.finish(PATIENCE);
+    let of = |event: &Value| event["event"].as_str().map(ToOwned::to_owned);
+    let versions: Vec<_> = session
+        .sender
+        .seen
+        .split(|it| of(it).as_deref() == Some("session"))
+        .map(|events| {
+            let rates = events.iter().filter(|it| of(it).as_deref() == Some("rate"));
+            rates.map(|it| number(it, "rate_bits_per_second") / 1e6).collect::<Vec<_>>()
+        })
+        .collect();
+    println!("{versions:.2?}");
+    let [_, first, second] = &versions[..] else { panic!("{versions:?}") };
+    assert!(first.iter().any(|rate| (15.0..=40.0).contains(rate)), "{versions:?}");
+    assert!(second.iter().all(|rate| *rate >= 10.0), "{versions:?}");
 }
 
 /// Run by `.ci/long reports`.

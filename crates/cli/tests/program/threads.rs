@@ -82,7 +82,7 @@ fn a_sender_without_threads_ends_with_5() {
 
 #[test]
 fn a_sender_of_a_stream_without_threads_ends_with_5() {
-    let words = format!("send - -i lo --to {} --memory 32M", place());
+    let words = format!("send - -i lo --to {} --memory 32M --one-way", place());
     let enough = fails_until_there_are_threads(|_| arguments(&words, &[]), b"a stream");
     // Signals, and cutting: the reading thread may have ended before that one is started.
     assert!(enough >= 2, "{enough}");

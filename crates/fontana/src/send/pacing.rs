@@ -224,7 +224,7 @@ impl<S: Supply> PacingThread<S> {
 
     /// `failure`: no packet has left this host.
     fn report(
-        self,
+        mut self,
         elapsed: Duration,
         failure: Option<Arc<Error>>,
         crowd: Option<Arc<Crowd>>,
@@ -241,6 +241,7 @@ impl<S: Supply> PacingThread<S> {
         let outcome = if lacks { outcome.worst(Outcome::ReceiversIncomplete) } else { outcome };
         let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
         let (solved_bytes, scratch_bytes) = (0, 0);
+        let paths = self.core.endpoint.collection().and_then(Collection::take_paths).map(Box::new);
         self.supply.report(SendReport {
             outcome,
             elapsed,
@@ -250,6 +251,7 @@ impl<S: Supply> PacingThread<S> {
             solved_bytes,
             scratch_bytes,
             crowd,
+            paths,
         })
     }
 }

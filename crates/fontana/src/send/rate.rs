@@ -1,6 +1,6 @@
 //! How the rate of a session follows its receivers.
 
-use super::options::SendOptions;
+use crate::addressing::Addressing;
 use crate::error::{Error, SetupError};
 use crate::rate::Rate;
 use crate::reporting::{RateFollowing, ReportCollection};
@@ -13,23 +13,20 @@ const LEAST: u64 = 1_000;
 /// Receivers whose rate reports are remembered, 100 bytes each.
 const MAX_RECEIVERS: usize = 1 << 16;
 
-/// How the rate of the session follows its receivers, if it does. `most`: the highest rate, in
-/// bytes per second.
+/// How the rate of a session on one channel follows its receivers, if it does. `most`: the highest
+/// rate, in bytes per second.
 pub(super) fn rate_config(
-    options: &SendOptions,
+    reports: &ReportCollection,
+    addressing: &Addressing,
+    is_sealed: bool,
     most: u64,
     packet_bytes: u16,
 ) -> Result<Option<RateConfig>, Error> {
-    let reports = options.format.fontana().and_then(|format| format.reports.as_ref());
-    let Some((reports, following)) = reports.and_then(|it| Some((it, it.rate?))) else {
-        return Ok(None);
-    };
+    let Some(following) = reports.rate else { return Ok(None) };
     let needs = |needs| SetupError::RateFollowing { needs };
-    let addressing = &options.addressing;
-    if addressing.to.len() > 1 || addressing.channels.count() > 1 || options.layering().is_some() {
-        return Err(needs("one channel to one address").into());
+    if addressing.channels.count() > 1 {
+        return Err(needs("one channel").into());
     }
-    let is_sealed = options.group_seal().is_some();
     if !is_sealed && !reports.is_signed() && !reports.trust_unauthenticated {
         let what = "a group key, or a key of each expected receiver: any host could slow it down";
         return Err(needs(what).into());

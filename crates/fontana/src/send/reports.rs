@@ -156,6 +156,12 @@ impl Reports {
                     _ => RepairBy::Rounds(config),
                 }
             }
+            RepairBy::Stream { waits_for, on_request: true } => {
+                let beside = (RateCall::SIZE + RepairCall::LAST_SIZE) as u16;
+                let pending = Some(StreamSender::PENDING_CAPACITY);
+                let on_request = list_capacity(symbol_size, beside, pending) >= LEAST_CAPACITY;
+                RepairBy::Stream { waits_for, on_request }
+            }
             repair => repair,
         };
         let (pending, waits_for, repairs_stream) = match &repair {

@@ -28,6 +28,7 @@ use crate::report::SendReport;
 use crossbeam_channel::Receiver;
 use fontana_net::CollectorSocket;
 use fontana_proto as proto;
+use fontana_proto::report::RateControl;
 use fontana_proto::{ChannelClock, DigestSigner, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
 use fontana_wire::{
@@ -200,6 +201,11 @@ impl PreparedSender {
         Ok(Self { description, token, carousel, transmission, source: local, to, number: None })
     }
 
+    /// Follows the receivers of the version before from its rate on.
+    pub(crate) fn follow_from(&mut self, earlier: RateControl) {
+        self.transmission.sender.follow_from(Instant::ZERO, earlier);
+    }
+
     /// The socket that receivers report to, for the next version.
     pub(crate) fn collector_socket(&self) -> Option<Arc<CollectorSocket>> {
         let path = self.transmission.answers.as_ref()?;
@@ -315,10 +321,15 @@ fn demands(
     packet_bytes: u16,
 ) -> Result<Demands, Error> {
     let packets_per_second = rate_bytes_per_second as f64 / f64::from(packet_bytes);
-    Ok(Demands {
-        repair: repair_config(options, content, channels, packets_per_second)?,
-        rate: rate_config(options, rate_bytes_per_second, packet_bytes)?,
-    })
+    let repair = repair_config(options, content, channels, packets_per_second)?;
+    let reports = options.format.fontana().and_then(|format| format.reports.as_ref());
+    let Some(reports) = reports else { return Ok(Demands { repair, rate: None }) };
+    if reports.rate.is_some() && channels > 1 {
+        return Err(SetupError::RateFollowing { needs: "one channel" }.into());
+    }
+    let (addressing, is_sealed) = (&options.addressing, options.group_seal().is_some());
+    let rate = rate_config(reports, addressing, is_sealed, rate_bytes_per_second, packet_bytes)?;
+    Ok(Demands { repair, rate })
 }
 
 /// The number of a session, if the user gives none.

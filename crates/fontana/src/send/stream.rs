@@ -6,6 +6,7 @@ use super::egress::Egress;
 use super::pacing::{Core, PacingThread, SendingRunner, Supply};
 use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
+use super::rate::rate_config;
 use super::reports::{Demands, ReportedSession, Reports, is_near, reachable};
 use super::sealing::Sealing;
 use crate::addressing::Addressing;
@@ -31,11 +32,10 @@ use fontana_proto::{
     StreamStart,
 };
 use fontana_wire::{
-    ChannelGroups, InstanceId, ReceiverState, RelativePath, SecretKey, Ticket, TicketSecret, Tsi,
+    ChannelGroups, ReceiverState, RelativePath, SecretKey, Ticket, TicketSecret, Tsi,
 };
 use std::convert::Infallible;
 use std::io::Read;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -51,7 +51,7 @@ pub(crate) struct StreamOptions {
     pub(crate) peak_window: Duration,
     pub(crate) controlled_network: bool,
     pub(crate) tsi: Option<Tsi>,
-    pub(crate) block_symbols: u32,
+    pub(crate) block_symbols: Option<u32>,
     pub(crate) symbol_size: Option<u16>,
     pub(crate) redundancy: StreamRedundancy,
     pub(crate) announce: Duration,
@@ -74,7 +74,7 @@ impl StreamOptions {
             peak_window: Pacer::PEAK_WINDOW,
             controlled_network: false,
             tsi: None,
-            block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
+            block_symbols: None,
             symbol_size: None,
             redundancy: StreamRedundancy::Fixed { permille: 0 },
             announce: Duration::ZERO,
@@ -87,6 +87,26 @@ impl StreamOptions {
             memory: memory::DEFAULT_MEMORY,
             seed: None,
         }
+    }
+
+    /// Source symbols of a fragment, as far as memory permits.
+    fn fragment_symbols(&self, symbol_size: u16) -> u32 {
+        let requested = matches!(self.redundancy, StreamRedundancy::Reported { .. });
+        self.block_symbols.unwrap_or_else(|| match requested {
+            false => geometry::DEFAULT_BLOCK_SYMBOLS,
+            true => {
+                let bytes = self.rate_bytes_per_second() * LISTED_SECONDS;
+                let symbols =
+                    bytes / StreamSender::PENDING_CAPACITY as u64 / u64::from(symbol_size);
+                let symbols = u32::try_from(symbols).unwrap_or(u32::MAX);
+                symbols.clamp(LEAST_REQUESTED, geometry::DEFAULT_BLOCK_SYMBOLS)
+            }
+        })
+    }
+
+    /// The rate to each address, or the highest one if it follows receivers.
+    fn rate_bytes_per_second(&self) -> u64 {
+        self.rate.as_bytes_per_second() / self.addressing.copies().max(1) as u64
     }
 }
 
@@ -101,6 +121,11 @@ pub struct PreparedStream {
     /// Where receivers report, if they are asked to.
     answers: Option<ReturnPath>,
 }
+
+/// Seconds that the fragments cover which receivers can request: some rounds of requests.
+const LISTED_SECONDS: u64 = 4;
+/// Fewest source symbols of a fragment whose repair symbols are requested, if memory permits.
+const LEAST_REQUESTED: u32 = 1_000;
 
 /// Largest number of versions of one stream, so that those of the next stream under the same key
 /// are higher. A fragment has two, so the next stream would have to start within a second.
@@ -118,7 +143,7 @@ impl PreparedStream {
             tsi: options.tsi,
             memory: options.memory,
             symbol_size: options.symbol_size,
-            block_symbols: options.block_symbols,
+            block_symbols: options.block_symbols.unwrap_or(geometry::DEFAULT_BLOCK_SYMBOLS),
         };
         numbers.check(raptorq::MAX_SOURCE_SYMBOLS)?;
         check_addressing(&options.addressing, options.controlled_network)?;
@@ -156,9 +181,19 @@ impl PreparedStream {
         };
         let most = memory::fragment_bytes(options.memory, options.redundancy);
         let most = most / usize::from(symbol_size);
-        let max_symbols = options.block_symbols.min(most.max(1) as u32);
-        let reports =
-            prepare_reports(&options, sealing.instance, &signer, tsi, source, symbol_size)?;
+        let max_symbols = options.fragment_symbols(symbol_size).min(most.max(1) as u32);
+        let session = ReportedSession {
+            instance: sealing.instance,
+            tsi,
+            manifest: ReceiverState::whole_stream(sealing.instance),
+            local: reachable(source, &options.addressing),
+            is_near: is_near(&options.addressing),
+            symbol_size,
+            signer: signer.clone(),
+            group_key: options.group_seal.as_ref().map(|seal| seal.key.clone()),
+        };
+        let packet_bytes = egress.packet_bytes(symbol_size, Code::RaptorQ, sealing.bytes());
+        let reports = prepare_reports(&options, session, packet_bytes)?;
         let ticket = Ticket { ask: reports.as_ref().map(Reports::port), ..ticket };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sender = StreamSender::new(StreamSenderConfig {
@@ -171,13 +206,12 @@ impl PreparedStream {
             control_symbol_size: geometry::control_symbol_size(symbol_size),
             max_symbols,
             redundancy: options.redundancy,
-            rate_bytes_per_second: options.rate.as_bytes_per_second()
-                / options.addressing.copies().max(1) as u64,
+            rate_bytes_per_second: options.rate_bytes_per_second(),
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
-            start: match options.waits_for {
-                0 => StreamStart::After(options.announce),
-                _ => StreamStart::WhenFollowed,
+            start: match &reports {
+                Some(_) if options.waits_for > 0 => StreamStart::WhenFollowed,
+                _ => StreamStart::After(options.announce),
             },
             expiry: options.expires_after.map(|lifetime| HeadExpiry {
                 lifetime: lifetime.max(FontanaFormat::LEAST_LIFETIME),
@@ -262,11 +296,8 @@ fn complete_keys(options: &mut StreamOptions) -> Option<TicketSecret> {
 /// What a stream needs to ask its receivers for reports, if it does.
 fn prepare_reports(
     options: &StreamOptions,
-    instance: InstanceId,
-    signer: &SecretKey,
-    tsi: Tsi,
-    local: IpAddr,
-    symbol_size: u16,
+    session: ReportedSession,
+    packet_bytes: u16,
 ) -> Result<Option<Reports>, Error> {
     let needs = |needs| SetupError::Reports { needs };
     let repairs = matches!(options.redundancy, StreamRedundancy::Reported { .. });
@@ -280,24 +311,14 @@ fn prepare_reports(
             (false, _) => Err(needs("to be asked for before receivers can be counted").into()),
         };
     };
-    if reports.rate.is_some() || reports.max_age.is_some() {
-        return Err(needs(
-            "a session of files, to follow its receivers' rate or limit the age of repair",
-        )
-        .into());
+    if reports.max_age.is_some() {
+        return Err(needs("a session of files, to limit the age of repair").into());
     }
-    let session = ReportedSession {
-        instance,
-        tsi,
-        manifest: ReceiverState::whole_stream(instance),
-        local: reachable(local, &options.addressing),
-        is_near: is_near(&options.addressing),
-        symbol_size,
-        signer: signer.clone(),
-        group_key: options.group_seal.as_ref().map(|seal| seal.key.clone()),
-    };
     let repair = RepairBy::Stream { waits_for: options.waits_for, on_request: repairs };
-    Reports::open(reports, session, Demands { repair, rate: None })
+    let (addressing, is_sealed) = (&options.addressing, session.group_key.is_some());
+    let most = options.rate_bytes_per_second();
+    let rate = rate_config(reports, addressing, is_sealed, most, packet_bytes)?;
+    Reports::open(reports, session, Demands { repair, rate })
 }
 
 fn single_component(name: &[u8]) -> Result<RelativePath, Error> {

@@ -51,7 +51,7 @@ fn prepare(addressing: &Addressing) -> PreparedStream {
     StreamSender::builder("dump")
         .addressing(addressing.clone())
         .rate(Rate::bytes_per_second(20_000_000))
-        .block_symbols(K)
+        .block_symbols(Some(K))
         .symbol_size(Some(1024))
         .announce(Duration::from_millis(400))
         .prepare()
@@ -244,7 +244,7 @@ fn a_stream_that_waits_for_receivers_reads_no_more_than_its_buffers_hold() {
     reports.deadline = Some(Duration::from_millis(1500));
     let session = StreamSender::builder("dump")
         .addressing(addressing)
-        .block_symbols(K)
+        .block_symbols(Some(K))
         .symbol_size(Some(1024))
         .reports(Some(reports))
         .wait_for_receivers(1)

@@ -26,6 +26,7 @@
 //! are taken for errors of the line.
 
 use super::line_error::{CERTAIN, LineError, OVERLOAD, StartLosses, deviation, is_equal};
+use super::offered::Offered;
 use crate::feedback::{AT_ONCE, WeightCount};
 use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
@@ -77,8 +78,12 @@ const LIKELY_IN_TRIAL: f64 = 1.5;
 const LEAST_LOSS: f64 = 0.01;
 /// Fewest packets that say something.
 const LEAST_PACKETS: u32 = 10;
-/// Part of the rate that was in use, if the rate limits the sender.
+/// Part of the rate that was in use, if the rate limits the sender: as receivers see it, and as the
+/// sender does.
 const IN_USE: f64 = 0.8;
+const OFFERED: f64 = 0.9;
+/// Part of the rate below which a round is not counted together with the next one.
+const IDLE: f64 = 0.5;
 /// Largest factor of a trial. The first is the least; the next is twice as far from 1.
 const LARGEST_STEP: f64 = 2.0;
 const LEAST_STEP: f64 = 1.05;
@@ -141,9 +146,10 @@ pub struct SlowReceiver {
 }
 
 /// A receiver that has reported.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
-    counter: u64,
+    /// Of its last report; `None`: it has not answered this sender.
+    counter: Option<u64>,
     /// The last round that it has answered, and when.
     round: u32,
     heard_at: Instant,
@@ -201,7 +207,7 @@ struct Heard {
 }
 
 /// Decides how fast to send.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RateControl {
     config: RateConfig,
     rate: f64,
@@ -221,6 +227,7 @@ pub struct RateControl {
     heard: Heard,
     /// The rate at which the last trial has failed; 0 if it has not.
     failed_at: f64,
+    offered: Offered,
     /// Lengths of a trial before the next one.
     wait: u32,
     receivers: BTreeMap<ReceiverId, Known>,
@@ -268,6 +275,7 @@ impl RateControl {
             was_answered: false,
             heard: Heard::default(),
             failed_at: 0.0,
+            offered: Offered::default(),
             wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
             looked_in: None,
@@ -284,6 +292,29 @@ impl RateControl {
             quiet_for: SILENCE,
             config,
         }
+    }
+
+    /// The control of another sender with the same receivers, which begins at `now` with what this
+    /// one knows of their paths.
+    #[must_use]
+    pub fn into_next(mut self, now: Instant) -> Self {
+        for known in self.receivers.values_mut() {
+            (known.counter, known.heard_at, known.has_finished) = (None, now, false);
+        }
+        self.required.clear();
+        self.recent.clear();
+        (self.offered, self.quiet_since, self.quiet_for) = (Offered::default(), now, SILENCE);
+        (self.began, self.counted_at) = (now, now);
+        let phase = match self.phase {
+            Phase::Start => Phase::Start,
+            Phase::Steady { .. } => self.steady(),
+            Phase::Trial(trial) => {
+                self.rate = trial.base;
+                self.steady()
+            }
+        };
+        self.change(self.rate, phase);
+        self
     }
 
     /// The rate to send at, in bytes per second.
@@ -304,6 +335,12 @@ impl RateControl {
             true => self.least(),
             false => self.config.least as f64,
         }
+    }
+
+    /// So many bytes were sent so far, headers included. A sender that has less to send than the
+    /// rate permits says nothing of the paths.
+    pub fn note_sent(&mut self, bytes: u64) {
+        self.offered.note(bytes);
     }
 
     /// The rate follows this receiver below the lowest rate, until
@@ -368,6 +405,10 @@ impl RateControl {
             self.begin_round();
         }
         if self.began_at.is_none() {
+            if self.config.blind.is_some() && self.was_idle(now) {
+                // What arrives then is counted from now on.
+                self.since = self.round;
+            }
             if self.has_few() {
                 self.weights.limit(1);
             } else if self.config.blind.is_some() && self.is_searching {
@@ -391,9 +432,11 @@ impl RateControl {
         } else {
             self.rounds_of(self.counted_packets(), COUNTED_ROUNDS)
         };
+        let since = self.since.max(self.round.saturating_sub(counted - 1));
+        self.offered.begin(now, self.round, since);
         RateCall {
             round: self.round,
-            since: self.since.max(self.round.saturating_sub(counted - 1)),
+            since,
             window_ms: u32::try_from(self.window.as_millis()).unwrap_or(u32::MAX).max(1),
             divisor: self.weights.divisor(),
         }
@@ -442,7 +485,7 @@ impl RateControl {
             return Err(IgnoredRate::TooMany);
         }
         let known = self.receivers.entry(report.receiver).or_insert_with(|| Known {
-            counter,
+            counter: None,
             round: 0,
             heard_at: now,
             confirmed: 0,
@@ -453,10 +496,10 @@ impl RateControl {
             is_slow: false,
             has_finished: false,
         });
-        if !is_new && known.counter >= counter {
+        if known.counter >= Some(counter) {
             return Err(IgnoredRate::Replayed);
         }
-        known.counter = counter;
+        known.counter = Some(counter);
         if known.round >= report.round {
             return Err(IgnoredRate::OtherRound);
         }
@@ -514,6 +557,20 @@ impl RateControl {
         Ok(())
     }
 
+    /// Whether the sender had little to send in the round that is over.
+    fn was_idle(&self, now: Instant) -> bool {
+        let sent = self.offered.in_round(now);
+        sent.is_some_and(|(bytes, seconds)| (bytes as f64) < IDLE * self.rate * seconds)
+    }
+
+    /// Whether the sender has sent at its rate while a report counted that answers this round.
+    fn is_at_rate(&self, now: Instant, round: u32) -> bool {
+        let slack = 2.0 * f64::from(self.config.packet_bytes);
+        self.offered
+            .sent(now, round)
+            .is_none_or(|(bytes, seconds)| bytes as f64 + slack >= OFFERED * self.rate * seconds)
+    }
+
     /// Sets the rate by what arrives at a receiver.
     fn judge(&mut self, now: Instant, report: &RateReport) -> Option<SlowReceiver> {
         let packets = f64::from(report.received) + f64::from(report.lost);
@@ -523,6 +580,7 @@ impl RateControl {
         let (most, least) = (self.config.most as f64, self.least());
         let least_of_it = self.least_of(&report.receiver);
         let (is_starting, is_quick) = (self.is_starting(), self.is_quick());
+        let is_at_rate = self.is_at_rate(now, report.round);
         let known = self.receivers.get_mut(&report.receiver)?;
         let seconds = f64::from(report.window_us) / 1e6;
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
@@ -542,16 +600,15 @@ impl RateControl {
         };
         let excess = 1.0 - (1.0 - share) / (1.0 - line);
         let mut is_full = excess > OVERLOAD + certain;
-        // What its path carries, if it is full.
-        let mut carries = (gets / (1.0 - line)).clamp(1.0, most);
+        // What its path carries, if it is full. A sender that pauses sends at its rate in between.
+        let arrives = if is_at_rate { gets / (1.0 - line) } else { (1.0 - excess) * self.rate };
+        let mut carries = arrives.clamp(1.0, most);
         if is_starting && is_current && !is_full {
             known.start.note(report.received, report.lost);
         }
         if is_quick && is_current && !is_full {
-            if gets / (1.0 - share) >= IN_USE * self.rate {
-                known.confirmed = report.round;
-            } else if report.round >= self.since.saturating_add(HELD_ROUNDS) {
-                // The queue on its path grows.
+            let arrives = gets / (1.0 - share) >= IN_USE * self.rate;
+            if known.is_held(report.round, arrives, self.since) && is_at_rate {
                 (is_full, carries) = (true, (DRAINING * carries).max(1.0));
             }
         }
@@ -593,6 +650,7 @@ impl RateControl {
                 self.heard.is_doubtful |= fails(LIKELY_IN_TRIAL);
                 // Nothing is lost yet, and less arrives: a queue grows.
                 let is_held = self.config.blind.is_some()
+                    && is_at_rate
                     && packets >= COUNTED_PACKETS / 2.0
                     && gets / (1.0 - share) < trial.arriving();
                 if is_held || fails(CERTAIN_IN_TRIAL) {
@@ -605,6 +663,7 @@ impl RateControl {
                 known.lost = share;
             }
             if let Phase::Steady { rounds, is_exact: false } = self.phase
+                && is_at_rate
                 && packets >= COUNTED_PACKETS / 2.0
                 && known.carries.is_some_and(|carried| carried >= carries)
                 && carries < self.rate
@@ -615,14 +674,19 @@ impl RateControl {
             }
         }
         if is_full && carries < (1.0 - OVERLOAD) * self.rate {
-            self.forget_trials();
-            let phase = match self.phase {
-                Phase::Start => Phase::Steady { rounds: FIRST_STEADY_ROUNDS, is_exact: false },
-                Phase::Steady { .. } | Phase::Trial(_) => self.steady(),
-            };
-            self.change(carries.max(least), phase);
+            self.fall(carries.max(least));
         }
         None
+    }
+
+    /// A path is full: sets the rate that it carries.
+    fn fall(&mut self, rate: f64) {
+        self.forget_trials();
+        let phase = match self.phase {
+            Phase::Start => Phase::Steady { rounds: FIRST_STEADY_ROUNDS, is_exact: false },
+            Phase::Steady { .. } | Phase::Trial(_) => self.steady(),
+        };
+        self.change(rate, phase);
     }
 
     /// A trial has failed: sets the rate of before, or a lower one.
@@ -777,6 +841,15 @@ impl RateControl {
 }
 
 impl Known {
+    /// Notes whether the rate since this round arrives, while it doubles. Returns whether it has
+    /// not for some rounds: the queue on its path grows.
+    fn is_held(&mut self, round: u32, arrives: bool, since: u32) -> bool {
+        if arrives {
+            self.confirmed = round;
+        }
+        !arrives && round >= since.saturating_add(HELD_ROUNDS)
+    }
+
     /// Finds out whether its line loses this share of so many packets: as much as at the start, or
     /// as a typical line. The lines of a crowd lose alike, and of a crowd few report at the start.
     fn learn_line(

@@ -42,6 +42,9 @@ const LAST_ROUNDS: Duration = Duration::from_millis(100);
 const SLACK: Duration = Duration::from_millis(50);
 /// Time without a report after which repair symbols will be needed for receivers that say nothing.
 const BLIND_AFTER: Duration = Duration::from_secs(3);
+/// Time from the report of the last receiver that a stream waits for until it begins: the receivers
+/// of a room are started together.
+const ROOM: Duration = Duration::from_millis(300);
 /// Answers that wait to be opened, at most.
 const MAX_OPENING: u32 = 64;
 
@@ -186,6 +189,7 @@ struct Stream {
     awaited: Option<AwaitedReceivers>,
     /// When they are counted next.
     next_count: Instant,
+    begins_at: Option<Instant>,
     is_followed: bool,
 }
 
@@ -257,8 +261,14 @@ impl Collection {
                 files = Some(Repair { rounds, losses: Losses::None });
             }
             RepairBy::Stream { waits_for, on_request } => {
-                let (awaited, next_count, is_followed) = (None, now, false);
-                stream = Some(Stream { waits_for, on_request, awaited, next_count, is_followed });
+                stream = Some(Stream {
+                    waits_for,
+                    on_request,
+                    awaited: None,
+                    next_count: now,
+                    begins_at: None,
+                    is_followed: false,
+                });
             }
         }
         Self {
@@ -306,6 +316,11 @@ impl Collection {
         &mut self.collector
     }
 
+    /// Whether no receiver is known whose reports count.
+    pub fn is_unheard(&self) -> bool {
+        self.collector.counted() == 0
+    }
+
     /// Whose signatures count.
     pub fn signers(&self) -> &Arc<Signers> {
         self.collector.signers()
@@ -314,6 +329,26 @@ impl Collection {
     /// The rate that the receivers permit, in bytes per second, if the rate follows them.
     pub fn rate(&self) -> Option<u64> {
         self.rate.as_ref().map(|(control, _)| control.rate())
+    }
+
+    /// What is known of the paths of the receivers, for [`follow_from`](Self::follow_from).
+    pub fn take_paths(&mut self) -> Option<RateControl> {
+        self.rate.take().map(|(control, _)| control)
+    }
+
+    /// Follows the receivers of an earlier sender from its rate on, if the rate follows them.
+    pub fn follow_from(&mut self, now: Instant, earlier: RateControl) {
+        if let Some((control, rate)) = &mut self.rate {
+            *control = earlier.into_next(now);
+            *rate = control.rate();
+        }
+    }
+
+    /// So many bytes were sent so far, headers included.
+    pub fn note_sent(&mut self, bytes: u64) {
+        if let Some((control, _)) = &mut self.rate {
+            control.note_sent(bytes);
+        }
     }
 
     /// Looks at datagrams. Those that claim to be answers for this run are to be opened.
@@ -540,6 +575,10 @@ impl Collection {
             stream.is_followed = is_followed;
             self.demands.push_back(Demand::Followed(is_followed));
         }
+        if stream.begins_at.is_some_and(|at| now >= at) {
+            stream.begins_at = None;
+            self.demands.push_back(Demand::Begin);
+        }
         if !stream.is_waiting() || now < stream.next_count {
             return;
         }
@@ -549,7 +588,7 @@ impl Collection {
             return;
         }
         if awaited.is_over() {
-            self.demands.push_back(Demand::Begin);
+            stream.begins_at = Some(now + ROOM);
         }
         self.demands.push_back(Demand::Event(SenderEvent::Awaited(awaited.clone())));
         stream.awaited = Some(awaited);

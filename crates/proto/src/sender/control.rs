@@ -355,6 +355,10 @@ impl ControlCarousel {
         is_same
     }
 
+    pub(super) fn is_head(&self) -> bool {
+        self.object.toi == Toi::HEAD
+    }
+
     /// Symbols that were sent so far.
     pub(super) fn sent(&self) -> u64 {
         self.sent

@@ -112,8 +112,10 @@ const CONTROL_INTERVAL: u64 = 128;
 const CONTROL_PERIOD: Duration = Duration::from_millis(25);
 /// Head and index alternate.
 const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 2 };
-/// On slow links, at most one packet in this many is a control packet.
+/// On slow links, at most one packet in this many is a control packet: also while receivers report,
+/// for which a fragment is listed for some rounds.
 const LEAST_CONTROL_PACKETS: u32 = 8;
+const LEAST_FOLLOWED_PACKETS: u32 = 32;
 /// Repetitions of head and index after the end: twenty of each.
 const LINGER_PERIODS: u32 = 40;
 
@@ -136,8 +138,9 @@ pub struct StreamSender {
     collection: Option<Collection>,
     /// A control object that is sent once, as the next packet.
     announcement: Option<ControlCarousel>,
-    /// Time between control packets.
+    /// Time between control packets, and while receivers report.
     control_period: Duration,
+    followed_period: Duration,
     spread: Duration,
     control_due: Instant,
     begins: Option<Instant>,
@@ -183,16 +186,6 @@ impl StreamSender {
         let mut random = SplitMix64::new(config.seed, u64::MAX);
         let (peak_window, seal) = (config.peak_window, config.seal);
         let outlet = Outlet::new(config.tsi, true, rate, overhead, peak_window, symbol, seal);
-        let packets = |count: u64| {
-            let packet = Duration::from_nanos(1_000_000_000 / outlet.packets_per_second().max(1));
-            packet.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
-        };
-        let control_period = CONTROL_PERIOD.max(packets(LEAST_CONTROL_PACKETS.into()));
-        let fragment = packets(config.max_symbols.into());
-        // Twice a fragment's time; longer with short fragments, but at most for the number of
-        // fragments that may be sent at a time.
-        let spread = (2 * fragment).max(MIN_SPREAD.max(20 * control_period));
-        let spread = spread.min(fragment.saturating_mul(MAX_ON_AIR as u32 * 3 / 4));
         let mut sender = Self {
             outlet: outlet.starting_at(random.next_u64() as u32),
             control: Vec::new(),
@@ -204,8 +197,9 @@ impl StreamSender {
             repair: config.redundancy.is_reported().then(StreamRepair::new),
             collection: None,
             announcement: None,
-            control_period,
-            spread,
+            control_period: CONTROL_PERIOD,
+            followed_period: CONTROL_PERIOD,
+            spread: MIN_SPREAD,
             control_due: Instant::ZERO,
             begins: None,
             ends: None,
@@ -216,7 +210,20 @@ impl StreamSender {
             config,
         };
         sender.control = sender.control_objects()?;
+        sender.set_times();
         Ok(sender)
+    }
+
+    /// Sets the times that follow from the rate.
+    fn set_times(&mut self) {
+        let packet = Duration::from_nanos(1_000_000_000 / self.outlet.packets_per_second().max(1));
+        self.control_period = CONTROL_PERIOD.max(packet * LEAST_CONTROL_PACKETS);
+        self.followed_period = CONTROL_PERIOD.max(packet * LEAST_FOLLOWED_PACKETS);
+        let fragment = packet.saturating_mul(self.config.max_symbols);
+        // Twice a fragment's time; longer with short fragments, but at most for the number of
+        // fragments that may be sent at a time.
+        let spread = (2 * fragment).max(MIN_SPREAD.max(20 * self.control_period));
+        self.spread = spread.min(fragment.saturating_mul(MAX_ON_AIR as u32 * 3 / 4));
     }
 
     /// Counters so far.
@@ -243,8 +250,17 @@ impl StreamSender {
     }
 
     /// The sender, which issues roll calls, and does what the reports of its receivers demand.
-    pub fn with_collection(self, config: CollectionConfig, now: Instant) -> Self {
-        Self { collection: Some(Collection::new(config, now)), ..self }
+    pub fn with_collection(mut self, config: CollectionConfig, now: Instant) -> Self {
+        let collection = self.collection.insert(Collection::new(config, now));
+        if let Some(rate) = collection.rate() {
+            self.set_rate(now, rate);
+        }
+        self
+    }
+
+    fn set_rate(&mut self, now: Instant, bytes_per_second: u64) {
+        self.outlet.set_rate(now, bytes_per_second);
+        self.set_times();
     }
 
     /// What is known of receivers that report.
@@ -264,6 +280,7 @@ impl StreamSender {
     /// Does what the receivers demand. False if that is nothing.
     fn collect(&mut self, now: Instant) -> bool {
         let Some(collection) = &mut self.collection else { return false };
+        collection.note_sent(self.outlet.stats.wire_bytes);
         if self.repair.as_ref().is_some_and(|repair| repair.wants_call(now)) {
             collection.want_call(now);
         }
@@ -294,11 +311,11 @@ impl StreamSender {
                 Demand::Begin => {
                     self.begins.get_or_insert(now);
                 }
+                Demand::Rate(rate) => self.set_rate(now, rate),
                 Demand::Event(event) => self.outputs.push_back(SenderOutput::Event(event)),
                 // Of files.
                 Demand::Fresh(_)
                 | Demand::Named(_)
-                | Demand::Rate(_)
                 | Demand::Losses
                 | Demand::Rest(_)
                 | Demand::AdvanceAll(_) => {}
@@ -542,7 +559,12 @@ impl StreamSender {
         let slot = self.outlet.next_slot(now);
         match slot.and_then(|slot| self.outlet.control(now, slot, carousel, out)) {
             Ok(output) => {
-                self.control_due = now + self.control_period;
+                let is_followed = self.repair.as_ref().is_some_and(StreamRepair::is_followed);
+                self.control_due = now
+                    + match is_followed && self.ends.is_none() {
+                        true => self.followed_period,
+                        false => self.control_period,
+                    };
                 Some(output)
             }
             Err(wake) => {

@@ -57,6 +57,8 @@ struct Session {
     rate: f64,
     receivers: Vec<Receiver>,
     allowance: f64,
+    /// Packets per second that there are to send, if the rate permits them.
+    supply: f64,
     sent: u64,
     /// Packets that queues dropped, in all and before the rate first fell.
     dropped: u64,
@@ -114,6 +116,7 @@ impl Session {
             collection,
             receivers: paths.iter().enumerate().map(receiver).collect(),
             allowance: 0.0,
+            supply: f64::INFINITY,
             sent: 0,
             dropped: 0,
             dropped_before: None,
@@ -127,6 +130,7 @@ impl Session {
     fn send(&mut self) {
         let (now, at) = (self.now, self.now + self.delay);
         let progress = SenderProgress { is_sent: false, is_announcing: false, is_enough: false };
+        self.collection.note_sent(self.sent * u64::from(PACKET_BYTES));
         while let Some(demand) = self.collection.poll(now, progress) {
             match demand {
                 Demand::Call { call, .. } => {
@@ -143,7 +147,7 @@ impl Session {
                 _ => {}
             }
         }
-        self.allowance += self.rate * STEP.as_secs_f64();
+        self.allowance += self.rate.min(self.supply) * STEP.as_secs_f64();
         while self.allowance >= 1.0 {
             self.allowance -= 1.0;
             self.down.push_back((at, Packet::Data(self.sent)));
@@ -371,6 +375,35 @@ fn what_a_line_loses_is_forgotten_when_it_loses_less_than_half_of_it() {
         session.run(20);
         let mean = session.mean(30, 40) / narrow;
         assert!((0.8..1.1).contains(&mean), "seed {seed}: {mean}");
+    }
+}
+
+/// A producer that is slow, or pauses, is no path that is full: when it has more, all of it is sent
+/// at the rate that the paths carry.
+#[test]
+fn a_sender_with_little_to_send_keeps_its_rate() {
+    for (slow_at_first, seed) in [(true, 1), (true, 2), (false, 3), (false, 4)] {
+        let paths = [path(2_000.0, 50, 0.0), path(2_000.0, 50, 0.01)];
+        let mut session = Session::new(&paths, 5 * MILLISECOND, seed);
+        if slow_at_first {
+            session.supply = 20.0;
+            session.run(10);
+            assert!(session.rate >= f64::from(START), "{}, seed {seed}", session.rate);
+            session.supply = f64::INFINITY;
+        }
+        session.run(10);
+        let before = session.rate;
+        assert!((1_800.0..=2_100.0).contains(&before), "{before}, seed {seed}");
+        for supply in [0.0, 100.0, 1_000.0, 5.0] {
+            for _ in 0..4 {
+                session.supply = supply;
+                session.run(2);
+                session.supply = f64::INFINITY;
+                session.run(1);
+                let rate = session.rate;
+                assert!(rate >= 0.8 * before, "{before} to {rate}, supply {supply}, seed {seed}");
+            }
+        }
     }
 }
 

@@ -171,6 +171,7 @@ impl Session {
 
     fn send(&mut self) {
         let (now, at) = (self.now, self.now + self.conditions.delay);
+        self.control.note_sent(self.sent * u64::from(PACKET_BYTES));
         self.control.handle_timeout(now);
         if self.control.wants_call() {
             self.collector.want_call();

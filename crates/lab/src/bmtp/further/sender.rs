@@ -145,6 +145,7 @@ impl FollowingSender {
 
     /// Does what the receivers demand.
     fn follow(&mut self, now: Instant) {
+        self.collection.note_sent(self.sent * u64::from(self.packet_bytes));
         loop {
             let is_sent = self.source_sent == self.content.source_symbols() && self.owed.is_empty();
             let is_announcing = !self.roll_calls.is_empty();

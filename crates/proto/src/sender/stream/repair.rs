@@ -114,6 +114,10 @@ impl StreamRepair {
         }
     }
 
+    pub(super) fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
     /// Whether receivers report now.
     pub(super) fn set_followed(&mut self, is_followed: bool) {
         self.is_followed = is_followed;

@@ -546,6 +546,7 @@ fn any_rate_reports() {
             match script.below(8) {
                 0 => control.must_finish(receiver),
                 1 => control.has_finished(&receiver),
+                2 => control.note_sent(script.magnitude()),
                 _ => {}
             }
             let _ = control.handle_report(now, &report, counter);
