@@ -50,7 +50,7 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     let mut plan = Plan::of(arguments)?;
-    networks::check(arguments, &plan)?;
+    networks::check(arguments)?;
     let name = arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec());
     // The copy is deleted when it is dropped.
     let (files, name, _copy) = match standard_input::of(arguments)? {
@@ -161,6 +161,9 @@ impl Named {
 struct Plan {
     addressing: Addressing,
     code: Code,
+    /// Where the source pass begins, in parts of 2^32; `None`: the first run has sent it, or
+    /// another sender does.
+    pass_start: Option<u32>,
     /// Options of the format `Fontana`; other formats use some of them.
     format: FontanaFormat,
 }
@@ -212,17 +215,26 @@ impl Plan {
             let what = "a plain FLUTE or FCAST session";
             return Err(Error::from(SetupError::OneChannelOnly(what)).into());
         }
-        Ok(Self { addressing, code: code(arguments), format })
+        let is_first = !arguments.mirror && format.manifest.is_none();
+        Ok(Self { addressing, code: code(arguments), pass_start: is_first.then_some(0), format })
     }
 
-    /// The same on another interface, for content that the first session has described: another
-    /// sender sends its source symbols.
-    fn on(&self, interface: InterfaceSelector, session: &SessionDescription) -> Self {
+    /// The same on another interface, number `number` of so many, for content that the first
+    /// session has described.
+    fn on(
+        &self,
+        interface: InterfaceSelector,
+        session: &SessionDescription,
+        (number, count): (usize, usize),
+    ) -> Self {
         let addressing = Addressing { interfaces: vec![interface], ..self.addressing.clone() };
         let mut format = self.format.clone();
         format.manifest = Some(session.manifest.clone());
         format.rehash = false;
-        Self { addressing, code: self.code, format }
+        // At a receiver on all of them the passes meet when the content is complete.
+        let start = (number as u64) << 32;
+        let pass_start = self.pass_start.map(|_| (start / count.max(1) as u64) as u32);
+        Self { addressing, code: self.code, pass_start, format }
     }
 
     fn sender(&self, arguments: &SendArguments, files: Vec<PathBuf>) -> SenderBuilder {
@@ -244,8 +256,8 @@ impl Plan {
             .code(self.code)
             .block_symbols(arguments.block_symbols.unwrap_or(fontana::DEFAULT_BLOCK_SYMBOLS))
             .symbol_size(arguments.symbol_size)
-            // A mirror's or a resumed session's source symbols were sent by the first run.
-            .source_pass(!arguments.mirror && self.format.manifest.is_none())
+            .source_pass(self.pass_start.is_some())
+            .pass_start(self.pass_start.unwrap_or_default())
             .mirrored(
                 arguments.mirror || arguments.manifest.is_some() || networks::count(arguments) > 1,
             )

@@ -172,6 +172,13 @@ impl SenderBuilder {
         self
     }
 
+    /// Begins the source pass at this part of each block, in parts of 2^32, if the code is
+    /// rateless: elsewhere than other senders of the content begin theirs. By default 0.
+    pub fn pass_start(mut self, start: u32) -> Self {
+        self.options.pass_start = start;
+        self
+    }
+
     /// Sets whether other senders send the same content. The ticket then names no source, where the
     /// group permits that.
     pub fn mirrored(mut self, mirrored: bool) -> Self {

@@ -109,9 +109,10 @@ pub struct SenderConfig {
     /// needs the whole block to be encoded. Without runs, the short windows of the start need all
     /// blocks for a few symbols of each.
     pub opening_permille: u32,
-    /// Where blocks without repair symbols begin in objects without the source pass, in parts of
-    /// 2^32 of the block: at random, as receivers have their beginning from another run. Without
-    /// effect if everything is sent once, or in a chosen order.
+    /// Where the source pass begins in each block, in parts of 2^32 of it: elsewhere than that of
+    /// another sender. In objects without the source pass, where blocks without repair symbols
+    /// begin: at random, as receivers have their beginning from another run. Without effect if
+    /// everything is sent once, or in a chosen order.
     pub pass_start: u32,
     /// Write sequence numbers to the CCI of a session of one channel, so that receivers detect
     /// loss. Plain FLUTE receivers expect 0. With several channels, the clock writes the CCI.

@@ -32,14 +32,16 @@ pub(super) fn count(arguments: &SendArguments) -> usize {
 }
 
 /// Refuses options that one session has, if there are several interfaces.
-pub(super) fn check(arguments: &SendArguments, plan: &Plan) -> Result<(), Failure> {
+pub(super) fn check(arguments: &SendArguments) -> Result<(), Failure> {
     if count(arguments) == 1 {
         return Ok(());
     }
     let given = [
         (arguments.format() != SessionFormat::Fontana, "a plain FLUTE or FCAST session"),
         (arguments.watch.is_some(), "--watch"),
-        (plan.format.reports.is_some(), "reports from receivers"),
+        (arguments.reports.receivers.is_some(), "--receivers"),
+        (arguments.reports.status_file.is_some(), "--status-file"),
+        (matches!(arguments.reports.ask, Some(Some(_))), "--ask with an address"),
         (arguments.certificate.is_some(), "--certificate"),
     ];
     let Some((_, what)) = given.into_iter().find(|(is_given, _)| *is_given) else {
@@ -63,8 +65,9 @@ pub(super) fn prepare(
     stop: &CancellationToken,
 ) -> Result<Vec<OnNetwork>, Failure> {
     let mut names = BTreeSet::from([plan.addressing.interface()?.name]);
-    let further = arguments.interfaces.get(1..).unwrap_or_default().iter().map(|selector| {
-        let plan = plan.on(selector.clone(), first);
+    let all = arguments.interfaces.iter().enumerate();
+    let further = all.skip(1).map(|(number, selector)| {
+        let plan = plan.on(selector.clone(), first, (number, count(arguments)));
         let interface = plan.addressing.interface()?.name;
         if !names.insert(interface.clone()) {
             let message = format!("the interface {interface} is named twice");

@@ -129,12 +129,9 @@ pub(super) fn is_authenticated(arguments: &SendArguments, reports: &ReportCollec
 }
 
 /// Whether receivers are asked although no option says so: if the ticket makes their reports
-/// authentic. Sessions on several networks would each wait for their own.
+/// authentic.
 fn asks_by_default(arguments: &SendArguments) -> bool {
-    keys::are_of_ticket(arguments)
-        && arguments.interfaces.len() <= 1
-        && !is_pushed(arguments)
-        && !arguments.one_way
+    keys::are_of_ticket(arguments) && !is_pushed(arguments) && !arguments.one_way
 }
 
 /// Whether files are sent once. A stream is in any case.

@@ -165,7 +165,7 @@ impl PreparedSender {
             peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
             opening_permille: layout.opening_permille,
-            pass_start: seed as u32,
+            pass_start: if options.source_pass { options.pass_start } else { seed as u32 },
             channels,
             sequence_in_cci: !is_plain,
             omit_padding: matches!(options.format, Format::Flute(_)),

@@ -376,7 +376,7 @@ impl World {
             self.honest.is_final = true;
             self.honest.reporter.end(self.now, COMPLETE);
         }
-        let facts = || ReportFacts { packets: PACKETS, ..ReportFacts::default() };
+        let facts = |_| ReportFacts { packets: PACKETS, ..ReportFacts::default() };
         let Some(answer) = self.honest.reporter.poll(self.now, facts) else { return };
         let bytes = emit(&answer.feedback, answer.counter, Some(&self.honest.key));
         self.stranger.hear(&bytes);

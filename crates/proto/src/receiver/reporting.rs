@@ -2,7 +2,7 @@
 //! when it is its turn.
 
 use super::Receiver;
-use super::sessions::{Announced, Standing};
+use super::sessions::{Announced, SessionState, Standing};
 use crate::channel::ChannelId;
 use crate::endpoint::{Destination, Output};
 use crate::event::{ReceiverEvent, ReceiverOutput};
@@ -152,7 +152,7 @@ impl Receiver {
         match call {
             Ok(call) if !self.answers(now, call.instance, &mut reports.reporter) => {}
             Ok(call) => {
-                let counts = self.packet_counts();
+                let counts = self.packet_counts(call.instance);
                 let lacking = |most| match self.ending {
                     Some(_) => Lacking::default(),
                     None => self.lacking(most),
@@ -175,19 +175,33 @@ impl Receiver {
     ) -> Option<ReceiverOutput> {
         let mut reports = self.reports.take()?;
         let output = reports.poll_output(header).or_else(|| {
-            let answer = reports.reporter.poll(now, || self.report_facts())?;
+            let answer = reports.reporter.poll(now, |instance| self.report_facts(instance))?;
             Some(Output::Job(ReceiveJob::Seal(Box::new(answer))))
         });
         self.reports = Some(reports);
         output
     }
 
-    fn packet_counts(&self) -> PacketCounts {
-        let stats = self.stats();
-        PacketCounts { received: stats.expected.saturating_sub(stats.lost), lost: stats.lost }
+    /// Packets of a run of a sender; of all wanted sessions, if no head of the run is here yet.
+    fn packet_counts(&self, instance: InstanceId) -> PacketCounts {
+        let is_of_run = |session: &&SessionState| match &session.announced {
+            Announced::Head(state) => state.head().is_some_and(|head| head.instance == instance),
+            Announced::Nothing | Announced::Tables(_) => false,
+        };
+        let channels = self.wanted_sessions().filter(is_of_run);
+        let mut channels = channels.flat_map(|session| session.sequence.channels()).peekable();
+        if channels.peek().is_none() {
+            let stats = self.stats();
+            let received = stats.expected.saturating_sub(stats.lost);
+            return PacketCounts { received, lost: stats.lost };
+        }
+        channels.fold(PacketCounts::default(), |counts, channel| PacketCounts {
+            received: counts.received.saturating_add(channel.expected.saturating_sub(channel.lost)),
+            lost: counts.lost.saturating_add(channel.lost),
+        })
     }
 
-    fn report_facts(&self) -> ReportFacts {
+    fn report_facts(&self, instance: InstanceId) -> ReportFacts {
         // A block that could be tried may wait for more, by its policy or after a costly attempt.
         let waits = || {
             let lacking = self.lacking(1);
@@ -198,7 +212,7 @@ impl Receiver {
             wanted => wanted,
         };
         ReportFacts {
-            packets: self.packet_counts(),
+            packets: self.packet_counts(instance),
             source_symbols: self.source_symbols(),
             symbols_wanted,
             local_drops: self.stats.local_drops,

@@ -682,7 +682,8 @@ impl ReportCollector {
 
     /// True if this receiver is complete.
     fn is_complete(&self, status: &ReceiverStatus) -> bool {
-        let is_complete = |state| matches!(state, ReceiverState::Complete { manifest } if manifest == self.config.manifest);
+        let complete = ReceiverState::Complete { manifest: self.config.manifest };
+        let is_complete = |state| state == complete;
         if status.is_contradictory || !is_complete(status.report.state) {
             return false;
         }

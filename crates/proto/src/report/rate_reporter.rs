@@ -5,7 +5,7 @@ use super::rate_control::QUICK_WINDOW;
 use crate::feedback::{AT_ONCE, MOST_GROWTH, answers, status_weight};
 use crate::random::SplitMix64;
 use crate::time::Instant;
-use fontana_wire::{InstanceId, RateReport, RollCall};
+use fontana_wire::{RateReport, RollCall};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) struct RateSample {
     pub weight: u8,
 }
 
-/// Reports how much arrives, in the rounds in which it draws that it does.
+/// Reports how much arrives of a run of a sender, in the rounds in which it draws that it does.
 ///
 /// The more packets a receiver has lost in the last rounds, the more probably it reports: the
 /// sender hears of few receivers, and of those that the rate is too fast for. If all paths of a
@@ -54,7 +54,6 @@ pub(super) struct RateSample {
 #[derive(Debug)]
 pub(super) struct RateReporter {
     random: SplitMix64,
-    sender: Option<InstanceId>,
     /// The beginnings of the last rounds, oldest first.
     rounds: VecDeque<Beginning>,
     /// The report of the present round.
@@ -87,7 +86,6 @@ impl RateReporter {
     pub(super) fn new(max_per_second: u32, seed: u64) -> Self {
         Self {
             random: SplitMix64::new(seed, RATE_STREAM),
-            sender: None,
             rounds: VecDeque::new(),
             due: None,
             weight: 1,
@@ -100,14 +98,10 @@ impl RateReporter {
     /// whether to report in it.
     pub(super) fn handle_roll_call(&mut self, now: Instant, call: &RollCall, counts: PacketCounts) {
         let Some(rate) = &call.rate else {
-            (self.sender, self.due) = (None, None);
+            self.due = None;
             self.rounds.clear();
             return;
         };
-        if self.sender.replace(call.instance) != Some(call.instance) {
-            self.rounds.clear();
-            (self.due, self.weight, self.quick_at) = (None, 1, None);
-        }
         if self.rounds.back().is_some_and(|last| last.round >= rate.round) {
             return;
         }
@@ -133,11 +127,6 @@ impl RateReporter {
         let is_drawn = answers(weight, rate.divisor, &mut self.random);
         let weight = u8::try_from(weight).unwrap_or(RateReport::MAX_WEIGHT);
         self.due = is_drawn.then_some(Due { at, round: rate.round, from, weight });
-    }
-
-    /// The sender that it reports to.
-    pub(super) fn sender(&self) -> Option<InstanceId> {
-        self.sender
     }
 
     /// Whether the sender doubles its rate in short rounds, each of which is answered.

@@ -13,6 +13,7 @@ use fontana_wire::{
     Feedback, Hash, InstanceId, ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState,
     RepairRequest, RollCall, RollCallEcho, SealId,
 };
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -110,7 +111,7 @@ struct Told {
 }
 
 /// Answers roll calls that were [checked](super::RollCallGate): those of several runs of senders,
-/// each by itself. It requests symbols, and reports what arrives, of the one that has asked first.
+/// each by itself. It requests symbols of the one that has asked first.
 #[derive(Debug)]
 pub struct Reporter {
     config: ReporterConfig,
@@ -119,8 +120,8 @@ pub struct Reporter {
     /// The runs that ask, the first one first.
     runs: Vec<Run>,
     repair: RepairRequester,
-    /// `None`: its user does not allow rate reports.
-    rate: Option<RateReporter>,
+    /// What arrives of each run that asks for it, until the end.
+    rates: BTreeMap<InstanceId, RateReporter>,
     counter: u64,
     state: ReceiverState,
     /// When the state became final.
@@ -135,7 +136,7 @@ impl Reporter {
     pub fn new(config: ReporterConfig) -> Self {
         let ReporterConfig { max_per_second, seed, .. } = config;
         Self {
-            rate: rate_reporter(&config),
+            rates: BTreeMap::new(),
             config,
             random: SplitMix64::new(seed, 0),
             limit: SecondLimit::new(max_per_second),
@@ -162,7 +163,7 @@ impl Reporter {
         if self.ended_at.is_none() {
             (self.state, self.ended_at) = (state, Some(now));
             // What arrives now is of no use to it: the rate need not suit it.
-            self.rate = None;
+            self.rates.clear();
             self.hurry(now);
         }
     }
@@ -179,7 +180,6 @@ impl Reporter {
         if self.ended_at.take().is_some() {
             self.state = ReceiverState::Receiving;
             self.runs.iter_mut().for_each(|run| run.told = Told::default());
-            self.rate = rate_reporter(&self.config);
         }
     }
 
@@ -188,7 +188,7 @@ impl Reporter {
     pub(crate) fn go_on(&mut self, now: Instant) {
         self.limit.go_on(now);
         self.repair = RepairRequester::new(self.config.seed);
-        self.rate = self.rate.take().and_then(|_| rate_reporter(&self.config));
+        self.rates.clear();
         self.ended_at.iter_mut().for_each(|at| *at = Instant::ZERO);
         for run in &mut self.runs {
             (run.at, run.until, run.due, run.is_over) = (Instant::ZERO, Instant::ZERO, None, true);
@@ -240,8 +240,9 @@ impl Reporter {
         self.runs.iter().any(|run| now <= run.until)
     }
 
-    /// Handles a roll call that was checked. `counts`: the packets that have arrived before, and
-    /// those that were lost. `lacking`: what the receiver lacks then, of so many blocks at most.
+    /// Handles a roll call that was checked. `counts`: the packets of its run that have arrived
+    /// before, and those that were lost. `lacking`: what the receiver lacks then, of so many blocks
+    /// at most.
     pub fn handle_roll_call(
         &mut self,
         now: Instant,
@@ -253,8 +254,8 @@ impl Reporter {
         let at = self.runs.iter().position(|run| run.instance == call.instance);
         if at.unwrap_or(self.runs.len()) == 0 {
             self.repair.handle_roll_call(now, call, lacking);
-            self.rate.iter_mut().for_each(|rate| rate.handle_roll_call(now, call, counts));
         }
+        self.count(now, call, counts);
         let last = at.and_then(|at| self.runs.get(at)).copied();
         let has_few = call.head_count <= AT_ONCE;
         // Another run of the sender knows nothing of this receiver.
@@ -310,8 +311,28 @@ impl Reporter {
         }
     }
 
-    /// The answer that is due, once. `facts` is how far the receiver is.
-    pub fn poll(&mut self, now: Instant, facts: impl FnOnce() -> ReportFacts) -> Option<Answer> {
+    /// Counts what arrives of a run that asks for it.
+    fn count(&mut self, now: Instant, call: &RollCall, counts: PacketCounts) {
+        let ReporterConfig { reports_rate, max_per_second, seed, .. } = self.config;
+        let runs = &self.runs;
+        self.rates.retain(|&of, _| of == call.instance || runs.iter().any(|it| it.instance == of));
+        let has_room = self.rates.len() < MAX_RUNS || self.rates.contains_key(&call.instance);
+        if !reports_rate || self.ended_at.is_some() || !has_room {
+            return;
+        }
+        let seed = seed.wrapping_add(self.rates.len() as u64);
+        let rate = self.rates.entry(call.instance);
+        rate.or_insert_with(|| RateReporter::new(max_per_second, seed))
+            .handle_roll_call(now, call, counts);
+    }
+
+    /// The answer that is due, once. `facts` is how far the receiver is, and what has arrived of a
+    /// run.
+    pub fn poll(
+        &mut self,
+        now: Instant,
+        facts: impl FnOnce(InstanceId) -> ReportFacts,
+    ) -> Option<Answer> {
         self.runs.iter_mut().for_each(|run| run.is_over |= now > run.until);
         if now < self.earliest(now) {
             return None;
@@ -325,7 +346,7 @@ impl Reporter {
                 run.told.at.get_or_insert(now);
             }
             let run = *run;
-            (run, Feedback::Report(self.report(now, &run, &facts())))
+            (run, Feedback::Report(self.report(now, &run, &facts(run.instance))))
         } else if let Some(run) = self.repair.sender().and_then(|of| self.run(of))
             && is_due(self.repair.due())
         {
@@ -336,7 +357,7 @@ impl Reporter {
                 receiver: self.config.receiver,
                 round,
                 echo: run.echo(now),
-                loss_ppm: facts().loss_ppm(),
+                loss_ppm: facts(run.instance).loss_ppm(),
                 mute_us,
                 may_lack_more,
                 blocks,
@@ -344,9 +365,11 @@ impl Reporter {
             };
             return Some(self.answer(&run, Feedback::Request(request)));
         } else {
-            let run = self.run(self.rate.as_ref().and_then(RateReporter::sender)?)?;
-            let rate = self.rate.as_mut().filter(|rate| is_due(rate.due()));
-            let sample = rate?.take(now, facts().packets)?;
+            let is_asked = |of| self.run(of).is_some();
+            let due = self.rates.iter().find(|&(&of, rate)| is_due(rate.due()) && is_asked(of));
+            let of = due.map(|(&of, _)| of)?;
+            let run = self.run(of)?;
+            let sample = self.rates.get_mut(&of)?.take(now, facts(of).packets)?;
             (run, Feedback::Rate(sample.report(self.config.receiver, run.echo(now))))
         };
         self.limit.spend(now);
@@ -390,16 +413,17 @@ impl Reporter {
         let of = |due: Option<Instant>, sender: Option<InstanceId>| {
             due.filter(|_| sender.is_some_and(|sender| self.run(sender).is_some()))
         };
-        let rate = self.rate.as_ref().and_then(|rate| of(rate.due(), rate.sender()));
+        let rates =
+            self.rates.iter().filter_map(|(&instance, rate)| of(rate.due(), Some(instance)));
         let repair = of(self.repair.due(), self.repair.sender());
-        let due = reports.chain(repair).chain(rate).min()?;
+        let due = reports.chain(repair).chain(rates).min()?;
         let due = due.max(self.earliest(due));
         (due <= valid.map(|run| run.until).max()?).then_some(due)
     }
 
     /// No answer may be sent before: to a sender that asks in short rounds, six times as many may.
     fn earliest(&self, now: Instant) -> Instant {
-        let is_quick = self.rate.as_ref().is_some_and(|rate| rate.is_quick(now));
+        let is_quick = self.rates.values().any(|rate| rate.is_quick(now));
         self.limit.earliest(if is_quick { QUICK_BURST } else { 1 })
     }
 
@@ -413,10 +437,6 @@ impl Run {
     fn echo(&self, now: Instant) -> RollCallEcho {
         RollCallEcho { serial: self.serial, held_us: micros(now.saturating_since(self.at)) }
     }
-}
-
-fn rate_reporter(config: &ReporterConfig) -> Option<RateReporter> {
-    config.reports_rate.then(|| RateReporter::new(config.max_per_second, config.seed))
 }
 
 /// Time until this part of the window has passed.

@@ -17,6 +17,8 @@ use fontana_fec::{Esi, FecScheme};
 pub(crate) struct SymbolStream {
     source_symbols: u32,
     source_pass: bool,
+    /// The source symbol with which the source pass of a rateless code begins.
+    first_source: u32,
     first_repair: u32,
     /// Number of encoding symbols after which the first one repeats.
     cycle: u32,
@@ -50,7 +52,15 @@ impl SymbolStream {
         } else {
             EsiOrder::Cycle
         };
-        Self { source_symbols, source_pass: true, first_repair, cycle, order }
+        Self { source_symbols, source_pass: true, first_source: 0, first_repair, cycle, order }
+    }
+
+    /// The same stream, whose source pass begins at `start`, in parts of 2^32 of the block, if
+    /// fresh repair symbols follow it: senders on different networks begin at different places, and
+    /// a receiver on several of them gets no symbol twice.
+    pub(crate) fn with_pass_start(self, start: u32) -> Self {
+        let first_source = ((u64::from(self.source_symbols) * u64::from(start)) >> 32) as u32;
+        Self { first_source, ..self }
     }
 
     /// The same stream for a sender that leaves the source pass to another sender. `start`: where
@@ -85,7 +95,7 @@ impl SymbolStream {
             EsiOrder::Fountain { is_systematic } => {
                 let source = if self.source_pass && is_systematic { k } else { 0 };
                 if i < source {
-                    i
+                    (u64::from(self.first_source) + i) % k
                 } else {
                     k + (first_repair + (i - source)) % n.saturating_sub(k).max(1)
                 }
@@ -145,6 +155,17 @@ mod tests {
             assert_eq!(seen.len(), 100_000);
             assert_eq!(stream.esi(source), stream.esi(source + period));
         }
+    }
+
+    #[test]
+    fn a_source_pass_that_begins_within_the_block_has_all_source_symbols() {
+        let stream = SymbolStream::new(RAPTORQ, 10, &mut SplitMix64::new(7, 0));
+        let stream = stream.with_pass_start(1 << 31);
+        let mut esis: Vec<_> = (0..10).map(|i| stream.esi(i).0).collect();
+        assert_eq!(esis[..6], [5, 6, 7, 8, 9, 0]);
+        esis.sort_unstable();
+        assert_eq!(esis, (0..10).collect::<Vec<_>>());
+        assert!(stream.esi(10).0 >= 10);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) struct BlockFactory {
     pub(super) by_number: bool,
     /// The last source symbol of an object has no padding, if its code allows that.
     pub(super) omit_padding: bool,
-    /// Where blocks without repair symbols begin, if another sender has sent their beginning: in
+    /// Where the source pass begins; without one, where blocks without repair symbols begin: in
     /// parts of 2^32.
     pub(super) start: u32,
     /// Packets carry the OTI of their object.
@@ -50,7 +50,7 @@ impl BlockFactory {
                 let k = object.layout.source_symbols(sbn).unwrap_or(0);
                 let stream = SymbolStream::new(oti.scheme, k, &mut random);
                 let stream = match object.source_pass {
-                    true => stream,
+                    true => stream.with_pass_start(self.start),
                     false => stream.without_source_pass(self.start),
                 };
                 let (code, profile) = (oti.scheme.profile(), oti.scheme.block_profile(k));

@@ -174,7 +174,7 @@ impl Session {
         for receiver in &mut self.receivers {
             receiver.serve(now);
             let packets = receiver.counts;
-            let facts = || ReportFacts { packets, ..ReportFacts::default() };
+            let facts = |_| ReportFacts { packets, ..ReportFacts::default() };
             while let Some(answer) = receiver.reporter.poll(now, facts) {
                 receiver.answers.push(now);
                 if self.random.unit() >= receiver.path.errors {

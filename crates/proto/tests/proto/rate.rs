@@ -208,7 +208,7 @@ impl Session {
             let jitter = 2.0 * self.random.unit();
             receiver.serve(now, jitter);
             let packets = receiver.counts;
-            let facts = || ReportFacts { packets, ..ReportFacts::default() };
+            let facts = |_| ReportFacts { packets, ..ReportFacts::default() };
             while let Some(due) = receiver.reporter.poll(now, facts) {
                 if let Some((report, counter)) = receiver.report(due)
                     && self.random.unit() >= receiver.path.errors

@@ -75,7 +75,7 @@ impl Receiver {
 
     fn poll(&mut self, now: Instant) -> Option<Answer> {
         let loss = if self.lies { 0.5 } else { self.loss };
-        self.reporter.poll(now, || facts(loss))
+        self.reporter.poll(now, |_| facts(loss))
     }
 }
 

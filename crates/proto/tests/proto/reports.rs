@@ -6,18 +6,18 @@ use crate::support::plain::{CLOCK, Plain};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{EncodingId, FecScheme, Oti};
 use fontana_proto::report::{
-    CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport, PacketCounts,
-    ReceiverStatus, ReportCollector, ReportFacts, Reporter, ReporterConfig, RollCallGate,
-    RollCallRefusal,
+    Answer, CollectorConfig, Expected, ExpectedReceiver, ExpectedState, IgnoredReport,
+    PacketCounts, ReceiverStatus, ReportCollector, ReportFacts, Reporter, ReporterConfig,
+    RollCallGate, RollCallRefusal,
 };
 use fontana_proto::{
     Endpoint, Instant, Lacking, Output, RepairBy, SendDone, SendJob, SendObject, Sender,
     SenderConfig, SplitMix64,
 };
 use fontana_wire::{
-    Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, ReceiverId,
-    ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallError, RollCallList, SealId,
-    SecretKey, Toi, Tsi,
+    Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, RateCall,
+    ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallError,
+    RollCallList, SealId, SecretKey, Toi, Tsi,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -183,7 +183,7 @@ fn simulate_in(crowd: usize, loss: f64, seed: u64, limit: Duration, is_near: boo
                 if is_finished {
                     reporter.end(now, COMPLETE);
                 }
-                let Some(due) = reporter.poll(now, ReportFacts::default) else { continue };
+                let Some(due) = reporter.poll(now, |_| ReportFacts::default()) else { continue };
                 assert_eq!(due.to, collector_address());
                 let second = (now.as_nanos() / 1_000_000_000) as usize;
                 run.per_second.resize(run.per_second.len().max(second + 1), 0);
@@ -278,6 +278,43 @@ fn on_one_network_the_first_report_arrives_within_six_tenths_of_a_second() {
     }
 }
 
+/// A receiver on two networks says to the sender on each of them what arrives of its packets.
+#[test]
+fn what_arrives_is_reported_to_each_sender_by_itself() {
+    let config = ReporterConfig::new(receiver_id(1), ReceiverLabel::default(), 1);
+    let mut reporter = Reporter::new(ReporterConfig { reports_rate: true, ..config });
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let counts =
+        |number: u8, ms: u64| PacketCounts { received: u64::from(number) * ms, lost: ms / 10 };
+    let mut reported = BTreeMap::<u8, Vec<f64>>::new();
+    for ms in 0..10_000 {
+        if ms % 500 == 0 {
+            for number in [1, 2] {
+                let (round, window_ms) = (1 + (ms / 500) as u32, 400);
+                let rate = Some(RateCall { round, since: round, window_ms, divisor: 1 });
+                let instance = InstanceId([number; 16]);
+                let call = RollCall { instance, head_count: 2, rate, ..call(1 + ms / 500, CLOCK) };
+                reporter.handle_roll_call(at(ms), &call, counts(number, ms), nothing);
+            }
+        }
+        let facts = |instance: InstanceId| ReportFacts {
+            packets: counts(instance.0[0], ms),
+            ..ReportFacts::default()
+        };
+        if let Some(Answer { instance, feedback: Feedback::Rate(report), .. }) =
+            reporter.poll(at(ms), facts)
+        {
+            let per_ms = f64::from(report.received) / f64::from(report.window_us) * 1e3;
+            reported.entry(instance.0[0]).or_default().push(per_ms);
+        }
+    }
+    for number in [1_u8, 2] {
+        let rates = &reported[&number];
+        assert!(rates.len() >= 5, "{reported:?}");
+        assert!(rates.iter().all(|rate| (rate / f64::from(number) - 1.0).abs() < 0.05));
+    }
+}
+
 /// Where few report, no receiver waits for a turn to say that it has ended, or for a second roll
 /// call.
 #[test]
@@ -290,9 +327,9 @@ fn of_few_receivers_one_that_ends_says_so_at_once_and_one_roll_call_tells_it_tha
         reporter.handle_roll_call(at(0), &late, NO_PACKETS, nothing);
         reporter.end(at(100), COMPLETE);
         assert_eq!(reporter.poll_timeout(), is_at_once.then_some(at(100)));
-        let report = reporter.poll(at(100), ReportFacts::default);
+        let report = reporter.poll(at(100), |_| ReportFacts::default());
         assert_eq!(report.is_some(), is_at_once);
-        assert_eq!(reporter.poll(at(100), ReportFacts::default), None, "once");
+        assert_eq!(reporter.poll(at(100), |_| ReportFacts::default()), None, "once");
         let list = RollCallList::Known(vec![Fingerprint::of_receiver(2, &id)]);
         let listing = RollCall { serial: 2, salt: 2, list, ..late.clone() };
         reporter.handle_roll_call(at(120), &listing, NO_PACKETS, nothing);
@@ -301,7 +338,7 @@ fn of_few_receivers_one_that_ends_says_so_at_once_and_one_roll_call_tells_it_tha
         let mut reporter = Reporter::new(ReporterConfig::new(id, ReceiverLabel::default(), 1));
         reporter.end(at(0), COMPLETE);
         reporter.handle_roll_call(at(10), &late, NO_PACKETS, nothing);
-        assert_eq!(reporter.poll(at(10), ReportFacts::default).is_some(), is_at_once);
+        assert_eq!(reporter.poll(at(10), |_| ReportFacts::default()).is_some(), is_at_once);
     }
 }
 
@@ -372,7 +409,7 @@ fn deliver(publisher: &SecretKey, symbols: &[(u64, Vec<u8>)], seconds: u64) -> S
             }
         }
         for (_, reporter) in &mut receivers {
-            while let Some(due) = reporter.poll(now, ReportFacts::default) {
+            while let Some(due) = reporter.poll(now, |_| ReportFacts::default()) {
                 *sent.entry(due.to).or_default() += 1;
             }
         }
@@ -500,7 +537,7 @@ fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
                 nothing,
             );
         }
-        sent.extend(reporter.poll(now, ReportFacts::default).map(|_| ms));
+        sent.extend(reporter.poll(now, |_| ReportFacts::default()).map(|_| ms));
     }
     assert!((35..=41).contains(&sent.len()), "{}", sent.len());
     assert!(sent.windows(5).all(|five| five[4] - five[0] >= 1000), "{sent:?}");
@@ -508,7 +545,10 @@ fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
     assert!(
         reporter.poll_timeout().is_none_or(|due| due < Instant::ZERO + Duration::from_secs(12))
     );
-    assert_eq!(reporter.poll(Instant::ZERO + Duration::from_secs(13), ReportFacts::default), None);
+    assert_eq!(
+        reporter.poll(Instant::ZERO + Duration::from_secs(13), |_| ReportFacts::default()),
+        None
+    );
 }
 
 #[test]
@@ -524,7 +564,7 @@ fn a_receiver_stops_when_two_roll_calls_list_it_after_its_final_report() {
     reporter.handle_roll_call(at(0), &listing(1), NO_PACKETS, nothing);
     reporter.handle_roll_call(at(1), &listing(2), NO_PACKETS, nothing);
     assert!(!reporter.is_known(), "it has not reported");
-    assert!(reporter.poll(at(1900), ReportFacts::default).is_some());
+    assert!(reporter.poll(at(1900), |_| ReportFacts::default()).is_some());
     reporter.handle_roll_call(at(1900), &listing(3), NO_PACKETS, nothing);
     reporter.handle_roll_call(at(1910), &listing(3), NO_PACKETS, nothing);
     assert!(!reporter.is_known(), "one salt");
@@ -532,13 +572,13 @@ fn a_receiver_stops_when_two_roll_calls_list_it_after_its_final_report() {
     assert!(reporter.is_known());
     reporter.handle_roll_call(at(1930), &RollCall { round: 2, ..listing(5) }, NO_PACKETS, nothing);
     assert_eq!(
-        (reporter.poll_timeout(), reporter.poll(at(3500), ReportFacts::default)),
+        (reporter.poll_timeout(), reporter.poll(at(3500), |_| ReportFacts::default())),
         (None, None)
     );
     // Another run of the sender knows nothing of it.
     let other = RollCall { instance: InstanceId([6; 16]), ..call(6, CLOCK) };
     reporter.handle_roll_call(at(3600), &other, NO_PACKETS, nothing);
-    assert!(!reporter.is_known() && reporter.poll(at(5000), ReportFacts::default).is_some());
+    assert!(!reporter.is_known() && reporter.poll(at(5000), |_| ReportFacts::default()).is_some());
 }
 
 fn named(labels: &[(&str, Option<&SecretKey>)]) -> Expected {

@@ -524,7 +524,7 @@ impl World {
                 process.reporter.end(self.now, COMPLETE);
             }
             let loss = self.loss;
-            let due = process.reporter.poll(self.now, || facts(loss));
+            let due = process.reporter.poll(self.now, |_| facts(loss));
             let Some(Answer { counter, feedback, .. }) = due else { continue };
             self.seen.push(process.id);
             let opened = opened(&feedback, counter, key.as_ref());
@@ -714,7 +714,7 @@ fn a_stranger_with_the_id_of_a_receiver_that_signs_is_not_told_that_it_is_known(
         honest.handle_roll_call(now, &call, PacketCounts::default(), |_| Lacking::default());
         now = now + Duration::from_secs(1);
         // Its reports are lost.
-        let _ = honest.poll(now, ReportFacts::default);
+        let _ = honest.poll(now, |_| ReportFacts::default());
         let forged = report(id(1), "", COMPLETE, call.round);
         take(&mut collector, now, forged, counter, None, address(1)).unwrap();
         call = collector.poll_roll_call(now, CLOCK).unwrap();

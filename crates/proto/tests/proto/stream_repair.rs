@@ -274,7 +274,7 @@ impl<'c> Session<'c> {
         let (loss, delay) = (self.loss(), STEP);
         for receiver in &mut self.crowd {
             let said = if receiver.lies { 1.0 } else { loss };
-            while let Some(due) = receiver.reporter.poll(now, || facts(said)) {
+            while let Some(due) = receiver.reporter.poll(now, |_| facts(said)) {
                 let Answer { counter, feedback, .. } = due;
                 if self.random.unit() >= loss {
                     self.up.push_back((now + delay, feedback, counter));

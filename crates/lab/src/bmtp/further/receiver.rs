@@ -120,7 +120,7 @@ impl Endpoint for ReportingReceiver {
             return Some(Output::Join(ChannelId::BASE));
         }
         let packets = self.counts;
-        let facts = || ReportFacts { packets, ..ReportFacts::default() };
+        let facts = |_| ReportFacts { packets, ..ReportFacts::default() };
         let answer = self.reporter.poll(now, facts)?;
         header.extend(answer.emit_open());
         Some(Output::Transmit { to: Destination::Sender(answer.to), symbol: None })

@@ -122,7 +122,7 @@ fn any_roll_calls() {
                 }
                 _ => {}
             }
-            let facts = || ReportFacts { packets: counts, ..ReportFacts::default() };
+            let facts = |_| ReportFacts { packets: counts, ..ReportFacts::default() };
             while let Some(due) = reporter.poll(now, facts) {
                 let (to, at) = obeyed[&due.instance.0];
                 assert!(due.to == to && now <= at + Duration::from_secs(2));
