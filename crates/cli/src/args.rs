@@ -12,8 +12,8 @@ pub(crate) use receive::{
     AcceptArgument, MirrorArgument, NamedTicket, ReceiveArguments, SandboxArgument,
 };
 pub(crate) use send::{
-    Fec, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument, RepairArgument,
-    SendArguments, WaitArgument,
+    Fec, LayeringArgument, LayersArgument, ReceiversArgument, RepairArgument, SendArguments,
+    WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
 
@@ -371,16 +371,14 @@ mod tests {
         assert_eq!(send.order.profile(), Profile::default());
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
         assert_eq!((send.repair, permille), (None, 100), "the help says 10 %");
-        assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
+        let places: Vec<_> = send.to.iter().map(|to| &to.place).collect();
+        assert_eq!(places, [&fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         assert_eq!(receive.silence, None);
         assert_eq!(ReceiverBuilder::DEFAULT_SILENCE, Duration::from_secs(60));
         assert_eq!(receive.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(receive.max_size, ReceiverBuilder::DEFAULT_MAX_BYTES);
-        assert_eq!(receive.window, fontana::FontanaReception::default().stream_window);
-        let buffer = fontana::net::receiver::DEFAULT_RECEIVE_BUFFER;
-        assert_eq!(receive.receive_buffer, buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
     }
 

@@ -9,7 +9,7 @@ use crate::progress::{Gate, PACKET_HEADER, SendBar};
 use crate::version_file::VersionFile;
 use fontana::net::{InterfaceSelector, IpVersion};
 use fontana::seal::GroupSeal;
-use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
+use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket};
 use fontana::{
     Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
     FontanaFormat, Format, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
@@ -168,16 +168,8 @@ struct Plan {
 impl Plan {
     fn of(arguments: &SendArguments) -> Result<Self, Failure> {
         let addressing = channels::addressing(arguments)?;
-        if arguments.mirror && arguments.fec() == Fec::None {
-            let message = "--mirror with --fec none: there would be nothing to send";
-            return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
-        }
         let manifest =
             arguments.manifest.as_deref().map(manifest_file::read).transpose()?.flatten();
-        if let (true, None, Some(path)) = (arguments.mirror, &manifest, &arguments.manifest) {
-            let message = format!("there is no manifest {path:?} to mirror");
-            return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
-        }
         let mut format = FontanaFormat::default();
         format.signer = arguments
             .sign
@@ -206,7 +198,10 @@ impl Plan {
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
         format.manifest = manifest;
-        format.rehash = arguments.rehash;
+        if arguments.watch.is_some() && arguments.flute.is_some_and(|flute| flute.gzip) {
+            let message = "--watch with --flute=gzip: every version would be compressed again";
+            return Err(Failure::new(Outcome::Usage, message, "leave gzip out"));
+        }
         format.layering = channels::layering(arguments);
         if arguments.format() != SessionFormat::Fontana && format.layering.is_some() {
             let what = "a plain FLUTE or FCAST session";
@@ -221,7 +216,6 @@ impl Plan {
         let addressing = Addressing { interfaces: vec![interface], ..self.addressing.clone() };
         let mut format = self.format.clone();
         format.manifest = Some(session.manifest.clone());
-        format.rehash = false;
         Self { addressing, code: self.code, format }
     }
 
@@ -234,7 +228,7 @@ impl Plan {
             .controlled_network(arguments.controlled_network)
             .rate(fontana::Rate::bits_per_second(arguments.rate()))
             .peak_window(arguments.burst)
-            .tsi(arguments.tsi.map(Tsi))
+            .tsi(arguments.tsi())
             .mode(match arguments.push {
                 Some(repair_permille) => SendMode::Push { repair_permille },
                 None => SendMode::OnDemand,
@@ -245,10 +239,8 @@ impl Plan {
             .block_symbols(arguments.block_symbols)
             .symbol_size(arguments.symbol_size)
             // A mirror's or a resumed session's source symbols were sent by the first run.
-            .source_pass(!arguments.mirror && self.format.manifest.is_none())
-            .mirrored(
-                arguments.mirror || arguments.manifest.is_some() || networks::count(arguments) > 1,
-            )
+            .source_pass(self.format.manifest.is_none())
+            .mirrored(arguments.manifest.is_some() || networks::count(arguments) > 1)
             .filter(filter)
             .memory(memory(arguments) / networks::count(arguments))
             .scratch(arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64))
@@ -259,9 +251,11 @@ impl Plan {
             SessionFormat::Fontana => Format::Fontana(self.format.clone()),
             SessionFormat::Flute => {
                 let mut flute = FluteFormat::default();
-                flute.version = arguments.flute.map_or(flute.version, Into::into);
-                if arguments.gzip {
-                    flute.content_encoding = ContentEncoding::Gzip;
+                if let Some(chosen) = arguments.flute {
+                    flute.version = chosen.version;
+                    if chosen.gzip {
+                        flute.content_encoding = ContentEncoding::Gzip;
+                    }
                 }
                 Format::Flute(flute)
             }
@@ -296,11 +290,7 @@ fn group_seal(arguments: &SendArguments) -> Result<Option<GroupSeal>, Failure> {
     let Some(path) = &arguments.group_key else { return Ok(None) };
     key_file::refuse_other_formats(arguments.format())?;
     let key = key_file::read(path, key_file::KEYGEN_GROUP)?;
-    let mode = match arguments.encrypt {
-        true => SealMode::Encrypted,
-        false => SealMode::Authenticated,
-    };
-    Ok(Some(GroupSeal { key, mode }))
+    Ok(Some(GroupSeal { key, mode: SealMode::Encrypted }))
 }
 
 /// The description of a session before anything is sent.
@@ -387,8 +377,10 @@ impl Outline {
                 Count(manifest.objects().len() as u64, "object"),
                 Time(self.pass(session.source_symbols, symbol_size)),
             ));
-            if arguments.format() != SessionFormat::Fontana && arguments.tsi.is_none() {
-                console.result("  the session number is random at every start; set it: --tsi N");
+            if arguments.format() != SessionFormat::Fontana && arguments.tsi().is_none() {
+                console.result(
+                    "  the session number is random at every start; set it: --to GROUP:PORT/N",
+                );
             }
         } else {
             let end = match (arguments.push, arguments.duration) {

@@ -9,7 +9,7 @@ use fontana::wire::{
 };
 use fontana::{MirrorFile, MirrorFileError, WebAfter};
 use fontana_console::talk::Talk;
-use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
+use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_size};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -54,15 +54,21 @@ pub(crate) struct ReceiveArguments {
     ///
     /// A mirror is a web server that has the files under their names. Ranges of them are requested
     /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
-    /// given here, with --web, or if the ticket names nothing but mirrors. Addresses of single
+    /// given here, with --mirrors, or if the ticket names nothing but mirrors. Addresses of single
     /// files, such as presigned URLs, are taken too. See docs/mirrors.md.
     #[arg(value_name = "URL", requires = "named",
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) mirrors: Vec<MirrorArgument>,
-    /// Receive also from the mirrors that the ticket names
-    #[arg(long, requires = "named",
+    pub(crate) urls: Vec<MirrorArgument>,
+    /// Use mirrors, also those that the ticket names: now, last, or from 30s or 90% on
+    ///
+    /// The group brings most of the content to all receivers at once, and the mirrors what is left:
+    /// last, when nothing has arrived from the group for 10 seconds; from a time on; or once N
+    /// percent is received, or as with last. Without it mirrors that are given as URL are used now,
+    /// and those of a ticket for a group are not.
+    #[arg(long = "mirrors", value_name = "now|last|TIME|N%", requires = "named",
+          value_parser = parse_mirrors,
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) web: bool,
+    pub(crate) mirrors: Option<MirrorsArgument>,
     /// Send this field in requests to the mirrors that are given as URL: 'NAME: VALUE'
     ///
     /// It is sent to their hosts alone, not to mirrors of the ticket, and not where a redirect
@@ -76,13 +82,6 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
     pub(crate) netrc: Option<PathBuf>,
-    /// Use the mirrors only after this time, or once N percent is received: 30s, 90%
-    ///
-    /// The group brings most of the content to all receivers at once, and the mirrors what is left.
-    /// With N%, the mirrors are used too if nothing arrives from the group for 10 seconds.
-    #[arg(long, value_name = "TIME|N%", requires = "named", value_parser = parse_web_after,
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) web_after: Option<WebAfter>,
     /// Serve what was received, when it is complete: to other receivers, and other programs
     ///
     /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
@@ -133,15 +132,12 @@ pub(crate) struct ReceiveArguments {
     pub(crate) to: Option<PathBuf>,
     /// With --to: keep data that cannot be delivered yet in this directory
     ///
-    /// Standard output needs as much room as the file is long; a device needs the room of its
-    /// repair symbols. The default is the directory for temporary files: TMPDIR, or /tmp.
+    /// Standard output needs as much room as the file is long, and for a stream twice --memory: a
+    /// consumer that stops reading for longer than this lasts loses the stream. A device needs the
+    /// room of its repair symbols. The default is the directory for temporary files: TMPDIR, or
+    /// /tmp.
     #[arg(long, value_name = "DIR", requires = "to", conflicts_with = "flute", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
-    /// Keep at most this many bytes of a stream on the disk until they can be delivered: 512M, 4G
-    ///
-    /// A consumer that stops reading for longer than this lasts loses the stream.
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
-    pub(crate) window: u64,
     /// Stay in the group until every block is verified
     ///
     /// For sessions that send everything once (send --push) where strangers may forge symbols. The
@@ -201,8 +197,7 @@ pub(crate) struct ReceiveArguments {
     pub(crate) key: Option<PublicKey>,
     /// Receive only packets that a sender with the group key in FILE has sent
     ///
-    /// All others are dropped, and counted. Encrypted packets (fontana send --encrypt) are
-    /// decrypted. See docs/guarantees.md.
+    /// All others are dropped, and counted. See docs/guarantees.md.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) group_key: Option<PathBuf>,
     /// Receive every newer version of the publisher until stopped, or N versions
@@ -295,11 +290,6 @@ pub(crate) struct ReceiveArguments {
     /// their length. The default is 32T: the disk is the limit.
     #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_max_size)]
     pub(crate) max_size: u64,
-    /// Ask the kernel for this many bytes of receive buffer
-    ///
-    /// The default holds 67 ms at 1 Gbit/s. Linux gives at most net.core.rmem_max.
-    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
-    pub(crate) receive_buffer: u64,
     /// Receive the files of a plain FLUTE session (RFC 6726); they are not authenticated
     #[arg(long)]
     pub(crate) flute: bool,
@@ -309,12 +299,6 @@ pub(crate) struct ReceiveArguments {
     /// received.
     #[arg(long, conflicts_with = "flute")]
     pub(crate) fcast: bool,
-    /// Drop this share of the packets
-    #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
-    pub(crate) simulate_loss: Option<f64>,
-    /// Choose the dropped packets with this seed
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "simulate_loss", hide = true)]
-    pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
@@ -336,6 +320,14 @@ impl ReceiveArguments {
         match &self.named {
             Some(NamedTicket::Session(ticket)) => Some(ticket),
             Some(NamedTicket::Web(_) | NamedTicket::Mirror(_)) | None => None,
+        }
+    }
+
+    /// From when on mirrors are used beside a group. `None`: from the beginning.
+    pub(crate) fn mirrors_after(&self) -> Option<WebAfter> {
+        match self.mirrors {
+            Some(MirrorsArgument::After(after)) => Some(after),
+            Some(MirrorsArgument::Now) | None => None,
         }
     }
 
@@ -458,6 +450,13 @@ impl FromStr for NamedTicket {
     }
 }
 
+/// From when on mirrors are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MirrorsArgument {
+    Now,
+    After(WebAfter),
+}
+
 /// A mirror on the command line.
 #[derive(Clone, Debug)]
 pub(crate) enum MirrorArgument {
@@ -489,15 +488,20 @@ impl FromStr for MirrorArgument {
     }
 }
 
-/// Parses `--web-after`: a time, or a percentage.
-fn parse_web_after(text: &str) -> Result<WebAfter, String> {
-    if !text.ends_with('%') {
-        return parse_duration(text).map(WebAfter::Time);
-    }
-    match parse_permille(text)? {
-        permille if permille <= 1_000 => Ok(WebAfter::Permille(permille)),
-        _ => Err("there are 100 % to receive".to_owned()),
-    }
+/// Parses `--mirrors`: a word, a time, or a percentage.
+fn parse_mirrors(text: &str) -> Result<MirrorsArgument, String> {
+    let after = match text {
+        "now" => return Ok(MirrorsArgument::Now),
+        "last" => WebAfter::Permille(1_000),
+        _ if !text.ends_with('%') => WebAfter::Time(
+            parse_duration(text).map_err(|_| "there are now, last, a time and N%".to_owned())?,
+        ),
+        _ => match parse_permille(text)? {
+            permille if permille <= 1_000 => WebAfter::Permille(permille),
+            _ => return Err("there are 100 % to receive".to_owned()),
+        },
+    };
+    Ok(MirrorsArgument::After(after))
 }
 
 /// Parses `--timeout`, and refuses 0, which ends before a packet can arrive.

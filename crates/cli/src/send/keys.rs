@@ -52,13 +52,6 @@ pub(super) fn of_files(
              which is beside its manifest (FILE.key)",
         );
     }
-    if arguments.mirror && arguments.sign.is_none() {
-        let message =
-            "a mirror without the key of the first sender: its packets would have another";
-        let hint = "copy the manifest and its key (FILE and FILE.key of --manifest FILE)\nor sign \
-                    all with one key: --sign KEYFILE\nor seal none of them: --open";
-        return Err(Failure::new(Outcome::Usage, message, hint));
-    }
     of_host(console).map(ContentKeys::OfHost).map(Some)
 }
 

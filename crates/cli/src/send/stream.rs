@@ -7,7 +7,7 @@ use crate::args::{Fec, OrderArgument, RepairArgument, SendArguments, WaitArgumen
 use crate::events::{SendEvent, Sent};
 use crate::progress::{Gate, SendBar};
 use fontana::reports::AwaitedReceivers;
-use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
+use fontana::wire::{Printable, PublicKey, Ticket};
 use fontana::{
     CancellationToken, Outcome, SendEvent as Event, SendReport, StreamRedundancy, StreamSender,
     StreamSenderBuilder,
@@ -48,7 +48,7 @@ pub(super) fn run(
         .rate(fontana::Rate::bits_per_second(arguments.rate()))
         .peak_window(arguments.burst)
         .controlled_network(arguments.controlled_network)
-        .tsi(arguments.tsi.map(Tsi))
+        .tsi(arguments.tsi())
         .block_symbols(arguments.block_symbols)
         .symbol_size(arguments.symbol_size)
         .redundancy(match arguments.repair {
@@ -150,7 +150,6 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.flute.is_some(), "--flute"),
         (arguments.fcast.is_some(), "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
-        (arguments.mirror, "--mirror"),
         (arguments.symbol_digests, "--symbol-digests"),
         (arguments.dry_run, "--dry-run"),
         (arguments.fec() != Fec::Raptorq, "--fec"),

@@ -143,7 +143,7 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
         scene.send(host, &format!("--rate 20M --manifest {manifest} {options} {more}"), &file)
     };
     let first = send(0, "");
-    let second = send(1, "--mirror");
+    let second = send(1, "");
     // Each ticket has the address of its sender as a hint, and is for all senders.
     let (ticket, near) = first.ticket.split_once("&near=").unwrap();
     assert_eq!(near, "10.77.0.1");

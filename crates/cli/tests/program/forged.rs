@@ -70,7 +70,7 @@ fn a_forger_does_not_end_a_reception() {
     let path = file(directory.path(), 16 << 20);
     let place = place();
     let words = format!(
-        "--open --to {place} --tsi {TSI} --rate 50M --symbol-size {SYMBOL_SIZE} --block-symbols 4200"
+        "--open --to {place}/{TSI} --rate 50M --symbol-size {SYMBOL_SIZE} --block-symbols 4200"
     );
     let sender = Sender::start(&words, &[&path]);
     let forger = Forger::start(&place, 4, Duration::from_millis(20));
@@ -102,7 +102,7 @@ fn sent_once(push: u32, code: i32) -> (crate::support::Run, tempfile::TempDir) {
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     assert!(receiver.line().contains("\"session\""), "it has joined");
     let words = format!(
-        "send --open -i lo --to {place} --tsi {TSI} --push {push} --rate 5M --symbol-size {SYMBOL_SIZE}"
+        "send --open -i lo --to {place}/{TSI} --push {push} --rate 5M --symbol-size {SYMBOL_SIZE}"
     );
     let sender = Running::start(&arguments(&words, &[&path]));
     let mut lines = Vec::new();

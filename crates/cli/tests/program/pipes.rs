@@ -172,7 +172,7 @@ fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
     let ticket = stream["ticket"].as_str().unwrap();
     let receivers = ["first", "second"].map(|name| {
         let words = format!(
-            "recv {ticket} --json --label {name} --group-key {key} --simulate-loss 2 --to -"
+            "recv {ticket} --json --label {name} --group-key {key} FONTANA_SIMULATE_LOSS=2 --to -"
         );
         Running::start(&arguments(&words, &[]))
     });

@@ -81,8 +81,8 @@ impl PreparedSender {
     pub(crate) fn prepare(options: SendOptions, token: CancellationToken) -> Result<Self, Error> {
         let content = |options: &ContentOptions<'_>, format: &Format| match format {
             Format::Fcast(fcast) => Content::compound(options, fcast.slice_bytes, 1),
-            Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
-                Content::of_manifest(options, manifest, *rehash)
+            Format::Fontana(FontanaFormat { manifest: Some(manifest), .. }) => {
+                Content::of_manifest(options, manifest)
             }
             Format::Fontana(_) | Format::Flute(_) => Content::examine(options),
         };
