@@ -2,8 +2,10 @@
 
 #[cfg(test)]
 mod count;
+mod help;
 mod order;
 mod receive;
+mod refusals;
 mod send;
 mod serve;
 
@@ -18,10 +20,11 @@ pub(crate) use send::{
 pub(crate) use serve::ServeArguments;
 
 use clap::builder::styling::Styles;
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, ShelfNumber, Ticket, WebAddress};
+use fontana_console::failure::Failure;
 use fontana_console::log::{self, LogFilter};
 use fontana_console::talk::Talk;
 use fontana_console::units::{parse_lifetime, parse_size};
@@ -65,6 +68,21 @@ pub(crate) struct Arguments {
     /// trace), also by crate. Operations on each packet have the level trace.
     #[arg(long, global = true, value_name = "FILTER", value_parser = log::parse)]
     pub(crate) log: Option<LogFilter>,
+}
+
+/// The arguments of this process, and whether all of them go together.
+pub(crate) fn parse() -> (Arguments, Result<(), Failure>) {
+    let all = std::env::args_os().any(|word| word == "--help-all");
+    let mut root = command(all);
+    let matches = root.get_matches_mut();
+    let arguments = Arguments::from_arg_matches(&matches);
+    let arguments = arguments.unwrap_or_else(|error| error.format(&mut root).exit());
+    (arguments, refusals::check(&matches, &root))
+}
+
+/// The definitions. `all`: help has all options.
+pub(crate) fn command(all: bool) -> clap::Command {
+    help::arrange(Arguments::command(), all)
 }
 
 #[derive(Debug, Subcommand)]
@@ -210,9 +228,6 @@ pub(crate) struct ResumeArguments {
     /// Not needed if there is only one.
     #[arg(value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// List them; this is the default
-    #[arg(long, conflicts_with = "discard")]
-    pub(crate) list: bool,
     /// Remove what it has received so far
     ///
     /// Complete files stay. A reception that is running is refused.
@@ -350,14 +365,13 @@ pub(crate) struct ManArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use fontana::{Profile, ReceiverBuilder};
     use std::collections::BTreeSet;
     use std::path::Path;
 
     #[test]
     fn the_definitions_are_consistent() {
-        Arguments::command().debug_assert();
+        command(false).debug_assert();
     }
 
     #[test]
@@ -423,7 +437,7 @@ mod tests {
         // Those of every command, and what the events of the laboratory are about.
         let others = ["--help", "--version", "--real", "--sockets"];
         let mut options: BTreeSet<_> = others.map(str::to_owned).into();
-        add_shown(&Arguments::command(), &mut options);
+        add_shown(&command(true), &mut options);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut files = vec![root.join("README.md")];
         files_below(&root.join("crates/cli/src"), &mut files);

@@ -65,6 +65,8 @@ pub(crate) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
+    let listing = arguments.list.then(|| arguments.of_list());
+    let arguments = listing.as_ref().unwrap_or(arguments);
     let mut sandbox = Sandbox::prepare(arguments, console)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
     clock::check(setup.heeds_expiry, arguments.may_report(), console);
@@ -220,8 +222,8 @@ impl Setup {
     fn of(arguments: &ReceiveArguments, sandbox: &mut Sandbox<'_>) -> Result<Self, Failure> {
         let directory = match (&arguments.to, &arguments.staging) {
             (None, _) => arguments.output.clone(),
+            (Some(path), _) if arguments.flute => destination::file(path)?.0,
             (Some(_), Some(staging)) => staging.clone(),
-            (Some(path), None) if arguments.flute => destination::file(path)?.0,
             (Some(_), None) => std::env::temp_dir(),
         };
         destination::check(arguments)?;

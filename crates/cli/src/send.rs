@@ -9,7 +9,7 @@ use crate::progress::{Gate, PACKET_HEADER, SendBar};
 use crate::version_file::VersionFile;
 use fontana::net::{InterfaceSelector, IpVersion};
 use fontana::seal::GroupSeal;
-use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket};
+use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
 use fontana::{
     Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
     FontanaFormat, Format, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
@@ -61,8 +61,14 @@ pub(crate) fn run(
             (vec![copy.path()], name.or_else(|| Some(standard_input::NAME.into())), Some(copy))
         }
     };
+    if name.is_some() && !matches!(&files[..], [path] if !path.is_dir()) {
+        let message = "--name gives one file its name at receivers, and this is not one file";
+        let hint = "leave it out, or name one file; a directory: rename it, or send an archive";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
     let content = Named { files, name };
-    plan.format.keys = keys::of_files(arguments, plan.format.manifest.is_some(), console)?;
+    let (manifest, asks) = (plan.format.manifest.is_some(), plan.format.reports.is_some());
+    plan.format.keys = keys::of_files(arguments, manifest, asks, console)?;
     let outline = Outline::of(arguments, &plan)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     // A mirror's own key signs no versions.
@@ -75,8 +81,13 @@ pub(crate) fn run(
     if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {
         plan.format.version = highest;
     }
-    let sender = content.sender(&plan, arguments).cancellation_token(stop);
-    if arguments.watch.is_some() {
+    let mut sender = content.sender(&plan, arguments).cancellation_token(stop);
+    let signer = plan.format.signer.as_ref().filter(|_| arguments.watch.is_some());
+    if let (Some(signer), None) = (signer, arguments.tsi()) {
+        // The number that all versions have.
+        sender = sender.tsi(Some(Tsi::of_publisher(&signer.public_key())));
+    }
+    if arguments.watch.is_some() && !arguments.dry_run {
         let reports = plan.format.reports.as_ref();
         let (files, to) = (&content.files, &plan.addressing);
         let program = confine::confine(arguments, files, to, reports, console)?;
@@ -96,7 +107,11 @@ pub(crate) fn run(
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
     let further = networks::prepare(arguments, &plan, &content, &session, stop)?;
-    let tickets = networks::tickets(&session.ticket, &further);
+    let ticket = match arguments.watch {
+        Some(_) => session.lasting_ticket(),
+        None => session.ticket.clone(),
+    };
+    let tickets = networks::tickets(&ticket, &further);
     let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
     networks::tell_left_out(&plan, &outline.interface, console);
     reports::tell_unasked(&plan.format, &session.ticket, console);
@@ -189,6 +204,7 @@ impl Plan {
         // A stream without a key gets one, and so does a directory that is followed.
         let has_key = format.signer.is_some()
             || keys::are_of_ticket(arguments)
+            || arguments.group_key.is_some()
             || arguments.watch.is_some()
             || standard_input::is_stream(arguments);
         if format.reports.is_some() && !has_key {

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// network (--share); and answers to roll calls that the ticket's key has signed: whether it is
 /// complete, and what it lacks. With --one-way it sends nothing at all. A file gets its name when
 /// every byte of it is verified.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
@@ -56,8 +56,7 @@ pub(crate) struct ReceiveArguments {
     /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
     /// given here, with --mirrors, or if the ticket names nothing but mirrors. Addresses of single
     /// files, such as presigned URLs, are taken too. See docs/mirrors.md.
-    #[arg(value_name = "URL", requires = "named",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    #[arg(value_name = "URL", requires = "named")]
     pub(crate) urls: Vec<MirrorArgument>,
     /// Use mirrors, also those that the ticket names: now, last, or from 30s or 90% on
     ///
@@ -66,8 +65,7 @@ pub(crate) struct ReceiveArguments {
     /// percent is received, or as with last. Without it mirrors that are given as URL are used now,
     /// and those of a ticket for a group are not.
     #[arg(long = "mirrors", value_name = "now|last|TIME|N%", requires = "named",
-          value_parser = parse_mirrors,
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+          value_parser = parse_mirrors)]
     pub(crate) mirrors: Option<MirrorsArgument>,
     /// Send this field in requests to the mirrors that are given as URL: 'NAME: VALUE'
     ///
@@ -79,15 +77,13 @@ pub(crate) struct ReceiveArguments {
     ///
     /// The file has the format of ftp and curl: machine HOST login NAME password WORD. Only its
     /// owner may read it.
-    #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath)]
     pub(crate) netrc: Option<PathBuf>,
     /// Serve what was received, when it is complete: to other receivers, and other programs
     ///
     /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
     /// until it is stopped. Anyone who reaches the address can read the files.
-    #[arg(long, value_name = "ADDR:PORT",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast", "to", "only"])]
+    #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) then_serve: Option<SocketAddr>,
     /// Complete other receivers of this network, and be completed by them
     ///
@@ -98,16 +94,10 @@ pub(crate) struct ReceiveArguments {
     /// It sends at most RATE, 20 Mbit/s by default, and stays when it is complete, until no other
     /// receiver has asked for ten seconds.
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true,
-          default_missing_value = "20M", value_parser = parse_rate,
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to"])]
+          default_missing_value = "20M", value_parser = parse_rate)]
     pub(crate) share: Option<u64>,
     /// Listen on this group if there is no ticket
-    #[arg(
-        long,
-        value_name = "GROUP:PORT",
-        conflicts_with = "named",
-        default_value = "239.255.77.1:7701"
-    )]
+    #[arg(long, value_name = "GROUP:PORT", default_value = "239.255.77.1:7701")]
     pub(crate) group: String,
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
@@ -127,8 +117,7 @@ pub(crate) struct ReceiveArguments {
     /// success is reported. So is a file, which must not exist without --existing replace. With
     /// --flute: a file, which gets its name when it is complete; --only chooses it if the session
     /// has several.
-    #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "fcast", "list", "watch"])]
+    #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) to: Option<PathBuf>,
     /// With --to: keep data that cannot be delivered yet in this directory
     ///
@@ -136,7 +125,7 @@ pub(crate) struct ReceiveArguments {
     /// consumer that stops reading for longer than this lasts loses the stream. A device needs the
     /// room of its repair symbols. The default is the directory for temporary files: TMPDIR, or
     /// /tmp.
-    #[arg(long, value_name = "DIR", requires = "to", conflicts_with = "flute", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
     /// Stay in the group until every block is verified
     ///
@@ -159,14 +148,14 @@ pub(crate) struct ReceiveArguments {
     /// Otherwise a file gets its name when its objects are complete. Small files share objects: if
     /// the reception ends before these are complete, each file gets its name of which no byte is
     /// missing, and the others are listed in the form of --only (exit code 3).
-    #[arg(long, conflicts_with_all = ["to", "flute", "fcast"])]
+    #[arg(long)]
     pub(crate) all_or_nothing: bool,
     /// Append a line of JSON to FILE for each file that gets its name, and each complete version
     ///
     /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
     /// session, the publisher's key, and the time (docs/events.md). Before FILE is longer than 10
     /// MB it is renamed to FILE.1; five such files are kept.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["flute", "fcast", "to", "list"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) audit: Option<PathBuf>,
     /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
     ///
@@ -174,26 +163,27 @@ pub(crate) struct ReceiveArguments {
     /// were changed since. Needs the publisher's key. With --flute: delete files that this session
     /// has written, or an earlier one with --delete or --watch, and that are as they were written,
     /// when the tables that named them have expired and later ones do not. See docs/flute.md.
-    #[arg(long, conflicts_with_all = ["fcast", "to"])]
+    #[arg(long)]
     pub(crate) delete: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
     /// The syntax is that of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
     /// '/photos/2026/'. Objects without a byte of such a file are not received. List the names:
     /// --list.
-    #[arg(long, value_name = "GLOB", conflicts_with = "fcast")]
+    #[arg(long, value_name = "GLOB")]
     pub(crate) only: Vec<String>,
     /// List the names in the session and receive nothing; with --json all of them
     ///
+    /// Options of a reception have no effect, so that --list may be added to any command.
     /// With --flute it ends when a table says that it is complete, or two seconds after the last
     /// new file.
-    #[arg(long, conflicts_with_all = ["fcast", "only"])]
+    #[arg(long)]
     pub(crate) list: bool,
     /// Take the first session that is received, and write to the device (--to), without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Accept only what this publisher signed, if the ticket does not name its key
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["flute", "fcast"])]
+    #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<PublicKey>,
     /// Receive only packets that a sender with the group key in FILE has sent
     ///
@@ -208,7 +198,7 @@ pub(crate) struct ReceiveArguments {
     /// are not received. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
     /// receive what later tables announce, and later runs of the sender, until stopped.
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
-          value_parser = clap::value_parser!(NonZeroU64), conflicts_with_all = ["fcast", "list"])]
+          value_parser = clap::value_parser!(NonZeroU64))]
     pub(crate) watch: Option<Option<NonZeroU64>>,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version
     ///
@@ -216,8 +206,7 @@ pub(crate) struct ReceiveArguments {
     /// environment describes what was received: FONTANA_DIRECTORY, FONTANA_MANIFEST,
     /// FONTANA_VERSION, FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION,
     /// FONTANA_LABEL. fontana waits for PROGRAM. If it fails, the exit code is 5.
-    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
-          conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
+    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true, value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec: Vec<OsString>,
     /// Confine this process to the files that it needs, or fail; or do not
     ///
@@ -247,7 +236,7 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "LABEL", value_parser = parse_label)]
     pub(crate) label: Option<ReceiverLabel>,
     /// Sign reports to the sender with the key in KEYFILE (fontana keygen)
-    #[arg(long, value_name = "KEYFILE", conflicts_with = "one_way", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) identity: Option<PathBuf>,
     /// Accept what is refused otherwise: old, expired, or both with a comma
     ///
@@ -297,7 +286,7 @@ pub(crate) struct ReceiveArguments {
     ///
     /// The session is complete when the sender's list of objects is complete and all of them are
     /// received.
-    #[arg(long, conflicts_with = "flute")]
+    #[arg(long)]
     pub(crate) fcast: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,
@@ -320,6 +309,24 @@ impl ReceiveArguments {
         match &self.named {
             Some(NamedTicket::Session(ticket)) => Some(ticket),
             Some(NamedTicket::Web(_) | NamedTicket::Mirror(_)) | None => None,
+        }
+    }
+
+    /// The same without what only a reception does: nothing is received to list the names.
+    pub(crate) fn of_list(&self) -> Self {
+        Self {
+            urls: if self.ticket().is_some() { Vec::new() } else { self.urls.clone() },
+            headers: if self.ticket().is_some() { Vec::new() } else { self.headers.clone() },
+            mirrors: None,
+            then_serve: None,
+            share: None,
+            to: None,
+            all_or_nothing: false,
+            audit: None,
+            delete: false,
+            watch: None,
+            exec: Vec::new(),
+            ..self.clone()
         }
     }
 

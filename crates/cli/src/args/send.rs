@@ -189,8 +189,7 @@ pub(crate) struct SendArguments {
     /// program decompresses them. Compressed files of more than 256 KiB are in unnamed files in the
     /// directory for temporary files (TMPDIR, or /tmp). See docs/flute.md.
     #[arg(long, value_name = "VERSION[,gzip]", num_args = 0..=1, require_equals = true,
-          default_missing_value = "1", value_parser = parse_flute,
-          conflicts_with_all = ["sign", "content_version"])]
+          default_missing_value = "1", value_parser = parse_flute)]
     pub(crate) flute: Option<FluteArgument>,
     /// Send FCAST (RFC 6968), for other programs: objects that describe themselves
     ///
@@ -199,7 +198,7 @@ pub(crate) struct SendArguments {
     /// and no signature. The default is about a block (--block-symbols): 13 MB. Shorter slices
     /// complete sooner, cost more symbols, and a header each of some 210 bytes and the name.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, num_args = 0..=1,
-          require_equals = true, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "watch"])]
+          require_equals = true)]
     pub(crate) fcast: Option<Option<u64>>,
     /// Protect the symbols with this code
     ///
@@ -235,7 +234,7 @@ pub(crate) struct SendArguments {
     /// that are not announced, while an attacker sends forged ones. Takes 2 % of the packets. With
     /// symbols of less than 1306 bytes it takes more. For sessions on one channel, and not for
     /// streams. See docs/guarantees.md.
-    #[arg(long, requires = "sign", conflicts_with_all = ["layered", "layers"])]
+    #[arg(long, requires = "sign")]
     pub(crate) symbol_digests: bool,
     /// Send as a mirror that the publisher has certified (fontana certify)
     ///
@@ -243,8 +242,7 @@ pub(crate) struct SendArguments {
     /// mirror's own. Needs the manifest that the certificate is for (--manifest), and implies
     /// --symbol-digests.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          requires_all = ["sign", "manifest"],
-          conflicts_with_all = ["layered", "layers", "group_key"])]
+          requires_all = ["sign", "manifest"])]
     pub(crate) certificate: Option<PathBuf>,
     /// Encrypt every packet with the group key in FILE (fontana keygen --group)
     ///
@@ -259,7 +257,7 @@ pub(crate) struct SendArguments {
     /// By default packets are encrypted for all who have the ticket, and the ticket is a secret.
     /// Without that, receivers need no ticket (fontana recv lists the sessions), and other programs
     /// that know FLUTE and RaptorQ can receive, too.
-    #[arg(long, conflicts_with = "group_key")]
+    #[arg(long)]
     pub(crate) open: bool,
     /// Ask the receivers for nothing
     ///
@@ -290,8 +288,7 @@ pub(crate) struct SendArguments {
     /// no key: a file that has changed is another object in the next table, and no table says that
     /// it is complete. Give it a number (--to), so that receivers follow a restarted sender.
     #[arg(long, value_name = "SETTLE", value_parser = parse_duration, num_args = 0..=1,
-          require_equals = true, default_missing_value = "2",
-          conflicts_with_all = ["manifest", "dry_run", "content_version"])]
+          require_equals = true, default_missing_value = "2")]
     pub(crate) watch: Option<Duration>,
     /// With --watch: replace a version not before it was sent PASSES times, such as 1.5
     ///
@@ -321,7 +318,7 @@ pub(crate) struct SendArguments {
     /// receiver adds up the symbols of all senders, and one ticket is for all. The files must be
     /// the same; those whose size and time agree are not read again before they are
     /// sent, and another byte in them ends it with exit code 8.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reports: ReportArguments,
@@ -331,7 +328,7 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ticket_file: Option<PathBuf>,
     /// Say what would be sent, and send nothing; with --json every file, directory and link
-    #[arg(long, conflicts_with = "ticket_file")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,

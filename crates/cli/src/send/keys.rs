@@ -29,13 +29,15 @@ pub(super) fn are_of_ticket(arguments: &SendArguments) -> bool {
 }
 
 /// The keys of a session of files, if options leave them to the ticket. `manifest`: it goes on with
-/// one.
+/// one. `asks`: it asks for reports, so that a group whose key seals it needs one that signs.
 pub(super) fn of_files(
     arguments: &SendArguments,
     manifest: bool,
+    asks: bool,
     console: &Console,
 ) -> Result<Option<ContentKeys>, Failure> {
-    if !are_of_ticket(arguments) {
+    let signs_for_group = asks && arguments.group_key.is_some() && arguments.sign.is_none();
+    if !are_of_ticket(arguments) && !signs_for_group {
         return Ok(None);
     }
     key_file::keep_secrets();

@@ -72,6 +72,12 @@ pub(super) fn run(
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;
+    if arguments.dry_run {
+        let (name, rate) = (Printable(&name), ExactRate(outline.rate_bits_per_second));
+        console.result(format_args!("would send standard input as {name}, at {rate} at most"));
+        console.result("  its ticket is drawn when it is sent");
+        return Ok(Outcome::Complete);
+    }
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
     console.write_aside()?;
@@ -151,7 +157,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.fcast.is_some(), "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
         (arguments.symbol_digests, "--symbol-digests"),
-        (arguments.dry_run, "--dry-run"),
+        (arguments.layered.is_some(), "--layered"),
         (arguments.fec() != Fec::Raptorq, "--fec"),
         (arguments.order != OrderArgument::Even, "--order"),
         (arguments.content_version != 1, "--content-version"),

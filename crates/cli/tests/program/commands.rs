@@ -56,7 +56,11 @@ fn help_is_a_command_too() {
         let asked = run(&arguments(words, &[])).expect(0).stdout;
         assert!(asked.contains("Usage: fontana "), "{words}: {asked}");
     }
-    assert!(run(&["help", "send"]).expect(0).stdout.contains("--symbol-size"));
+    for help in [&["help", "send"][..], &["send", "--help"], &["send", "-h"]] {
+        let shown = run(help).expect(0).stdout;
+        assert!(shown.contains("--rate") && !shown.contains("--symbol-size"), "{shown}");
+    }
+    assert!(run(&["send", "--help-all"]).expect(0).stdout.contains("--symbol-size"));
 }
 
 #[test]

@@ -30,7 +30,6 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "send --fcast=1 f",
         "send --layers 65 f",
         "send --layers 1M,x f",
-        "send --dry-run --ticket-file t f",
         "recv --fcast --flute",
         "recv --fcast --only x",
         "recv fontana://nowhere",

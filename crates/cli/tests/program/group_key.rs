@@ -106,6 +106,16 @@ fn a_stream_is_encrypted_on_its_way_from_pipe_to_pipe() {
 }
 
 #[test]
+fn a_group_reports_although_no_key_is_named_that_signs() {
+    let group = Group::new(300_000);
+    let words = format!("--to {} --rate 20M --receivers 1 --for 30s", place());
+    let sender = Sender::start(&format!("{words} --group-key {}", group.key), &[&group.file]);
+    group.receive(&sender.ticket, &format!("--group-key {} --timeout 30", group.key), 0);
+    group.assert_received();
+    sender.into_running().wait().expect(0);
+}
+
+#[test]
 fn a_receiver_that_cannot_take_the_packets_says_which_key_is_missing() {
     let group = Group::new(500_000);
     let other = keygen(group.directory.path(), "other.key");

@@ -198,7 +198,7 @@ fn a_manifest_that_is_none_or_is_missing_is_2_and_one_that_cannot_be_written_is_
     };
     std::fs::write(&manifest, "FONTMAN").unwrap();
     refused("", &manifest, 2, "choose a new name");
-    refused("--flute", &manifest, 2, "cannot be used with");
+    refused("--flute", &manifest, 2, "--flute with --manifest");
     refused("", &directory.path().join("missing/manifest"), 6, "cannot write the manifest");
 }
 
