@@ -158,7 +158,7 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
     let away = killed.elapsed().as_secs_f64();
     assert_eq!(second.ticket, mirror, "in every run");
 
-    reception.receiver.wait_for("heard_enough", Duration::from_secs(60));
+    reception.receiver.wait_for("reception_complete", Duration::from_secs(60));
     let enough = Instant::now();
     let summary = reception.complete();
     let received_for = summary.number("seconds") - enough.elapsed().as_secs_f64();

@@ -44,7 +44,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
     }
     let refused = run(&arguments("send -i lo --to 239.1.2.3/0", &[&path])).expect(2).stderr;
     assert!(refused.contains("1 to 4294967295, and 0 in plain FLUTE"), "{refused}");
-    for (words, message, way_out) in [
+    for (words, message, hint) in [
         ("--to 239.1.2.3:5,10.0.0.1:5", "only some of them are groups", "only hosts"),
         ("--to 239.1.2.3:5,239.1.2.4:6", "different ports", "one port"),
         ("--to 239.1.2.3:5,239.1.2.4:5,239.1.2.3:5", "appears twice", "its own"),
@@ -63,16 +63,16 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--layered --layers 1M,1M", "the session's rate", "--layers"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
-        assert_says(&refused, message, way_out);
+        assert_says(&refused, message, hint);
     }
-    for (words, message, way_out) in [
+    for (words, message, hint) in [
         ("--ttl 2", "RFC 8085", "--controlled-network"),
         ("--layers 2", "a stream has one channel", "--layers"),
         ("--fec tornado:4", "sent once", "leave the option out"),
         ("--order space", "sent once", "leave the option out"),
     ] {
         let refused = run(&arguments(&format!("send - {words}"), &[])).expect(2);
-        assert_says(&refused, message, way_out);
+        assert_says(&refused, message, hint);
     }
     for words in [
         "--ttl 1",
@@ -177,7 +177,7 @@ fn content_that_is_not_the_manifests_is_4() {
     });
     let received = received.expect(4);
     assert_says(&received, "is not that of the manifest", "fontana://ADDRESS@");
-    assert_eq!(received.event("summary")["poisoned_blocks"], 2);
+    assert_eq!(received.event("summary")["corrupt_blocks"], 2);
     assert_eq!(received.event("object_failed")["code"], 4);
     assert!(!into.join("file").exists(), "nothing unverified has a final name");
 }

@@ -184,7 +184,7 @@ fn forged_and_repeated_packets_are_dropped() {
         is_over.store(true, Ordering::Relaxed);
         let summary = received.event("summary");
         assert!(summary["unauthenticated"].as_u64().unwrap() > 500, "{summary}");
-        for counter in ["invalid", "malformed", "poisoned_blocks"] {
+        for counter in ["invalid", "malformed", "corrupt_blocks"] {
             assert_eq!(summary[counter], 0, "{counter} in {summary}");
         }
     });

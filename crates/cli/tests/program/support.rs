@@ -186,10 +186,10 @@ pub(crate) fn without_port(ticket: &str) -> &str {
 }
 
 /// Checks the message and the hint.
-pub(crate) fn assert_says(run: &Run, message: &str, way_out: &str) {
+pub(crate) fn assert_says(run: &Run, message: &str, hint: &str) {
     let mut lines = run.stderr.lines();
     let found = lines.by_ref().any(|line| line.starts_with("error: ") && line.contains(message));
     assert!(found, "{message:?} in {}", run.stderr);
-    let found = lines.any(|line| line.starts_with("  ") && line.contains(way_out));
-    assert!(found, "{way_out:?} below the message in {}", run.stderr);
+    let found = lines.any(|line| line.starts_with("  ") && line.contains(hint));
+    assert!(found, "{hint:?} below the message in {}", run.stderr);
 }
