@@ -75,7 +75,7 @@ pub(crate) fn run(
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
     let mut versions = key.filter(|_| arguments.watch.is_some()).map(VersionFile::beside);
     if arguments.watch.is_some() && arguments.format() == SessionFormat::Fontana && key.is_none() {
-        let (signer, beside) = keys::of_folder(&content.files, plan.format.keys.as_ref(), console)?;
+        let (signer, beside) = keys::of_folder(arguments, plan.format.keys.as_ref(), console)?;
         (plan.format.signer, versions) = (Some(signer), beside);
     }
     if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {
@@ -106,6 +106,9 @@ pub(crate) fn run(
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
+    if !arguments.dry_run {
+        keys::keep_drawn(arguments, plan.format.keys.as_ref(), &session)?;
+    }
     let further = networks::prepare(arguments, &plan, &content, &session, stop)?;
     let ticket = match arguments.watch {
         Some(_) => session.lasting_ticket(),
@@ -131,6 +134,8 @@ pub(crate) fn run(
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
         ticket_file::write(path, &tickets)?;
     }
+    let is_drawn_later = arguments.dry_run && arguments.new_ticket;
+    let tickets = if is_drawn_later { Vec::new() } else { tickets };
     outline.announce(&session, &tickets, arguments, console);
     let left_out = show_left_out(&session, console);
     if arguments.dry_run {

@@ -37,7 +37,7 @@ const SEND: &[Intent] = &[
     Intent {
         heading: "Trust",
         shown: &["sign", "group_key", "open"],
-        further: &["expires", "trust_reports", "symbol_digests", "certificate"],
+        further: &["new_ticket", "expires", "trust_reports", "symbol_digests", "certificate"],
     },
     Intent { heading: "Versions", shown: &["watch"], further: &["at_least"] },
     Intent {

@@ -47,6 +47,12 @@ pub(super) const SEND: &[Refusal] = &[
         hint: "leave one of them out",
     },
     Refusal {
+        one: &["new_ticket"],
+        other: &["flute", "fcast", "open", "sign", "group_key"],
+        why: "it draws a secret, and this session's ticket has none of its own",
+        hint: "leave it out; another key (fontana keygen) withdraws what a key has signed or sealed",
+    },
+    Refusal {
         one: &["watch"],
         other: &["manifest", "content_version"],
         why: "each version has its own",

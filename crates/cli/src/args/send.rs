@@ -259,6 +259,12 @@ pub(crate) struct SendArguments {
     /// that know FLUTE and RaptorQ can receive, too.
     #[arg(long)]
     pub(crate) open: bool,
+    /// Draw another ticket for this content, or for the directory of --watch
+    ///
+    /// Who has the old one cannot receive any more. It is kept: later starts have the new one. See
+    /// docs/guarantees.md.
+    #[arg(long)]
+    pub(crate) new_ticket: bool,
     /// Ask the receivers for nothing
     ///
     /// For data diodes, and wherever no receiver can answer. By default receivers say whether they

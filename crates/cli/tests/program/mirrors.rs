@@ -86,6 +86,36 @@ fn a_ticket_stays_valid_when_its_sender_is_started_again() {
 }
 
 #[test]
+fn a_new_ticket_is_drawn_once_and_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, folder) = (directory.path().join("file"), directory.path().join("folder"));
+    std::fs::write(&file, noise(1_000, 3)).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("file"), noise(1_000, 4)).unwrap();
+    let to = place();
+    let ticket = |what: &Path, words: &str| {
+        let said = run(&arguments(&format!("send -i lo --to {to} {words}"), &[what])).expect(0);
+        said.stdout.split('\'').nth(1).map(|ticket| without_port(ticket).to_owned())
+    };
+    for (what, words, once) in
+        [(&file, "--dry-run", "--push 0"), (&folder, "--dry-run --watch", "--watch=100ms --for 1s")]
+    {
+        let before = ticket(what, words);
+        assert_eq!(ticket(what, &format!("{words} --new-ticket")), None);
+        assert_eq!(ticket(what, words), before, "a dry run changes nothing");
+        let new = ticket(what, &format!("{once} --new-ticket"));
+        assert!(new.is_some() && new != before, "{new:?}");
+        assert_eq!(ticket(what, once), new);
+        assert_eq!(ticket(what, words), new, "{before:?}");
+    }
+    let manifest = directory.path().join("manifest");
+    let words = format!("send -i lo --to {to} --push 0 --manifest {}", manifest.display());
+    run(&arguments(&words, &[&file])).expect(0);
+    let refused = run(&arguments(&format!("{words} --new-ticket"), &[&file])).expect(2);
+    assert!(refused.stderr.contains("has its key in"), "{}", refused.stderr);
+}
+
+#[test]
 fn files_that_are_not_what_the_manifest_says_are_8() {
     let directory = tempfile::tempdir().unwrap();
     let (file, other) = (directory.path().join("file"), directory.path().join("other"));

@@ -69,6 +69,7 @@ const SEND: &[Sample] = &[
     ),
     any("--group-key", &["--group-key DIR/group"]),
     any("--open", &["--open"]),
+    any("--new-ticket", &["--new-ticket"]),
     any("--one-way", &["--one-way"]),
     any("--expires", &["--sign DIR/key", "--expires 1h"]),
     any("--watch", &["--watch"]),
