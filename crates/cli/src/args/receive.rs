@@ -1,6 +1,7 @@
 //! The arguments of `fontana recv`.
 
 use super::{MemoryArgument, SessionFormat, session_format};
+use crate::address;
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
@@ -44,6 +45,7 @@ use std::time::Duration;
 pub(crate) struct ReceiveArguments {
     /// Ticket that the sender printed, a file with it, or -; or a mirror, which says what it has
     ///
+    /// Of several tickets, for several networks or hosts, it takes that of this host.
     /// Other users of this host may see a ticket on the command line, which may be a secret, and
     /// not one that is in a file or on standard input (-). A mirror says it by the file
     /// fontana.head (fontana publish, fontana serve). The publisher's key (--key) vouches for it.
@@ -403,6 +405,23 @@ impl NamedTicket {
         }
     }
 
+    /// The one of several tickets that is for this host: a sender on several networks, or to
+    /// several hosts, has one for each.
+    fn of_several(tickets: &[&str]) -> Result<Self, String> {
+        let sessions = tickets.iter().map(|ticket| ticket.parse());
+        let sessions = sessions.collect::<Result<Vec<Ticket>, TicketError>>();
+        let sessions = sessions.map_err(|error| error.to_string())?;
+        let is_here = |ticket: &Ticket| address::is_for_this_host(ticket);
+        match sessions.into_iter().find(is_here) {
+            Some(ticket) => Ok(Self::Session(Box::new(ticket))),
+            None => Err(format!(
+                "these are {} tickets, and this host is in no network of their senders; give the \
+                 one for this network (head -1 FILE has the first)",
+                tickets.len()
+            )),
+        }
+    }
+
     /// Reads a ticket from this file, or from standard input (-).
     fn in_file(path: &str) -> Result<Self, String> {
         /// More than a ticket has.
@@ -437,14 +456,10 @@ impl FromStr for NamedTicket {
         if !text.contains("://") {
             return Self::in_file(text);
         }
-        let text = text.trim();
-        let tickets = text.split_whitespace().count();
-        if tickets > 1 {
-            return Err(format!(
-                "these are {tickets} tickets: a sender on several networks, or to several hosts, \
-                 has one for each; give the one for this network (head -1 FILE has the first)"
-            ));
-        }
+        // The command that a sender has printed may be around it.
+        let words = text.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+        let tickets: Vec<_> = words.filter(|word| word.contains("://")).collect();
+        let [text] = tickets[..] else { return Self::of_several(&tickets) };
         if text.starts_with("http://") || text.starts_with("https://") {
             return text.parse().map(Self::Mirror);
         }

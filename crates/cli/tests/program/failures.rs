@@ -119,6 +119,23 @@ fn several_tickets_are_refused_with_their_number() {
     assert!(refused.stderr.contains("for this network"), "{}", refused.stderr);
 }
 
+/// Of several, that of this host; and what a sender has printed may be around it.
+#[test]
+fn a_ticket_is_found_among_others_and_in_a_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ticket");
+    let here = format!("fontana://127.0.0.1@{}/7", place());
+    for text in [
+        format!("fontana://203.0.113.9@239.255.77.1:7701/7\n{here}\n"),
+        format!("fontana recv --watch '{here}'\n"),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let words = format!("recv {} --timeout 50ms -o", file.display());
+        let said = run(&arguments(&words, &[directory.path()])).expect(75).stderr;
+        assert!(said.contains("(lo)"), "{text}: {said}");
+    }
+}
+
 #[test]
 fn without_a_ticket_and_a_terminal_there_is_nobody_to_ask() {
     let asked = run(&["recv"]).expect(2);
