@@ -65,7 +65,8 @@ pub(super) fn of_files(
     if arguments.new_ticket {
         return Ok(Some(ContentKeys::Given(ContentKey::generate()?)));
     }
-    Ok(Some(ContentKeys::OfHost(of_host(console)?, drawn_keys()?)))
+    let host = of_host(console)?;
+    Ok(Some(ContentKeys::OfHost(host.key, host.drawn)))
 }
 
 /// Keeps the key that was drawn for content, so that its ticket stays the new one.
@@ -166,7 +167,7 @@ pub(super) fn of_folder(
     }
     let host = match keys {
         Some(ContentKeys::OfHost(host, _)) => host.clone(),
-        _ => of_host(console)?,
+        _ => of_host(console)?.key,
     };
     let mut signer = host.folder_signer(paths.iter().map(PathBuf::as_path));
     let name = format!("folder-{}", signer.public_key());
@@ -191,19 +192,26 @@ fn beside(manifest: &Path) -> PathBuf {
     path.into()
 }
 
+/// From what the keys of this host's sessions follow.
+struct Host {
+    key: HostKey,
+    /// Keys that were drawn for contents, by the hashes of their manifests.
+    drawn: BTreeMap<Hash, ContentKey>,
+}
+
 /// The key of this host, which is drawn once. Where it cannot be kept, that is said.
-fn of_host(console: &Console) -> Result<HostKey, Failure> {
+fn of_host(console: &Console) -> Result<Host, Failure> {
     let kept = match directory() {
         Some(directory) => kept_in(&directory),
         None => Ok(Err("there is no home directory".to_owned())),
     };
     match kept? {
-        Ok(key) => Ok(key),
+        Ok(key) => Ok(Host { key, drawn: drawn_keys()? }),
         Err(why) => {
             console.note(format_args!(
                 "the ticket is another one at every start: this host's key cannot be kept ({why})"
             ));
-            Ok(HostKey::generate()?)
+            Ok(Host { key: HostKey::generate()?, drawn: BTreeMap::new() })
         }
     }
 }
