@@ -480,6 +480,27 @@ mod tests {
     }
 
     #[test]
+    fn what_the_first_page_names_are_commands() {
+        let page = include_str!("../../../docs/networks.md");
+        let page = page.replace("TICKET", "fontana://10.0.0.7@239.255.77.1:7701/5");
+        let page = page.replace("http://HOST/", "http://10.0.0.7/");
+        let commands = page.split('`').filter(|code| code.starts_with("fontana "));
+        let mut count = 0;
+        for words in commands.map(str::split_whitespace) {
+            let text = words.clone().collect::<Vec<_>>().join(" ");
+            // A ticket of a file is read while it is parsed.
+            let words = words.map(|word| if word == "ticket" { "http://10.0.0.7/" } else { word });
+            let root = command(true);
+            let matches = root.clone().try_get_matches_from(words);
+            let matches = matches.unwrap_or_else(|error| panic!("{text}: {error}"));
+            refusals::check(&matches, &root)
+                .unwrap_or_else(|refused| panic!("{text}: {refused:?}"));
+            count += 1;
+        }
+        assert!(count > 20, "{count} commands");
+    }
+
+    #[test]
     fn exec_takes_the_rest_of_the_line_as_it_is() {
         let words =
             ["fontana", "recv", "-y", "--exec", "run me", "--json", "a b", "--", "-y", "$x"];
