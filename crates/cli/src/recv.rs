@@ -120,6 +120,7 @@ pub(crate) fn run(
         is_partial: false,
         offers_shown: 0,
         lists: arguments.list,
+        is_piped: arguments.to.is_none() && !console.is_json() && destination::is_pipe(),
         messages_shown: BTreeSet::new(),
         is_corrupt: false,
         described: Described::default(),
@@ -441,6 +442,8 @@ struct Watch<'a> {
     offers_shown: usize,
     /// The names in the first session are still to be listed.
     lists: bool,
+    /// Standard output is a pipe, and nothing is written to it.
+    is_piped: bool,
     /// Messages that were shown: the same error often ends many objects.
     messages_shown: BTreeSet<String>,
     is_corrupt: bool,

@@ -124,6 +124,10 @@ impl Watch<'_> {
                 console.event(&Line::stream_accepted(*session, index, key, *verified));
                 let name = Printable(index.name.as_bytes());
                 console.say(format_args!("receiving the stream {name} from {}", session.source));
+                if self.is_piped {
+                    let message = "a stream goes to a file, and standard output is a pipe";
+                    console.warning(message, "to have it there: add --to -");
+                }
                 self.chooser = None;
                 self.files = 1;
                 self.bar = Some(ReceiveBar::new(console));
