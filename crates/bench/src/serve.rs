@@ -157,7 +157,8 @@ impl Bench {
         let ticket = session["ticket"].as_str().unwrap_or_default();
         let into = self.directory.join("into");
         let mut receive = Command::new(&self.fontana);
-        receive.args(["recv", "-i", "lo", "--simulate-loss", "5", "--web-after", "8s", "--json"]);
+        receive.args(["recv", "-i", "lo", "--mirrors", "8s", "--json"]);
+        receive.env("FONTANA_SIMULATE_LOSS", "5");
         receive.args(["-o".as_ref(), into.as_os_str()]);
         receive.args([ticket, &format!("http://{}/", served.listen)]);
         let output = receive.output().map_err(|error| error.to_string())?;

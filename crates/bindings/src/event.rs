@@ -35,7 +35,7 @@ pub fn of_sender(event: &SendEvent) -> Value {
         SendEvent::Progress(progress) => sending(progress),
         SendEvent::Failed(error) => {
             let (message, code) = (error.to_string(), exit::code(error.outcome()));
-            json!({ "event": "error", "message": message, "way_out": "", "code": code })
+            json!({ "event": "error", "message": message, "hint": "", "code": code })
         }
         SendEvent::RateChanged { rate } => {
             json!({ "event": "rate", "rate_bits_per_second": rate.as_bytes_per_second() * 8 })
@@ -105,12 +105,12 @@ pub fn of_receiver(event: &ReceiveEvent) -> Value {
             json!({ "event": "resumed", "symbols": symbols, "source_symbols": source_symbols })
         }
         ReceiveEvent::CorruptBlock { toi, block, times } => {
-            json!({ "event": "poisoned", "object": object(*toi), "block": block, "times": times })
+            json!({ "event": "corrupt", "object": object(*toi), "block": block, "times": times })
         }
         ReceiveEvent::SymbolsDropped { toi, block, count } => json!({
             "event": "wrong_symbols", "object": object(*toi), "block": block, "symbols": count,
         }),
-        ReceiveEvent::ReceptionComplete => json!({ "event": "heard_enough" }),
+        ReceiveEvent::ReceptionComplete => json!({ "event": "reception_complete" }),
         ReceiveEvent::ObjectDone(report) => json!({
             "event": "object_done",
             "object": object(report.toi),
@@ -128,7 +128,7 @@ pub fn of_receiver(event: &ReceiveEvent) -> Value {
                 "object": object(*toi),
                 "names": names,
                 "message": error.map_or_else(|| "it is incomplete".into(), ToString::to_string),
-                "way_out": "",
+                "hint": "",
                 "code": error.map(|error| exit::code(error.outcome())),
             })
         }
@@ -245,7 +245,7 @@ fn counters_of_receiver(progress: &ReceiveProgress) -> Value {
         "kernel_drops": progress.kernel_drops,
         "queue_drops": progress.queue_drops,
         "channels": progress.channels,
-        "poisoned_blocks": stats.corrupt_blocks,
+        "corrupt_blocks": stats.corrupt_blocks,
     })
 }
 
@@ -283,7 +283,7 @@ fn interface(change: &InterfaceChange) -> Value {
 }
 
 fn warning(message: String) -> Value {
-    json!({ "event": "warning", "message": message, "way_out": "" })
+    json!({ "event": "warning", "message": message, "hint": "" })
 }
 
 fn object(toi: Toi) -> u64 {
@@ -331,7 +331,10 @@ mod tests {
             check(event, "fontana recv");
         }
         let named = |name: &str| events.iter().any(|event| event["event"] == name);
-        assert!(named("accepted") && named("object_done") && named("heard_enough"), "{events:?}");
+        assert!(
+            named("accepted") && named("object_done") && named("reception_complete"),
+            "{events:?}"
+        );
         assert_eq!(received(&report)["verdict"], "complete");
         sender.stop();
         for event in sender.events() {

@@ -72,7 +72,7 @@ pub extern "C" fn fontana_code_word(code: i32) -> *const c_char {
         Outcome::SourceChanged => c"source_changed",
         Outcome::ReceiversIncomplete => c"receivers_incomplete",
         Outcome::InternalError => c"internal_error",
-        Outcome::NothingReceived => c"nothing_heard",
+        Outcome::NothingReceived => c"nothing_received",
         Outcome::Interrupted => c"interrupted",
     });
     word.map_or(ptr::null(), |word| word.as_ptr())

@@ -95,6 +95,17 @@ pub(crate) fn source_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
     Some(InterfaceSelector::Name(interface.name.clone()))
 }
 
+/// Whether a ticket is for this host: it has the address that packets are sent to, or an interface
+/// in the sender's network.
+pub(crate) fn is_for_this_host(ticket: &Ticket) -> bool {
+    if ticket.group.is_multicast() {
+        return source_interface(ticket).is_some();
+    }
+    let Ok(interfaces) = Interfaces::list() else { return false };
+    let version = IpVersion::of(ticket.group);
+    interfaces.iter().any(|interface| interface.address(version) == Some(ticket.group))
+}
+
 /// The interfaces that carry multicast of the group's version, without loopback and without the one
 /// of this name; none if there is only one.
 pub(crate) fn multicast_interfaces(group: IpAddr, without: Option<&str>) -> Vec<InterfaceSelector> {

@@ -2,8 +2,10 @@
 
 #[cfg(test)]
 mod count;
+mod help;
 mod order;
 mod receive;
+mod refusals;
 mod send;
 mod serve;
 
@@ -12,16 +14,16 @@ pub(crate) use receive::{
     AcceptArgument, MirrorArgument, NamedTicket, ReceiveArguments, SandboxArgument,
 };
 pub(crate) use send::{
-    Fec, FluteVersionArgument, LayeringArgument, LayersArgument, ReceiversArgument, SendArguments,
-    WaitArgument,
+    Fec, LayeringArgument, LayersArgument, ReceiversArgument, SendArguments, WaitArgument,
 };
 pub(crate) use serve::ServeArguments;
 
 use clap::builder::styling::Styles;
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, ShelfNumber, Ticket, WebAddress};
+use fontana_console::failure::Failure;
 use fontana_console::log::{self, LogFilter};
 use fontana_console::talk::Talk;
 use fontana_console::units::{parse_lifetime, parse_size};
@@ -65,6 +67,21 @@ pub(crate) struct Arguments {
     /// trace), also by crate. Operations on each packet have the level trace.
     #[arg(long, global = true, value_name = "FILTER", value_parser = log::parse)]
     pub(crate) log: Option<LogFilter>,
+}
+
+/// The arguments of this process, and whether all of them go together.
+pub(crate) fn parse() -> (Arguments, Result<(), Failure>) {
+    let all = std::env::args_os().any(|word| word == "--help-all");
+    let mut root = command(all);
+    let matches = root.get_matches_mut();
+    let arguments = Arguments::from_arg_matches(&matches);
+    let arguments = arguments.unwrap_or_else(|error| error.format(&mut root).exit());
+    (arguments, refusals::check(&matches, &root))
+}
+
+/// The definitions. `all`: help has all options.
+pub(crate) fn command(all: bool) -> clap::Command {
+    help::arrange(Arguments::command(), all)
 }
 
 #[derive(Debug, Subcommand)]
@@ -210,9 +227,6 @@ pub(crate) struct ResumeArguments {
     /// Not needed if there is only one.
     #[arg(value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// List them; this is the default
-    #[arg(long, conflicts_with = "discard")]
-    pub(crate) list: bool,
     /// Remove what it has received so far
     ///
     /// Complete files stay. A reception that is running is refused.
@@ -350,14 +364,13 @@ pub(crate) struct ManArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use fontana::{Profile, ReceiverBuilder};
     use std::collections::BTreeSet;
     use std::path::Path;
 
     #[test]
     fn the_definitions_are_consistent() {
-        Arguments::command().debug_assert();
+        command(false).debug_assert();
     }
 
     #[test]
@@ -371,16 +384,14 @@ mod tests {
         assert_eq!(send.order.profile(), Profile::default());
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
         assert_eq!(permille, 100, "the help says 10 %");
-        assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
+        let places: Vec<_> = send.to.iter().map(|to| &to.place).collect();
+        assert_eq!(places, [&fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         assert_eq!(receive.silence, None);
         assert_eq!(ReceiverBuilder::DEFAULT_SILENCE, Duration::from_secs(60));
         assert_eq!(receive.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(receive.max_size, ReceiverBuilder::DEFAULT_MAX_BYTES);
-        assert_eq!(receive.window, fontana::FontanaReception::default().stream_window);
-        let buffer = fontana::net::receiver::DEFAULT_RECEIVE_BUFFER;
-        assert_eq!(receive.receive_buffer, buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
     }
 
@@ -425,7 +436,7 @@ mod tests {
         // Those of every command, and what the events of the laboratory are about.
         let others = ["--help", "--version", "--real", "--sockets"];
         let mut options: BTreeSet<_> = others.map(str::to_owned).into();
-        add_shown(&Arguments::command(), &mut options);
+        add_shown(&command(true), &mut options);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut files = vec![root.join("README.md")];
         files_below(&root.join("crates/cli/src"), &mut files);
@@ -465,6 +476,27 @@ mod tests {
             }
         }
         assert!(unknown.is_empty(), "{unknown:#?}");
+    }
+
+    #[test]
+    fn what_the_first_page_names_are_commands() {
+        let page = include_str!("../../../docs/networks.md");
+        let page = page.replace("TICKET", "fontana://10.0.0.7@239.255.77.1:7701/5");
+        let page = page.replace("http://HOST/", "http://10.0.0.7/");
+        let commands = page.split('`').filter(|code| code.starts_with("fontana "));
+        let mut count = 0;
+        for words in commands.map(str::split_whitespace) {
+            let text = words.clone().collect::<Vec<_>>().join(" ");
+            // A ticket of a file is read while it is parsed.
+            let words = words.map(|word| if word == "ticket" { "http://10.0.0.7/" } else { word });
+            let root = command(true);
+            let matches = root.clone().try_get_matches_from(words);
+            let matches = matches.unwrap_or_else(|error| panic!("{text}: {error}"));
+            refusals::check(&matches, &root)
+                .unwrap_or_else(|refused| panic!("{text}: {refused:?}"));
+            count += 1;
+        }
+        assert!(count > 20, "{count} commands");
     }
 
     #[test]

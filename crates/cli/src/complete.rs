@@ -1,7 +1,7 @@
 //! Completion scripts and manual pages, from the same definitions as the command line itself.
 
-use crate::args::Arguments;
-use clap::{Command, CommandFactory};
+use crate::args;
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use fontana::Outcome;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) fn completions(shell: Shell, console: &Console) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "fontana", &mut script);
+    clap_complete::generate(shell, &mut args::command(true), "fontana", &mut script);
     console.result(String::from_utf8_lossy(&script).trim_end());
     Outcome::Complete
 }
@@ -25,11 +25,11 @@ pub(crate) fn man(directory: Option<&Path>, console: &Console) -> Result<Outcome
     match directory {
         Some(directory) => {
             let written = std::fs::create_dir_all(directory)
-                .and_then(|()| write_pages(Arguments::command(), directory));
+                .and_then(|()| write_pages(args::command(true), directory));
             written.map_err(|error| failed(directory, error))?;
         }
         None => {
-            console.result(page(Arguments::command()).1.trim_end());
+            console.result(page(args::command(true)).1.trim_end());
         }
     }
     Ok(Outcome::Complete)

@@ -27,7 +27,6 @@ mod serve;
 mod version_file;
 
 use args::{Arguments, Command};
-use clap::Parser;
 use fontana::net::thread::catch;
 use fontana::{CancellationToken, Outcome};
 use fontana_console::console::Console;
@@ -38,7 +37,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let Arguments { command, log } = Arguments::parse();
+    let (Arguments { command, log }, refused) = args::parse();
     if let Some(filter) = log {
         log::start(filter);
     }
@@ -46,9 +45,10 @@ fn main() -> ExitCode {
     let stop = CancellationToken::new();
     let Talk { json, quiet } = command.talk();
     let console = Console::new(json, quiet, command.writes_data(), &stop);
-    let result = catch(|| run(&command, &console, &stop)).unwrap_or_else(|panic| {
-        Err(Failure::new(Outcome::InternalError, panic.to_string(), hints::PANIC))
-    });
+    let result =
+        catch(|| refused.and_then(|()| run(&command, &console, &stop))).unwrap_or_else(|panic| {
+            Err(Failure::new(Outcome::InternalError, panic.to_string(), hints::PANIC))
+        });
     let outcome = result.unwrap_or_else(|failure| {
         console.failure(&failure);
         failure.outcome
@@ -77,7 +77,8 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
 impl Command {
     /// Whether standard output carries received content.
     fn writes_data(&self) -> bool {
-        matches!(self, Self::Recv(arguments) if arguments.to.as_deref() == Some(Path::new("-")))
+        matches!(self, Self::Recv(arguments)
+            if arguments.to.as_deref() == Some(Path::new("-")) && !arguments.list)
     }
 
     /// Bytes that the user allows it, if it can be told.

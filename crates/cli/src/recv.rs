@@ -14,6 +14,7 @@ use changes::{Changes, Runs};
 use choose::Chooser;
 use confine::{Hook, Sandbox};
 use explain::Circumstances;
+use fontana::net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana::net::thread::spawn_scoped;
 use fontana::net::{BufferShortfall, FeedbackSocket};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, ReceiverLabel};
@@ -27,7 +28,7 @@ use fontana_console::console::Console;
 use fontana_console::exit;
 use fontana_console::failure::Failure;
 use fontana_console::signal::stop_on_signals;
-use fontana_console::units::{Bytes, Count};
+use fontana_console::units::{Bytes, Count, parse_share};
 use mirrors::Mirrors;
 use recognised::FluteSessions;
 use std::collections::BTreeSet;
@@ -64,6 +65,8 @@ pub(crate) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
+    let listing = arguments.list.then(|| arguments.of_list());
+    let arguments = listing.as_ref().unwrap_or(arguments);
     let mut sandbox = Sandbox::prepare(arguments, console)?;
     let setup = Setup::of(arguments, &mut sandbox)?;
     clock::check(setup.heeds_expiry, arguments.may_report(), console);
@@ -117,6 +120,7 @@ pub(crate) fn run(
         is_partial: false,
         offers_shown: 0,
         lists: arguments.list,
+        is_piped: arguments.to.is_none() && !console.is_json() && destination::is_pipe(),
         messages_shown: BTreeSet::new(),
         is_corrupt: false,
         described: Described::default(),
@@ -219,8 +223,8 @@ impl Setup {
     fn of(arguments: &ReceiveArguments, sandbox: &mut Sandbox<'_>) -> Result<Self, Failure> {
         let directory = match (&arguments.to, &arguments.staging) {
             (None, _) => arguments.output.clone(),
+            (Some(path), _) if arguments.flute => destination::file(path)?.0,
             (Some(_), Some(staging)) => staging.clone(),
-            (Some(path), None) if arguments.flute => destination::file(path)?.0,
             (Some(_), None) => std::env::temp_dir(),
         };
         destination::check(arguments)?;
@@ -247,16 +251,12 @@ impl Setup {
         .mirror_files(mirrors.files)
         .mirror_headers(credentials::of_arguments(arguments)?)
         .from_group(mirrors::has_group(arguments))
-        .web_after(arguments.web_after)
+        .web_after(arguments.mirrors_after())
         .memory(to_size(arguments.memory.memory))
-        .receive_buffer(to_size(arguments.receive_buffer))
+        .receive_buffer(DEFAULT_RECEIVE_BUFFER.max(to_size(arguments.memory.memory / 32)))
         .max_bytes(arguments.max_size)
         .timeout(arguments.timeout)
-        .simulated_loss(
-            arguments
-                .simulate_loss
-                .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),
-        );
+        .simulated_loss(simulated_loss()?);
         if let Some(rate) = arguments.max_rate {
             receiver = receiver.max_rate(Rate::bits_per_second(rate));
         }
@@ -272,6 +272,21 @@ impl Setup {
             receiver = receiver.tsi(None);
         }
         Ok(Self { receiver, address, directory, asks, heeds_expiry })
+    }
+}
+
+/// The share of packets that a test has this receiver drop: `FONTANA_SIMULATE_LOSS=10%`, with
+/// a seed `10%,7`.
+fn simulated_loss() -> Result<Option<SimulatedLoss>, Failure> {
+    const NAME: &str = "FONTANA_SIMULATE_LOSS";
+    let Ok(text) = std::env::var(NAME) else { return Ok(None) };
+    let (share, seed) = text.split_once(',').unwrap_or((&text, "0"));
+    match (parse_share(share), seed.parse()) {
+        (Ok(probability), Ok(seed)) => Ok(Some(SimulatedLoss { probability, seed })),
+        _ => {
+            let message = format!("{NAME}={text}: a percentage is expected, and perhaps a seed");
+            Err(Failure::new(Outcome::Usage, message, "unset it, or give: 10%,7"))
+        }
     }
 }
 
@@ -341,7 +356,8 @@ fn format(
         let hint = "give the sender's key: a ticket with key=, or --key";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
-    fontana.stream_window = arguments.window;
+    // On the disk: 512 MiB, more than any fragments that are being sent, with the default memory.
+    fontana.stream_window = arguments.memory.memory.saturating_mul(2);
     if fontana.group_key.is_some() {
         key_file::keep_secrets();
     }
@@ -426,6 +442,8 @@ struct Watch<'a> {
     offers_shown: usize,
     /// The names in the first session are still to be listed.
     lists: bool,
+    /// Standard output is a pipe, and nothing is written to it.
+    is_piped: bool,
     /// Messages that were shown: the same error often ends many objects.
     messages_shown: BTreeSet<String>,
     is_corrupt: bool,

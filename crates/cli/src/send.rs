@@ -61,22 +61,33 @@ pub(crate) fn run(
             (vec![copy.path()], name.or_else(|| Some(standard_input::NAME.into())), Some(copy))
         }
     };
+    if name.is_some() && !matches!(&files[..], [path] if !path.is_dir()) {
+        let message = "--name gives one file its name at receivers, and this is not one file";
+        let hint = "leave it out, or name one file; a directory: rename it, or send an archive";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
     let content = Named { files, name };
-    plan.format.keys = keys::of_files(arguments, plan.format.manifest.is_some(), console)?;
+    let (manifest, asks) = (plan.format.manifest.is_some(), plan.format.reports.is_some());
+    plan.format.keys = keys::of_files(arguments, manifest, asks, console)?;
     let outline = Outline::of(arguments, &plan)?;
     address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     // A mirror's own key signs no versions.
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
     let mut versions = key.filter(|_| arguments.watch.is_some()).map(VersionFile::beside);
     if arguments.watch.is_some() && arguments.format() == SessionFormat::Fontana && key.is_none() {
-        let (signer, beside) = keys::of_folder(&content.files, plan.format.keys.as_ref(), console)?;
+        let (signer, beside) = keys::of_folder(arguments, plan.format.keys.as_ref(), console)?;
         (plan.format.signer, versions) = (Some(signer), beside);
     }
     if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {
         plan.format.version = highest;
     }
-    let sender = content.sender(&plan, arguments).cancellation_token(stop);
-    if arguments.watch.is_some() {
+    let mut sender = content.sender(&plan, arguments).cancellation_token(stop);
+    let signer = plan.format.signer.as_ref().filter(|_| arguments.watch.is_some());
+    if let (Some(signer), None) = (signer, arguments.tsi()) {
+        // The number that all versions have.
+        sender = sender.tsi(Some(Tsi::of_publisher(&signer.public_key())));
+    }
+    if arguments.watch.is_some() && !arguments.dry_run {
         let reports = plan.format.reports.as_ref();
         let (files, to) = (&content.files, &plan.addressing);
         let program = confine::confine(arguments, files, to, reports, console)?;
@@ -95,8 +106,15 @@ pub(crate) fn run(
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
+    if !arguments.dry_run {
+        keys::keep_drawn(arguments, plan.format.keys.as_ref(), &session)?;
+    }
     let further = networks::prepare(arguments, &plan, &content, &session, stop)?;
-    let tickets = networks::tickets(&session.ticket, &further);
+    let ticket = match arguments.watch {
+        Some(_) => session.lasting_ticket(),
+        None => session.ticket.clone(),
+    };
+    let tickets = networks::tickets(&ticket, &further);
     let tickets: Vec<_> = tickets.iter().flat_map(|ticket| outline.tickets(ticket)).collect();
     networks::tell_left_out(&plan, &outline.interface, console);
     reports::tell_unasked(&plan.format, &session.ticket, console);
@@ -116,6 +134,8 @@ pub(crate) fn run(
     if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
         ticket_file::write(path, &tickets)?;
     }
+    let is_drawn_later = arguments.dry_run && arguments.new_ticket;
+    let tickets = if is_drawn_later { Vec::new() } else { tickets };
     outline.announce(&session, &tickets, arguments, console);
     let left_out = show_left_out(&session, console);
     if arguments.dry_run {
@@ -171,16 +191,8 @@ struct Plan {
 impl Plan {
     fn of(arguments: &SendArguments) -> Result<Self, Failure> {
         let addressing = channels::addressing(arguments)?;
-        if arguments.mirror && arguments.fec() == Fec::None {
-            let message = "--mirror with --fec none: there would be nothing to send";
-            return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
-        }
         let manifest =
             arguments.manifest.as_deref().map(manifest_file::read).transpose()?.flatten();
-        if let (true, None, Some(path)) = (arguments.mirror, &manifest, &arguments.manifest) {
-            let message = format!("there is no manifest {path:?} to mirror");
-            return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
-        }
         let mut format = FontanaFormat::default();
         format.signer = arguments
             .sign
@@ -200,6 +212,7 @@ impl Plan {
         // A stream without a key gets one, and so does a directory that is followed.
         let has_key = format.signer.is_some()
             || keys::are_of_ticket(arguments)
+            || arguments.group_key.is_some()
             || arguments.watch.is_some()
             || standard_input::is_stream(arguments);
         if format.reports.is_some() && !has_key {
@@ -209,13 +222,16 @@ impl Plan {
         format.expires_after = Some(arguments.expires).filter(|time| !time.is_zero());
         format.version = arguments.content_version;
         format.manifest = manifest;
-        format.rehash = arguments.rehash;
+        if arguments.watch.is_some() && arguments.flute.is_some_and(|flute| flute.gzip) {
+            let message = "--watch with --flute=gzip: every version would be compressed again";
+            return Err(Failure::new(Outcome::Usage, message, "leave gzip out"));
+        }
         format.layering = channels::layering(arguments);
         if arguments.format() != SessionFormat::Fontana && format.layering.is_some() {
             let what = "a plain FLUTE or FCAST session";
             return Err(Error::from(SetupError::OneChannelOnly(what)).into());
         }
-        let is_first = !arguments.mirror && format.manifest.is_none();
+        let is_first = format.manifest.is_none();
         Ok(Self { addressing, code: code(arguments), pass_start: is_first.then_some(0), format })
     }
 
@@ -230,7 +246,6 @@ impl Plan {
         let addressing = Addressing { interfaces: vec![interface], ..self.addressing.clone() };
         let mut format = self.format.clone();
         format.manifest = Some(session.manifest.clone());
-        format.rehash = false;
         // At a receiver on all of them the passes meet when the content is complete.
         let start = (number as u64) << 32;
         let pass_start = self.pass_start.map(|_| (start / count.max(1) as u64) as u32);
@@ -246,7 +261,7 @@ impl Plan {
             .controlled_network(arguments.controlled_network)
             .rate(fontana::Rate::bits_per_second(arguments.rate()))
             .peak_window(arguments.burst)
-            .tsi(arguments.tsi.map(Tsi))
+            .tsi(arguments.tsi())
             .mode(match arguments.push {
                 Some(repair_permille) => SendMode::Push { repair_permille },
                 None => SendMode::OnDemand,
@@ -258,9 +273,7 @@ impl Plan {
             .symbol_size(arguments.symbol_size)
             .source_pass(self.pass_start.is_some())
             .pass_start(self.pass_start.unwrap_or_default())
-            .mirrored(
-                arguments.mirror || arguments.manifest.is_some() || networks::count(arguments) > 1,
-            )
+            .mirrored(arguments.manifest.is_some() || networks::count(arguments) > 1)
             .filter(filter)
             .memory(memory(arguments) / networks::count(arguments))
             .scratch(arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64))
@@ -271,9 +284,11 @@ impl Plan {
             SessionFormat::Fontana => Format::Fontana(self.format.clone()),
             SessionFormat::Flute => {
                 let mut flute = FluteFormat::default();
-                flute.version = arguments.flute.map_or(flute.version, Into::into);
-                if arguments.gzip {
-                    flute.content_encoding = ContentEncoding::Gzip;
+                if let Some(chosen) = arguments.flute {
+                    flute.version = chosen.version;
+                    if chosen.gzip {
+                        flute.content_encoding = ContentEncoding::Gzip;
+                    }
                 }
                 Format::Flute(flute)
             }
@@ -308,11 +323,7 @@ fn group_seal(arguments: &SendArguments) -> Result<Option<GroupSeal>, Failure> {
     let Some(path) = &arguments.group_key else { return Ok(None) };
     key_file::refuse_other_formats(arguments.format())?;
     let key = key_file::read(path, key_file::KEYGEN_GROUP)?;
-    let mode = match arguments.encrypt {
-        true => SealMode::Encrypted,
-        false => SealMode::Authenticated,
-    };
-    Ok(Some(GroupSeal { key, mode }))
+    Ok(Some(GroupSeal { key, mode: SealMode::Encrypted }))
 }
 
 /// Shortest pass over the content of which the user hears how to send faster.
@@ -406,8 +417,10 @@ impl Outline {
                 Count(manifest.objects().len() as u64, "object"),
                 Time(self.pass(session.source_symbols, symbol_size)),
             ));
-            if arguments.format() != SessionFormat::Fontana && arguments.tsi.is_none() {
-                console.result("  the session number is random at every start; set it: --tsi N");
+            if arguments.format() != SessionFormat::Fontana && arguments.tsi().is_none() {
+                console.result(
+                    "  the session number is random at every start; set it: --to GROUP:PORT/N",
+                );
             }
         } else {
             let end = match (arguments.push, arguments.duration) {

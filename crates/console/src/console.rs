@@ -172,7 +172,7 @@ impl Console {
 
     /// Writes a warning with a hint.
     pub fn warning(&self, message: &str, hint: &str) {
-        self.event(&Notice::Warning { message: message.into(), way_out: hint.into() });
+        self.event(&Notice::Warning { message: message.into(), hint: hint.into() });
         if !self.json && !self.quiet {
             self.err(&paragraph("warning", "33", message, hint), Line::Event);
         }
@@ -216,7 +216,7 @@ impl Console {
         let Failure { outcome, message, hint } = failure;
         self.result_event(&Notice::Error {
             message: message.clone(),
-            way_out: hint.clone(),
+            hint: hint.clone(),
             code: exit::code(*outcome),
         });
     }

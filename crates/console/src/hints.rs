@@ -165,7 +165,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     ),
     (
         ErrorKind::StreamBehind,
-        "let more of it wait on the disk (--window), or receive it into a directory",
+        "let more of it wait on the disk, twice as much as --memory, or receive it into a directory",
     ),
     (ErrorKind::StreamTooLarge, "if you trust the sender, accept more: --max-size"),
     (ErrorKind::StreamFailed, "somebody forges packets, or a machine is broken"),

@@ -15,8 +15,8 @@ pub fn line(event: &impl Serialize) -> String {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "docs/events.md describes every event and field")]
 pub enum Notice {
-    Warning { message: String, way_out: String },
-    Error { message: String, way_out: String, code: u8 },
+    Warning { message: String, hint: String },
+    Error { message: String, hint: String, code: u8 },
     Dropped { events: u64 },
 }
 
@@ -43,7 +43,7 @@ pub fn verdict(verdict: Outcome) -> &'static str {
         Outcome::SourceChanged => "source_changed",
         Outcome::ReceiversIncomplete => "receivers_incomplete",
         Outcome::InternalError => "internal_error",
-        Outcome::NothingReceived => "nothing_heard",
+        Outcome::NothingReceived => "nothing_received",
         Outcome::Interrupted => "interrupted",
     }
 }

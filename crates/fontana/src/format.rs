@@ -56,8 +56,6 @@ pub struct FontanaFormat {
     /// The manifest of another sender or of an earlier run, whose objects are sent again. The files
     /// must match it. It determines code, symbol size, blocks and version.
     pub manifest: Option<Manifest>,
-    /// Hash files even if their size and modification time are those of `manifest`.
-    pub rehash: bool,
     /// How the rate is divided among the channels of the session. `None`: a session of several
     /// channels has layers of doubling rates.
     pub layering: Option<Layering>,
@@ -91,7 +89,6 @@ impl Default for FontanaFormat {
             expires_after: Some(Self::DEFAULT_LIFETIME),
             version: 1,
             manifest: None,
-            rehash: false,
             layering: None,
             group_seal: None,
             keys: None,

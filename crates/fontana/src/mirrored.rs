@@ -82,7 +82,7 @@ impl MirroredContent {
     pub fn of_manifest(files: &[PathBuf], manifest: &Manifest) -> Result<Self, Error> {
         let filter = Filter::default();
         let options = ContentOptions { files, ..options(&filter, 1) };
-        Ok(Self::new(Content::of_manifest(&options, manifest, false)?))
+        Ok(Self::new(Content::of_manifest(&options, manifest)?))
     }
 
     fn new(content: Content) -> Self {

@@ -115,7 +115,7 @@ def test_events_without_a_thread_that_waits(file: pathlib.Path, tmp_path: pathli
             receiver = fontana.recv(sending.ticket, to=tmp_path / "to", timeout=30, **HERE)
             return [event["event"] async for event in receiver]
 
-    assert "heard_enough" in asyncio.run(receive())
+    assert "reception_complete" in asyncio.run(receive())
 
 
 def test_errors_have_kinds(tmp_path: pathlib.Path) -> None:
@@ -127,7 +127,7 @@ def test_errors_have_kinds(tmp_path: pathlib.Path) -> None:
     with pytest.raises(fontana.NotComplete) as incomplete:
         quiet = {"group": "239.255.77.73:7785", "silence": 0.3}
         fontana.recv(to=tmp_path, **quiet, **HERE).join()
-    assert incomplete.value.report["verdict"] == "nothing_heard"
+    assert incomplete.value.report["verdict"] == "nothing_received"
 
 
 def test_each_kind_has_its_class() -> None:

@@ -74,6 +74,19 @@ pub fn arguments(words: &str, paths: &[&Path]) -> Vec<String> {
     words.split_whitespace().map(str::to_owned).chain(paths).collect()
 }
 
+/// Gives a command these words. Those that set a variable of the program (`FONTANA_X=1`) set it, as
+/// before a command of a shell.
+pub fn give<'a, A: AsRef<OsStr>>(command: &'a mut Command, words: &[A]) -> &'a mut Command {
+    for word in words.iter().map(AsRef::as_ref) {
+        let variable = word.to_str().filter(|word| word.starts_with("FONTANA_"));
+        match variable.and_then(|word| word.split_once('=')) {
+            Some((name, value)) => command.env(name, value),
+            None => command.arg(word),
+        };
+    }
+    command
+}
+
 /// A program of another crate of this workspace, in the profile of the test that runs it.
 ///
 /// # Panics

@@ -59,7 +59,7 @@ impl Commands<'_> {
         match self.tool {
             Tool::Fontana | Tool::FontanaReports => {
                 let mut command = Command::new(&self.programs.fontana);
-                command.args(["send", "--json", "--open", "--tsi", "1", "--to", &group]);
+                command.args(["send", "--json", "--open", "--to", &format!("{group}/1")]);
                 command.args(["-i", INTERFACE]);
                 command.args(["--rate", &format!("{rate}M")]);
                 self.limit_memory(&mut command);

@@ -1,6 +1,7 @@
 //! The arguments of `fontana recv`.
 
 use super::{MemoryArgument, SessionFormat, session_format};
+use crate::address;
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
@@ -9,7 +10,7 @@ use fontana::wire::{
 };
 use fontana::{MirrorFile, MirrorFileError, WebAfter};
 use fontana_console::talk::Talk;
-use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
+use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_size};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -28,7 +29,7 @@ use std::time::Duration;
 /// network (--share); and answers to roll calls that the ticket's key has signed: whether it is
 /// complete, and what it lacks. With --one-way it sends nothing at all. A file gets its name when
 /// every byte of it is verified.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
@@ -44,6 +45,7 @@ use std::time::Duration;
 pub(crate) struct ReceiveArguments {
     /// Ticket that the sender printed, a file with it, or -; or a mirror, which says what it has
     ///
+    /// Of several tickets, for several networks or hosts, it takes that of this host.
     /// Other users of this host may see a ticket on the command line, which may be a secret, and
     /// not one that is in a file or on standard input (-). A mirror says it by the file
     /// fontana.head (fontana publish, fontana serve). The publisher's key (--key) vouches for it.
@@ -54,15 +56,19 @@ pub(crate) struct ReceiveArguments {
     ///
     /// A mirror is a web server that has the files under their names. Ranges of them are requested
     /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
-    /// given here, with --web, or if the ticket names nothing but mirrors. Addresses of single
+    /// given here, with --mirrors, or if the ticket names nothing but mirrors. Addresses of single
     /// files, such as presigned URLs, are taken too. See docs/mirrors.md.
-    #[arg(value_name = "URL", requires = "named",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) mirrors: Vec<MirrorArgument>,
-    /// Receive also from the mirrors that the ticket names
-    #[arg(long, requires = "named",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) web: bool,
+    #[arg(value_name = "URL", requires = "named")]
+    pub(crate) urls: Vec<MirrorArgument>,
+    /// Use mirrors, also those that the ticket names: now, last, or from 30s or 90% on
+    ///
+    /// The group brings most of the content to all receivers at once, and the mirrors what is left:
+    /// last, when nothing has arrived from the group for 10 seconds; from a time on; or once N
+    /// percent is received, or as with last. Without it mirrors that are given as URL are used now,
+    /// and those of a ticket for a group are not.
+    #[arg(long = "mirrors", value_name = "now|last|TIME|N%", requires = "named",
+          value_parser = parse_mirrors)]
+    pub(crate) mirrors: Option<MirrorsArgument>,
     /// Send this field in requests to the mirrors that are given as URL: 'NAME: VALUE'
     ///
     /// It is sent to their hosts alone, not to mirrors of the ticket, and not where a redirect
@@ -73,22 +79,13 @@ pub(crate) struct ReceiveArguments {
     ///
     /// The file has the format of ftp and curl: machine HOST login NAME password WORD. Only its
     /// owner may read it.
-    #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
+    #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath)]
     pub(crate) netrc: Option<PathBuf>,
-    /// Use the mirrors only after this time, or once N percent is received: 30s, 90%
-    ///
-    /// The group brings most of the content to all receivers at once, and the mirrors what is left.
-    /// With N%, the mirrors are used too if nothing arrives from the group for 10 seconds.
-    #[arg(long, value_name = "TIME|N%", requires = "named", value_parser = parse_web_after,
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
-    pub(crate) web_after: Option<WebAfter>,
     /// Serve what was received, when it is complete: to other receivers, and other programs
     ///
     /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
     /// until it is stopped. Anyone who reaches the address can read the files.
-    #[arg(long, value_name = "ADDR:PORT",
-          conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast", "to", "only"])]
+    #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) then_serve: Option<SocketAddr>,
     /// Complete other receivers of this network, and be completed by them
     ///
@@ -99,16 +96,10 @@ pub(crate) struct ReceiveArguments {
     /// It sends at most RATE, 20 Mbit/s by default, and stays when it is complete, until no other
     /// receiver has asked for ten seconds.
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true,
-          default_missing_value = "20M", value_parser = parse_rate,
-          conflicts_with_all = ["one_way", "flute", "fcast", "watch", "list", "to"])]
+          default_missing_value = "20M", value_parser = parse_rate)]
     pub(crate) share: Option<u64>,
     /// Listen on this group if there is no ticket
-    #[arg(
-        long,
-        value_name = "GROUP:PORT",
-        conflicts_with = "named",
-        default_value = "239.255.77.1:7701"
-    )]
+    #[arg(long, value_name = "GROUP:PORT", default_value = "239.255.77.1:7701")]
     pub(crate) group: String,
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
@@ -128,20 +119,16 @@ pub(crate) struct ReceiveArguments {
     /// success is reported. So is a file, which must not exist without --existing replace. With
     /// --flute: a file, which gets its name when it is complete; --only chooses it if the session
     /// has several.
-    #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "fcast", "list", "watch"])]
+    #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) to: Option<PathBuf>,
     /// With --to: keep data that cannot be delivered yet in this directory
     ///
-    /// Standard output needs as much room as the file is long; a device needs the room of its
-    /// repair symbols. The default is the directory for temporary files: TMPDIR, or /tmp.
-    #[arg(long, value_name = "DIR", requires = "to", conflicts_with = "flute", value_hint = ValueHint::DirPath)]
+    /// Standard output needs as much room as the file is long, and for a stream twice --memory: a
+    /// consumer that stops reading for longer than this lasts loses the stream. A device needs the
+    /// room of its repair symbols. The default is the directory for temporary files: TMPDIR, or
+    /// /tmp.
+    #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
-    /// Keep at most this many bytes of a stream on the disk until they can be delivered: 512M, 4G
-    ///
-    /// A consumer that stops reading for longer than this lasts loses the stream.
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
-    pub(crate) window: u64,
     /// Stay in the group until every block is verified
     ///
     /// For sessions that send everything once (send --push) where strangers may forge symbols. The
@@ -163,14 +150,14 @@ pub(crate) struct ReceiveArguments {
     /// Otherwise a file gets its name when its objects are complete. Small files share objects: if
     /// the reception ends before these are complete, each file gets its name of which no byte is
     /// missing, and the others are listed in the form of --only (exit code 3).
-    #[arg(long, conflicts_with_all = ["to", "flute", "fcast"])]
+    #[arg(long)]
     pub(crate) all_or_nothing: bool,
     /// Append a line of JSON to FILE for each file that gets its name, and each complete version
     ///
     /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
     /// session, the publisher's key, and the time (docs/events.md). Before FILE is longer than 10
     /// MB it is renamed to FILE.1; five such files are kept.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["flute", "fcast", "to", "list"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) audit: Option<PathBuf>,
     /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
     ///
@@ -178,31 +165,31 @@ pub(crate) struct ReceiveArguments {
     /// were changed since. Needs the publisher's key. With --flute: delete files that this session
     /// has written, or an earlier one with --delete or --watch, and that are as they were written,
     /// when the tables that named them have expired and later ones do not. See docs/flute.md.
-    #[arg(long, conflicts_with_all = ["fcast", "to"])]
+    #[arg(long)]
     pub(crate) delete: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
     /// The syntax is that of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
     /// '/photos/2026/'. Objects without a byte of such a file are not received. List the names:
     /// --list.
-    #[arg(long, value_name = "GLOB", conflicts_with = "fcast")]
+    #[arg(long, value_name = "GLOB")]
     pub(crate) only: Vec<String>,
     /// List the names in the session and receive nothing; with --json all of them
     ///
+    /// Options of a reception have no effect, so that --list may be added to any command.
     /// With --flute it ends when a table says that it is complete, or two seconds after the last
     /// new file.
-    #[arg(long, conflicts_with_all = ["fcast", "only"])]
+    #[arg(long)]
     pub(crate) list: bool,
     /// Take the first session that is received, and write to the device (--to), without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Accept only what this publisher signed, if the ticket does not name its key
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["flute", "fcast"])]
+    #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<PublicKey>,
     /// Receive only packets that a sender with the group key in FILE has sent
     ///
-    /// All others are dropped, and counted. Encrypted packets (fontana send --encrypt) are
-    /// decrypted. See docs/guarantees.md.
+    /// All others are dropped, and counted. See docs/guarantees.md.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) group_key: Option<PathBuf>,
     /// Receive every newer version of the publisher until stopped, or N versions
@@ -213,7 +200,7 @@ pub(crate) struct ReceiveArguments {
     /// are not received. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
     /// receive what later tables announce, and later runs of the sender, until stopped.
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
-          value_parser = clap::value_parser!(NonZeroU64), conflicts_with_all = ["fcast", "list"])]
+          value_parser = clap::value_parser!(NonZeroU64))]
     pub(crate) watch: Option<Option<NonZeroU64>>,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version
     ///
@@ -221,8 +208,7 @@ pub(crate) struct ReceiveArguments {
     /// environment describes what was received: FONTANA_DIRECTORY, FONTANA_MANIFEST,
     /// FONTANA_VERSION, FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION,
     /// FONTANA_LABEL. fontana waits for PROGRAM. If it fails, the exit code is 5.
-    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
-          conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
+    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true, value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec: Vec<OsString>,
     /// Confine this process to the files that it needs, or fail; or do not
     ///
@@ -252,7 +238,7 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "LABEL", value_parser = parse_label)]
     pub(crate) label: Option<ReceiverLabel>,
     /// Sign reports to the sender with the key in KEYFILE (fontana keygen)
-    #[arg(long, value_name = "KEYFILE", conflicts_with = "one_way", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) identity: Option<PathBuf>,
     /// Accept what is refused otherwise: old, expired, or both with a comma
     ///
@@ -295,11 +281,6 @@ pub(crate) struct ReceiveArguments {
     /// their length. The default is 32T: the disk is the limit.
     #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_max_size)]
     pub(crate) max_size: u64,
-    /// Ask the kernel for this many bytes of receive buffer
-    ///
-    /// The default holds 67 ms at 1 Gbit/s. Linux gives at most net.core.rmem_max.
-    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
-    pub(crate) receive_buffer: u64,
     /// Receive the files of a plain FLUTE session (RFC 6726); they are not authenticated
     #[arg(long)]
     pub(crate) flute: bool,
@@ -307,14 +288,8 @@ pub(crate) struct ReceiveArguments {
     ///
     /// The session is complete when the sender's list of objects is complete and all of them are
     /// received.
-    #[arg(long, conflicts_with = "flute")]
+    #[arg(long)]
     pub(crate) fcast: bool,
-    /// Drop this share of the packets
-    #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
-    pub(crate) simulate_loss: Option<f64>,
-    /// Choose the dropped packets with this seed
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "simulate_loss", hide = true)]
-    pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
@@ -336,6 +311,32 @@ impl ReceiveArguments {
         match &self.named {
             Some(NamedTicket::Session(ticket)) => Some(ticket),
             Some(NamedTicket::Web(_) | NamedTicket::Mirror(_)) | None => None,
+        }
+    }
+
+    /// The same without what only a reception does: nothing is received to list the names.
+    pub(crate) fn of_list(&self) -> Self {
+        Self {
+            urls: if self.ticket().is_some() { Vec::new() } else { self.urls.clone() },
+            headers: if self.ticket().is_some() { Vec::new() } else { self.headers.clone() },
+            mirrors: None,
+            then_serve: None,
+            share: None,
+            to: None,
+            all_or_nothing: false,
+            audit: None,
+            delete: false,
+            watch: None,
+            exec: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// From when on mirrors are used beside a group. `None`: from the beginning.
+    pub(crate) fn mirrors_after(&self) -> Option<WebAfter> {
+        match self.mirrors {
+            Some(MirrorsArgument::After(after)) => Some(after),
+            Some(MirrorsArgument::Now) | None => None,
         }
     }
 
@@ -404,6 +405,23 @@ impl NamedTicket {
         }
     }
 
+    /// The one of several tickets that is for this host: a sender on several networks, or to
+    /// several hosts, has one for each.
+    fn of_several(tickets: &[&str]) -> Result<Self, String> {
+        let sessions = tickets.iter().map(|ticket| ticket.parse());
+        let sessions = sessions.collect::<Result<Vec<Ticket>, TicketError>>();
+        let sessions = sessions.map_err(|error| error.to_string())?;
+        let is_here = |ticket: &Ticket| address::is_for_this_host(ticket);
+        match sessions.into_iter().find(is_here) {
+            Some(ticket) => Ok(Self::Session(Box::new(ticket))),
+            None => Err(format!(
+                "these are {} tickets, and this host is in no network of their senders; give the \
+                 one for this network (head -1 FILE has the first)",
+                tickets.len()
+            )),
+        }
+    }
+
     /// Reads a ticket from this file, or from standard input (-).
     fn in_file(path: &str) -> Result<Self, String> {
         /// More than a ticket has.
@@ -438,14 +456,10 @@ impl FromStr for NamedTicket {
         if !text.contains("://") {
             return Self::in_file(text);
         }
-        let text = text.trim();
-        let tickets = text.split_whitespace().count();
-        if tickets > 1 {
-            return Err(format!(
-                "these are {tickets} tickets: a sender on several networks, or to several hosts, \
-                 has one for each; give the one for this network (head -1 FILE has the first)"
-            ));
-        }
+        // The command that a sender has printed may be around it.
+        let words = text.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+        let tickets: Vec<_> = words.filter(|word| word.contains("://")).collect();
+        let [text] = tickets[..] else { return Self::of_several(&tickets) };
         if text.starts_with("http://") || text.starts_with("https://") {
             return text.parse().map(Self::Mirror);
         }
@@ -456,6 +470,13 @@ impl FromStr for NamedTicket {
         let ticket = text.parse().map_err(|error: TicketError| error.to_string())?;
         Ok(Self::Session(Box::new(ticket)))
     }
+}
+
+/// From when on mirrors are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MirrorsArgument {
+    Now,
+    After(WebAfter),
 }
 
 /// A mirror on the command line.
@@ -489,15 +510,20 @@ impl FromStr for MirrorArgument {
     }
 }
 
-/// Parses `--web-after`: a time, or a percentage.
-fn parse_web_after(text: &str) -> Result<WebAfter, String> {
-    if !text.ends_with('%') {
-        return parse_duration(text).map(WebAfter::Time);
-    }
-    match parse_permille(text)? {
-        permille if permille <= 1_000 => Ok(WebAfter::Permille(permille)),
-        _ => Err("there are 100 % to receive".to_owned()),
-    }
+/// Parses `--mirrors`: a word, a time, or a percentage.
+fn parse_mirrors(text: &str) -> Result<MirrorsArgument, String> {
+    let after = match text {
+        "now" => return Ok(MirrorsArgument::Now),
+        "last" => WebAfter::Permille(1_000),
+        _ if !text.ends_with('%') => WebAfter::Time(
+            parse_duration(text).map_err(|_| "there are now, last, a time and N%".to_owned())?,
+        ),
+        _ => match parse_permille(text)? {
+            permille if permille <= 1_000 => WebAfter::Permille(permille),
+            _ => return Err("there are 100 % to receive".to_owned()),
+        },
+    };
+    Ok(MirrorsArgument::After(after))
 }
 
 /// Parses `--timeout`, and refuses 0, which ends before a packet can arrive.

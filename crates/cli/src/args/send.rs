@@ -5,7 +5,7 @@ use super::{MemoryArgument, SessionFormat, session_format};
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::TornadoCode;
 use fontana::net::InterfaceSelector;
-use fontana::wire::{FluteVersion, MAX_CHANNELS};
+use fontana::wire::{FluteVersion, MAX_CHANNELS, Tsi};
 use fontana_console::talk::Talk;
 use fontana_console::units::{
     parse_duration, parse_lifetime, parse_passes, parse_permille, parse_rate, parse_size,
@@ -77,14 +77,18 @@ pub(crate) struct SendArguments {
     /// The default is in the range for one organization (RFC 2365), whose addresses need no
     /// registration. The default port is 7701. Several hosts share the rate. Several groups are the
     /// channels of a layered session. A link-local host of IPv6 has a zone, the name of one of this
-    /// host's interfaces: [fe80::1%eth0].
+    /// host's interfaces: [fe80::1%eth0]. /N is the session's number (TSI), as in a ticket. By
+    /// default it follows from the content, so that a ticket stays valid when the sender is
+    /// restarted. With --flute and --fcast it is random. 0 is for --flute alone: some programs
+    /// expect it, and others refuse it.
     #[arg(
         long,
-        value_name = "GROUP:PORT[,HOST:PORT...]",
+        value_name = "GROUP:PORT[/N][,HOST:PORT...]",
         value_delimiter = ',',
-        default_value = "239.255.77.1:7701"
+        default_value = "239.255.77.1:7701",
+        value_parser = parse_destination
     )]
-    pub(crate) to: Vec<String>,
+    pub(crate) to: Vec<DestinationArgument>,
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
     /// Given several times, a session is sent on each of them at the full rate, with symbols of its
@@ -141,13 +145,6 @@ pub(crate) struct SendArguments {
     /// network (--ttl) only with this option (RFC 8085, section 4.1).
     #[arg(long)]
     pub(crate) controlled_network: bool,
-    /// Use this session number
-    ///
-    /// By default it follows from the content, so that a ticket stays valid when the sender is
-    /// restarted. With --flute and --fcast it is random. 0 is for --flute alone: some programs
-    /// expect it, and others refuse it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=0xFFFF_FFFF))]
-    pub(crate) tsi: Option<u64>,
     /// Send everything once and PERCENT repair symbols, then end
     ///
     /// Without it the sender runs until it is stopped. To survive a loss of p, give at least 100 *
@@ -182,17 +179,12 @@ pub(crate) struct SendArguments {
     /// One object per file with its MD5, and no extensions of Fontana: no hashes, no signature, no
     /// packet numbers. Version 1 and no code (--fec) are the default, which most programs read.
     /// Programs of one version reject sessions of the other. `fontana recv --flute` accepts both.
-    /// See docs/flute.md.
-    #[arg(long, value_name = "VERSION", value_enum, num_args = 0..=1, require_equals = true,
-          default_missing_value = "1", conflicts_with_all = ["sign", "content_version"])]
-    pub(crate) flute: Option<FluteVersionArgument>,
-    /// With --flute: compress files with gzip, and with --flute=2 also long tables
-    ///
-    /// A file that does not become shorter is sent as it is. Compressed files of more than 256 KiB
-    /// are in unnamed files in the directory for temporary files (TMPDIR, or /tmp). Not every
-    /// program decompresses them.
-    #[arg(long, requires = "flute")]
-    pub(crate) gzip: bool,
+    /// gzip: files that become shorter are compressed, and in version 2 long tables, too; not every
+    /// program decompresses them. Compressed files of more than 256 KiB are in unnamed files in the
+    /// directory for temporary files (TMPDIR, or /tmp). See docs/flute.md.
+    #[arg(long, value_name = "VERSION[,gzip]", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = parse_flute)]
+    pub(crate) flute: Option<FluteArgument>,
     /// Send FCAST (RFC 6968), for other programs: objects that describe themselves
     ///
     /// Long files are cut into slices of SIZE, 64K or 16M. Each is an object with its own name,
@@ -200,7 +192,7 @@ pub(crate) struct SendArguments {
     /// and no signature. The default is about a block (--block-symbols): 13 MB. Shorter slices
     /// complete sooner, cost more symbols, and a header each of some 210 bytes and the name.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, num_args = 0..=1,
-          require_equals = true, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "mirror", "watch"])]
+          require_equals = true)]
     pub(crate) fcast: Option<Option<u64>>,
     /// Protect the symbols with this code
     ///
@@ -237,7 +229,7 @@ pub(crate) struct SendArguments {
     /// that are not announced, while an attacker sends forged ones. Takes 2 % of the packets. With
     /// symbols of less than 1306 bytes it takes more. For sessions on one channel, and not for
     /// streams. See docs/guarantees.md.
-    #[arg(long, requires = "sign", conflicts_with_all = ["layered", "layers"])]
+    #[arg(long, requires = "sign")]
     pub(crate) symbol_digests: bool,
     /// Send as a mirror that the publisher has certified (fontana certify)
     ///
@@ -245,15 +237,14 @@ pub(crate) struct SendArguments {
     /// mirror's own. Needs the manifest that the certificate is for (--manifest), and implies
     /// --symbol-digests.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          requires_all = ["sign", "manifest"],
-          conflicts_with_all = ["layered", "layers", "group_key"])]
+          requires_all = ["sign", "manifest"])]
     pub(crate) certificate: Option<PathBuf>,
-    /// Seal every packet with the group key in FILE (fontana keygen --group)
+    /// Encrypt every packet with the group key in FILE (fontana keygen --group)
     ///
     /// Receivers with the key (fontana recv --group-key) drop all packets that no member of the
-    /// group has sent. Each member can send in the name of the others. Receivers without the key
-    /// can still receive, unless packets are encrypted (--encrypt). Do not continue a sender twice
-    /// from one snapshot of a virtual machine: that breaks the cipher.
+    /// group has sent. Each member can send in the name of the others. All but the headers is
+    /// encrypted: addresses, numbers and lengths stay visible. Do not continue a sender twice from
+    /// one snapshot of a virtual machine: that breaks the cipher.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) group_key: Option<PathBuf>,
     /// Let everyone who hears the packets read them, and ask for no reports
@@ -261,19 +252,20 @@ pub(crate) struct SendArguments {
     /// By default packets are encrypted for all who have the ticket, and the ticket is a secret.
     /// Without that, receivers need no ticket (fontana recv lists the sessions), and other programs
     /// that know FLUTE and RaptorQ can receive, too.
-    #[arg(long, conflicts_with = "group_key")]
+    #[arg(long)]
     pub(crate) open: bool,
+    /// Draw another ticket for this content, or for the directory of --watch
+    ///
+    /// Who has the old one cannot receive any more. It is kept: later starts have the new one. See
+    /// docs/guarantees.md.
+    #[arg(long)]
+    pub(crate) new_ticket: bool,
     /// Ask the receivers for nothing
     ///
     /// For data diodes, and wherever no receiver can answer. By default receivers say whether they
     /// are complete, if they can (docs/reports.md).
     #[arg(long)]
     pub(crate) one_way: bool,
-    /// With --group-key: encrypt packets, so that only the group can read them
-    ///
-    /// All but the headers is encrypted: addresses, numbers and lengths stay visible.
-    #[arg(long, requires = "group_key")]
-    pub(crate) encrypt: bool,
     /// Let the signature expire after this time, if the sender no longer runs
     ///
     /// The sender renews it every third of the time. Receivers that know the key but not the
@@ -293,18 +285,12 @@ pub(crate) struct SendArguments {
     /// the key (fontana recv --watch): that of --sign, or one that follows from this host's key and
     /// the path. The ticket names the key and no manifest, and stays valid. The session's number
     /// follows from the key. The old version is sent until the new one is ready. Several such
-    /// senders with one key need different --tsi. See docs/watch.md. With --flute there is no key:
-    /// a file that has changed is another object in the next table, and no table says that it is
-    /// complete. Give --tsi, so that receivers follow a restarted sender.
+    /// senders with one key need different numbers (--to). See docs/watch.md. With --flute there is
+    /// no key: a file that has changed is another object in the next table, and no table says that
+    /// it is complete. Give it a number (--to), so that receivers follow a restarted sender.
     #[arg(long, value_name = "SETTLE", value_parser = parse_duration, num_args = 0..=1,
-          require_equals = true, default_missing_value = "2",
-          conflicts_with_all = ["gzip", "manifest", "mirror", "dry_run", "content_version"])]
+          require_equals = true, default_missing_value = "2")]
     pub(crate) watch: Option<Duration>,
-    /// With --watch: scan for changes this often, where the system does not report them
-    ///
-    /// Network file systems report only changes by this host.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "watch")]
-    pub(crate) poll: Option<Duration>,
     /// With --watch: replace a version not before it was sent PASSES times, such as 1.5
     ///
     /// What receivers of the version before lack is sent first, and always before the version is
@@ -331,8 +317,9 @@ pub(crate) struct SendArguments {
     /// The first sender writes FILE. A sender that finds it (after a restart, or on another host
     /// with a copy of it) sends repair symbols of the same objects, whatever its own options. A
     /// receiver adds up the symbols of all senders, and one ticket is for all. The files must be
-    /// the same; those whose size and time agree are not read again.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
+    /// the same; those whose size and time agree are not read again before they are
+    /// sent, and another byte in them ends it with exit code 8.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reports: ReportArguments,
@@ -341,17 +328,8 @@ pub(crate) struct SendArguments {
     /// FILE is replaced atomically: a program that reads it finds a whole ticket.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ticket_file: Option<PathBuf>,
-    /// Read and hash all files again, also those whose size and time agree with the manifest
-    #[arg(long, requires = "manifest")]
-    pub(crate) rehash: bool,
-    /// Send repair symbols only: another sender sends the source symbols
-    ///
-    /// For mirrors of the same content: a receiver adds up the symbols of all senders. With
-    /// --manifest, FILE must exist: a copy of the first sender's.
-    #[arg(long, alias = "no-source")]
-    pub(crate) mirror: bool,
     /// Say what would be sent, and send nothing; with --json every file, directory and link
-    #[arg(long, conflicts_with = "ticket_file")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,
@@ -492,6 +470,11 @@ impl SendArguments {
         self.rate.is_none() && !self.has_layers()
     }
 
+    /// The number of the session, if the user gives it one.
+    pub(crate) fn tsi(&self) -> Option<Tsi> {
+        self.to.iter().find_map(|to| to.tsi)
+    }
+
     pub(crate) fn has_layers(&self) -> bool {
         self.layered.is_some() || self.layers.is_some()
     }
@@ -549,22 +532,49 @@ impl LayersArgument {
     }
 }
 
-/// A version of FLUTE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FluteVersionArgument {
-    #[value(name = "1")]
-    V1,
-    #[value(name = "2")]
-    V2,
+/// Where a session is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DestinationArgument {
+    /// An address, or a name, with or without a port.
+    pub(crate) place: String,
+    /// The number of the session, if it has one here.
+    pub(crate) tsi: Option<Tsi>,
 }
 
-impl From<FluteVersionArgument> for FluteVersion {
-    fn from(version: FluteVersionArgument) -> Self {
-        match version {
-            FluteVersionArgument::V1 => Self::V1,
-            FluteVersionArgument::V2 => Self::V2,
+/// How files are sent in plain FLUTE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FluteArgument {
+    pub(crate) version: FluteVersion,
+    /// Compress files that become shorter.
+    pub(crate) gzip: bool,
+}
+
+/// Parses a part of `--to`.
+fn parse_destination(text: &str) -> Result<DestinationArgument, String> {
+    let Some((place, number)) = text.split_once('/') else {
+        return Ok(DestinationArgument { place: text.to_owned(), tsi: None });
+    };
+    match number.parse::<u32>() {
+        Ok(number) => {
+            Ok(DestinationArgument { place: place.to_owned(), tsi: Some(Tsi(number.into())) })
         }
+        Err(_) => Err(format!("{number:?} is no session number: 0 to {}", u32::MAX)),
     }
+}
+
+/// Parses `--flute`: a version, `gzip`, or both with a comma.
+fn parse_flute(text: &str) -> Result<FluteArgument, String> {
+    let (version, gzip) = match text.strip_suffix("gzip") {
+        Some("") => ("1", true),
+        Some(version) => (version.trim_end_matches(','), true),
+        None => (text, false),
+    };
+    let version = match version {
+        "1" => FluteVersion::V1,
+        "2" => FluteVersion::V2,
+        _ => return Err("there are 1, 2, gzip, and both with a comma: 2,gzip".to_owned()),
+    };
+    Ok(FluteArgument { version, gzip })
 }
 
 /// Parses `--rate`.

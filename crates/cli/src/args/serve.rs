@@ -36,7 +36,7 @@ pub(crate) struct ServeArguments {
     /// Serve the content of this manifest, which a sender has written: fontana send --manifest
     ///
     /// Receivers of the session then take what they lack from this server.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "block_size")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) manifest: Option<PathBuf>,
     /// Verify blocks of about this many bytes: 256K, 14M
     ///
@@ -47,7 +47,7 @@ pub(crate) struct ServeArguments {
     ///
     /// Raise it when newer content replaces it, so that receivers that know the key of --sign can
     /// tell which is newer.
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "manifest")]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) content_version: u64,
     #[command(flatten)]
     pub(crate) signing: HeadSigning,

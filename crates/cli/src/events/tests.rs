@@ -29,6 +29,6 @@ fn the_words_for_verdicts_are_in_the_page() {
 
 #[test]
 fn an_event_is_one_line() {
-    let notice = Notice::Warning { message: "two\nlines".into(), way_out: String::new() };
+    let notice = Notice::Warning { message: "two\nlines".into(), hint: String::new() };
     assert_eq!(line(&notice).matches('\n').count(), 1);
 }

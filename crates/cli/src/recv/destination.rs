@@ -6,6 +6,7 @@ use fontana::{CancellationToken, Device, Error, Outcome, PreparedReceiver};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::units::Bytes;
+use rustix::fs::FileType;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -58,6 +59,12 @@ pub(super) fn file(path: &Path) -> Result<(PathBuf, OsString), Failure> {
             Err(Failure::new(Outcome::Usage, message, hint))
         }
     }
+}
+
+/// Whether another program reads standard output.
+pub(super) fn is_pipe() -> bool {
+    let stat = rustix::fs::fstat(io::stdout());
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
 fn standard_output() -> Result<File, Failure> {

@@ -56,6 +56,7 @@ pub(super) fn run(
         is_partial: false,
         offers_shown: 0,
         lists: false,
+        is_piped: false,
         messages_shown: BTreeSet::new(),
         is_corrupt: false,
         described: Described::default(),

@@ -30,7 +30,7 @@ impl Mirrors {
         }
         match &arguments.named {
             Some(NamedTicket::Web(ticket)) => ticket.web.iter().for_each(|web| mirrors.add(web)),
-            Some(NamedTicket::Session(ticket)) if arguments.web => {
+            Some(NamedTicket::Session(ticket)) if arguments.mirrors.is_some() => {
                 ticket.web.iter().for_each(|web| mirrors.add(web));
             }
             Some(NamedTicket::Session(_) | NamedTicket::Mirror(_)) | None => {}
@@ -60,7 +60,7 @@ pub(super) fn given(arguments: &ReceiveArguments) -> impl Iterator<Item = &Mirro
         Some(NamedTicket::Mirror(mirror)) => Some(mirror),
         _ => None,
     };
-    without_ticket.into_iter().chain(&arguments.mirrors)
+    without_ticket.into_iter().chain(&arguments.urls)
 }
 
 /// Whether there is no ticket, and mirrors are asked what they have.
@@ -76,13 +76,13 @@ pub(super) fn has_group(arguments: &ReceiveArguments) -> bool {
 /// Refuses arguments that contradict a ticket for mirrors.
 pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
     if has_group(arguments) {
-        return check_web_after(arguments);
+        return check_given(arguments);
     }
     let what = match arguments {
         _ if arguments.one_way => {
             "--one-way sends nothing, and mirrors are asked for what they send"
         }
-        _ if arguments.web_after.is_some() => "--web-after waits for what a group brings",
+        _ if arguments.mirrors_after().is_some() => "--mirrors waits for what a group brings",
         _ if arguments.watch.is_some() => "--watch follows the versions on a group",
         _ if arguments.list && !are_asked(arguments) => "--list lists what is on a group",
         _ if arguments.flute || arguments.fcast => "mirrors are for sessions of Fontana",
@@ -97,13 +97,13 @@ pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
     ))
 }
 
-/// Refuses a time for mirrors if there are none.
-fn check_web_after(arguments: &ReceiveArguments) -> Result<(), Failure> {
-    if arguments.web_after.is_none() || !Mirrors::of_arguments(arguments).is_empty() {
+/// Refuses to use mirrors if there are none.
+fn check_given(arguments: &ReceiveArguments) -> Result<(), Failure> {
+    if arguments.mirrors.is_none() || !Mirrors::of_arguments(arguments).is_empty() {
         return Ok(());
     }
-    let message = "--web-after without mirrors";
-    let hint = "use those of the ticket: --web; or name one: http://HOST/DIR/";
+    let message = "--mirrors, and neither the ticket nor the command line names any";
+    let hint = "name one beside the ticket: http://HOST/DIR/";
     Err(Failure::new(Outcome::Usage, message, hint))
 }
 
@@ -120,7 +120,9 @@ pub(super) fn tell(arguments: &ReceiveArguments, console: &Console) {
         && !ticket.web.is_empty()
     {
         let count = Count(ticket.web.len() as u64, "mirror");
-        console.say(format_args!("the ticket names {count}: to receive from there too, --web"));
+        console.say(format_args!(
+            "the ticket names {count}: to receive from there too, --mirrors now"
+        ));
     }
 }
 

@@ -124,6 +124,10 @@ impl Watch<'_> {
                 console.event(&Line::stream_accepted(*session, index, key, *verified));
                 let name = Printable(index.name.as_bytes());
                 console.say(format_args!("receiving the stream {name} from {}", session.source));
+                if self.is_piped {
+                    let message = "a stream goes to a file, and standard output is a pipe";
+                    console.warning(message, "to have it there: add --to -");
+                }
                 self.chooser = None;
                 self.files = 1;
                 self.bar = Some(ReceiveBar::new(console));
@@ -194,7 +198,7 @@ impl Watch<'_> {
 
     fn show_corrupt(&mut self, object: u64, block: u32, times: u32) {
         let console = self.console;
-        console.event(&Line::Poisoned { object, block, times });
+        console.event(&Line::Corrupt { object, block, times });
         if !std::mem::replace(&mut self.is_corrupt, true) {
             console.note(format_args!(
                 "block {block} of object {object} is corrupt: packets are forged or damaged; more \
@@ -364,7 +368,7 @@ impl Watch<'_> {
                 console.event(&Line::WrongSymbols { object, block, symbols });
             }
             ReceiveEvent::ReceptionComplete => {
-                console.event(&Line::HeardEnough {});
+                console.event(&Line::ReceptionComplete {});
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
             ReceiveEvent::ObjectDropped { toi, names, reason } => {

@@ -13,7 +13,11 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
     let usage = |message: &str, hint: &str| {
         Err(Failure::new(Outcome::Usage, message.to_owned(), hint.to_owned()))
     };
-    let to = arguments.to.iter().map(|to| address::parse(to)).collect::<Result<Vec<_>, _>>()?;
+    let to = arguments.to.iter().map(|to| address::parse(&to.place));
+    let to = to.collect::<Result<Vec<_>, _>>()?;
+    if arguments.to.iter().any(|to| to.tsi.is_some_and(|tsi| Some(tsi) != arguments.tsi())) {
+        return usage("--to has two session numbers", "a session has one: give it once");
+    }
     if let Some(to) = to.iter().find(|to| to.ip().is_unspecified()) {
         let message = format!("--to {}: that is every address of a host, and no host", to.ip());
         return usage(&message, "name a group, or the addresses of hosts");

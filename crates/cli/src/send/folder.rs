@@ -31,7 +31,6 @@ pub(super) fn run(
     }
     let publisher = Publisher::builder(sender)
         .settle(arguments.watch.unwrap_or_default())
-        .poll(arguments.poll)
         .duration(arguments.duration)
         .at_least_permille(arguments.at_least);
     stop_on_signals(stop)?;

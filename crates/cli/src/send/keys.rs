@@ -5,16 +5,19 @@ use crate::args::{SendArguments, SessionFormat};
 use crate::key_file;
 use crate::version_file::VersionFile;
 use fontana::seal::{ContentKey, ContentKeys, HostKey};
-use fontana::wire::SecretKey;
+use fontana::wire::{Hash, SecretKey};
 use fontana::{NewFile, Outcome, SessionDescription};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The name of the file with the host's key.
 const HOST_KEY: &str = "host.key";
+/// The directory with the keys of contents that are not those that follow from the host's.
+const TICKETS: &str = "tickets";
 /// What is to be done with a key of the host that is damaged.
 const BEGIN_ANEW: &str = "remove it: another is drawn, and tickets change";
 /// The same, of the key beside a manifest.
@@ -29,17 +32,24 @@ pub(super) fn are_of_ticket(arguments: &SendArguments) -> bool {
 }
 
 /// The keys of a session of files, if options leave them to the ticket. `manifest`: it goes on with
-/// one.
+/// one. `asks`: it asks for reports, so that a group whose key seals it needs one that signs.
 pub(super) fn of_files(
     arguments: &SendArguments,
     manifest: bool,
+    asks: bool,
     console: &Console,
 ) -> Result<Option<ContentKeys>, Failure> {
-    if !are_of_ticket(arguments) {
+    let signs_for_group = asks && arguments.group_key.is_some() && arguments.sign.is_none();
+    if !are_of_ticket(arguments) && !signs_for_group {
         return Ok(None);
     }
     key_file::keep_secrets();
     let beside = arguments.manifest.as_deref().map(beside).filter(|path| manifest && path.exists());
+    if let (Some(path), true) = (&beside, arguments.new_ticket) {
+        let message = format!("--new-ticket, and the manifest has its key in {path:?}");
+        let hint = "remove the manifest and its key, and copy the new ones to the other senders";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
     if let (Some(path), None) = (&beside, &arguments.sign) {
         return key_file::read(path, COPY_AGAIN).map(ContentKeys::Given).map(Some);
     }
@@ -52,14 +62,55 @@ pub(super) fn of_files(
              which is beside its manifest (FILE.key)",
         );
     }
-    if arguments.mirror && arguments.sign.is_none() {
-        let message =
-            "a mirror without the key of the first sender: its packets would have another";
-        let hint = "copy the manifest and its key (FILE and FILE.key of --manifest FILE)\nor sign \
-                    all with one key: --sign KEYFILE\nor seal none of them: --open";
-        return Err(Failure::new(Outcome::Usage, message, hint));
+    if arguments.new_ticket {
+        return Ok(Some(ContentKeys::Given(ContentKey::generate()?)));
     }
-    of_host(console).map(ContentKeys::OfHost).map(Some)
+    let host = of_host(console)?;
+    Ok(Some(ContentKeys::OfHost(host.key, host.drawn)))
+}
+
+/// Keeps the key that was drawn for content, so that its ticket stays the new one.
+pub(super) fn keep_drawn(
+    arguments: &SendArguments,
+    keys: Option<&ContentKeys>,
+    session: &SessionDescription,
+) -> Result<(), Failure> {
+    match (keys, &session.manifest_hash) {
+        (Some(ContentKeys::Given(key)), Some(hash)) if arguments.new_ticket => {
+            keep_in_tickets(&hash.to_string(), key)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The file of a key that was drawn, in the directory of this host's state. `name`: the hash of a
+/// manifest; of a directory that is followed the public key that it had first.
+fn in_tickets(name: &str) -> Option<PathBuf> {
+    Some(directory()?.join(TICKETS).join(format!("{name}.key")))
+}
+
+fn keep_in_tickets(name: &str, key: &ContentKey) -> Result<(), Failure> {
+    let Some(path) = in_tickets(name) else { return Ok(()) };
+    let text = key.to_file_text();
+    let written = std::fs::create_dir_all(path.parent().unwrap_or(&path))
+        .and_then(|()| new_secret(&path, &text)?.replace(&path));
+    written.map_err(|error| {
+        let message = format!("cannot keep the new ticket's key {path:?}: {error}");
+        Failure::new(Outcome::Refused, message, "nothing was sent, and the ticket is the old one")
+    })
+}
+
+/// The keys that were drawn for contents, by the hashes of their manifests.
+fn drawn_keys() -> Result<BTreeMap<Hash, ContentKey>, Failure> {
+    let listed = directory().map(|directory| std::fs::read_dir(directory.join(TICKETS)));
+    let mut keys = BTreeMap::new();
+    for path in listed.into_iter().flatten().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Ok(hash) = name.parse() {
+            keys.insert(hash, key_file::read(&path, BEGIN_ANEW)?);
+        }
+    }
+    Ok(keys)
 }
 
 /// Writes the key of new content beside where its manifest will be, for other senders of the same
@@ -101,13 +152,13 @@ pub(super) fn of_stream(arguments: &SendArguments) -> Result<Option<ContentKey>,
 /// The key that signs the versions of what is followed, if options name none, and where it keeps
 /// the highest of them. `keys`: those of the packets, which have the host's key already.
 pub(super) fn of_folder(
-    followed: &[PathBuf],
+    arguments: &SendArguments,
     keys: Option<&ContentKeys>,
     console: &Console,
 ) -> Result<(SecretKey, Option<VersionFile>), Failure> {
     key_file::keep_secrets();
     let mut paths = Vec::<PathBuf>::new();
-    for path in followed {
+    for path in &arguments.files {
         let absolute = std::path::absolute(path).map_err(|error| {
             Failure::new(Outcome::Io, format!("{path:?} has no absolute path: {error}"), "")
         })?;
@@ -115,10 +166,21 @@ pub(super) fn of_folder(
         paths.push(absolute.components().collect());
     }
     let host = match keys {
-        Some(ContentKeys::OfHost(host)) => host.clone(),
-        _ => of_host(console)?,
+        Some(ContentKeys::OfHost(host, _)) => host.clone(),
+        _ => of_host(console)?.key,
     };
-    let signer = host.folder_signer(paths.iter().map(PathBuf::as_path));
+    let mut signer = host.folder_signer(paths.iter().map(PathBuf::as_path));
+    let name = format!("folder-{}", signer.public_key());
+    match (keys, in_tickets(&name).filter(|path| path.exists())) {
+        (Some(ContentKeys::Given(new)), _) => {
+            if !arguments.dry_run {
+                keep_in_tickets(&name, new)?;
+            }
+            signer = new.signer();
+        }
+        (_, Some(path)) => signer = key_file::read::<ContentKey>(&path, BEGIN_ANEW)?.signer(),
+        _ => {}
+    }
     let key = directory().map(|directory| directory.join(HOST_KEY)).filter(|key| key.exists());
     Ok((signer, key.as_deref().map(VersionFile::beside)))
 }
@@ -130,19 +192,26 @@ fn beside(manifest: &Path) -> PathBuf {
     path.into()
 }
 
+/// From what the keys of this host's sessions follow.
+struct Host {
+    key: HostKey,
+    /// Keys that were drawn for contents, by the hashes of their manifests.
+    drawn: BTreeMap<Hash, ContentKey>,
+}
+
 /// The key of this host, which is drawn once. Where it cannot be kept, that is said.
-fn of_host(console: &Console) -> Result<HostKey, Failure> {
+fn of_host(console: &Console) -> Result<Host, Failure> {
     let kept = match directory() {
         Some(directory) => kept_in(&directory),
         None => Ok(Err("there is no home directory".to_owned())),
     };
     match kept? {
-        Ok(key) => Ok(key),
+        Ok(key) => Ok(Host { key, drawn: drawn_keys()? }),
         Err(why) => {
             console.note(format_args!(
                 "the ticket is another one at every start: this host's key cannot be kept ({why})"
             ));
-            Ok(HostKey::generate()?)
+            Ok(Host { key: HostKey::generate()?, drawn: BTreeMap::new() })
         }
     }
 }

@@ -49,7 +49,9 @@ pub(super) fn check(arguments: &SendArguments) -> Result<(), Failure> {
     };
     let message = format!("{what} on several interfaces");
     let hint = match arguments.watch.is_some() {
-        true => "run a sender for each of them, with the same --sign and another --tsi",
+        true => {
+            "run a sender for each of them, with the same --sign and another number: --to GROUP:PORT/N"
+        }
         false => "run a sender for each of them, with the same --manifest",
     };
     Err(Failure::new(Outcome::Usage, message, hint))

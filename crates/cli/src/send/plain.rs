@@ -1,7 +1,7 @@
 //! What the sender of a plain FLUTE or FCAST session tells its user.
 
-use crate::args::{Fec, FluteVersionArgument, SendArguments};
-use fontana::wire::{FileEntry, Tsi};
+use crate::args::{Fec, SendArguments};
+use fontana::wire::{FileEntry, FluteVersion, Tsi};
 use fontana::{SessionDescription, Undescribed};
 use fontana_console::console::Console;
 use fontana_console::units::Count;
@@ -15,13 +15,15 @@ pub(super) fn tell(session: &SessionDescription, arguments: &SendArguments, cons
         console.warning(
             "0 is no session number of ALC (RFC 5775, section 2.1)",
             "receivers that follow it drop the packets; unless yours expect 0, choose another \
-             number: --tsi N",
+             number: --to GROUP:PORT/N",
         );
     }
     if let Some(what) = left_out(session.undescribed) {
         console.warning(&what, "FLUTE and FCAST describe files; send an archive to keep the rest");
     }
-    if arguments.flute != Some(FluteVersionArgument::V1) || arguments.fec() != Fec::None {
+    if arguments.flute.map(|flute| flute.version) != Some(FluteVersion::V1)
+        || arguments.fec() != Fec::None
+    {
         return;
     }
     let longest = session.manifest.files().map(FileEntry::length).max();

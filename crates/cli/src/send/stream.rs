@@ -7,7 +7,7 @@ use crate::args::{Fec, OrderArgument, SendArguments, WaitArgument};
 use crate::events::{SendEvent, Sent};
 use crate::progress::{Gate, SendBar};
 use fontana::reports::AwaitedReceivers;
-use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
+use fontana::wire::{Printable, PublicKey, Ticket};
 use fontana::{
     CancellationToken, Outcome, SendEvent as Event, SendReport, StreamRedundancy, StreamSender,
     StreamSenderBuilder,
@@ -54,7 +54,7 @@ pub(super) fn run(
         .rate(fontana::Rate::bits_per_second(arguments.rate()))
         .peak_window(arguments.burst)
         .controlled_network(arguments.controlled_network)
-        .tsi(arguments.tsi.map(Tsi))
+        .tsi(arguments.tsi())
         .block_symbols(arguments.block_symbols)
         .symbol_size(arguments.symbol_size)
         .redundancy(match arguments.push {
@@ -72,6 +72,12 @@ pub(super) fn run(
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;
+    if arguments.dry_run {
+        let (name, rate) = (Printable(&name), ExactRate(outline.rate_bits_per_second));
+        console.result(format_args!("would send standard input as {name}, at {rate} at most"));
+        console.result("  its ticket is drawn when it is sent");
+        return Ok(Outcome::Complete);
+    }
     // Before others can know of the session: who has its ticket may stop the program.
     stop_on_signals(stop)?;
     console.write_aside()?;
@@ -151,9 +157,8 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.flute.is_some(), "--flute"),
         (arguments.fcast.is_some(), "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
-        (arguments.mirror, "--mirror"),
         (arguments.symbol_digests, "--symbol-digests"),
-        (arguments.dry_run, "--dry-run"),
+        (arguments.layered.is_some(), "--layered"),
         (arguments.fec() != Fec::Raptorq, "--fec"),
         (arguments.order != OrderArgument::Even, "--order"),
         (arguments.content_version != 1, "--content-version"),

@@ -33,7 +33,7 @@ fn show_number(tsi: Tsi, console: &Console) {
     console.warning(
         &message,
         "receivers take both for one session: end one of them, or give it a number or a group of \
-         its own (--tsi, --to)",
+         its own (--to GROUP:PORT/N)",
     );
 }
 

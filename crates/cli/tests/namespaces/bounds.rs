@@ -238,7 +238,7 @@ fn a_flood_of_broken_datagrams_costs_the_honest_transfer_nothing() {
     let summary = reception.summary();
     assert!(same_file(&file, &scene.received(1).join("image.raw")));
     assert!(summary.number("malformed") > 10_000.0, "the stranger was heard");
-    assert_eq!(summary.number("poisoned_blocks"), 0.0);
+    assert_eq!(summary.number("corrupt_blocks"), 0.0);
     println!("stderr: {} bytes", errors.len());
     assert!(errors.len() < 10_000, "{errors}");
     assert!(summary.reception_inefficiency() < 1.02);

@@ -81,7 +81,7 @@ fn every_version_of_a_folder_reaches_its_followers_and_late_receivers() {
             receiver.wait_for("taken", PATIENCE);
             late.push(joined.elapsed());
             assert_eq!(receiver.finish(PATIENCE).0, Some(0));
-            assert_eq!(count(&receiver, "poisoned"), 0);
+            assert_eq!(count(&receiver, "corrupt"), 0);
         }
         std::thread::sleep(PERIOD.saturating_sub(begun.elapsed()));
     }
@@ -92,7 +92,7 @@ fn every_version_of_a_folder_reaches_its_followers_and_late_receivers() {
     println!("seconds from settling to the file: {:?}", spread(after_settling));
     println!("seconds of late receivers: {:?}", spread(late));
     println!("peak memory: {memory_at_first:?}, then {memory:?}");
-    assert_eq!((count(&follower, "poisoned"), count(&follower, "given_up")), (0, 0));
+    assert_eq!((count(&follower, "corrupt"), count(&follower, "given_up")), (0, 0));
     // The default of --memory.
     assert!(memory.0.max(memory.1) < 256 << 20, "{memory:?}");
     session.end();

@@ -5,7 +5,7 @@
 //! carry between the hosts are copied. `fontana send` and `--watch` run until the test has seen
 //! what they should do; every other command has to end with exit code 0.
 
-use crate::bench::{self, sh};
+use crate::bench::{Bench, sh};
 use crate::program::Program;
 use crate::scene::{Scene, same_file};
 use std::collections::BTreeMap;
@@ -32,6 +32,11 @@ fn blocks(page: &str) -> Vec<Vec<Line>> {
     text.split("```console\n").skip(1).map(commands).collect()
 }
 
+/// Whether a command runs until it is stopped.
+fn is_standing(command: &str) -> bool {
+    ["fontana send", "fontana serve", "--watch"].iter().any(|words| command.contains(words))
+}
+
 /// Waits until something holds.
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -44,8 +49,9 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 /// A page on the bench.
 struct Page<'a> {
     scene: &'a Scene,
-    /// The hosts by their names on the page. Each works in a directory of its own.
-    hosts: BTreeMap<&'a str, usize>,
+    /// The hosts by their names on the page, with their benches. Each works in a directory of its
+    /// own.
+    hosts: BTreeMap<&'a str, (&'a Bench, usize)>,
     /// What is replaced in each command.
     replaced: Vec<(&'a str, String)>,
     /// Programs that run until the page ends.
@@ -57,7 +63,8 @@ impl<'a> Page<'a> {
         for host in hosts {
             std::fs::create_dir_all(scene.path(host)).unwrap();
         }
-        let hosts = hosts.iter().copied().zip(0..).collect();
+        let hosts = hosts.iter().zip(0..);
+        let hosts = hosts.map(|(host, number)| (*host, (&scene.bench, number))).collect();
         Self { scene, hosts, replaced: Vec::new(), standing: Vec::new() }
     }
 
@@ -67,7 +74,8 @@ impl<'a> Page<'a> {
 
     /// Waits for a file of any host, and copies it to this one.
     fn carry(&self, name: &str, to: &str) {
-        let find = || self.hosts.keys().map(|host| self.path(host, name)).find(|at| at.exists());
+        let is_whole = |at: &PathBuf| at.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        let find = || self.hosts.keys().map(|host| self.path(host, name)).find(is_whole);
         wait_until(name, || find().is_some());
         let (from, to) = (find().unwrap(), self.path(to, name));
         if from != to {
@@ -82,7 +90,8 @@ impl<'a> Page<'a> {
         }
         let programs = Path::new(env!("CARGO_BIN_EXE_fontana")).parent().unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-        let mut shell = self.scene.bench.command(self.hosts[host], "bash");
+        let (bench, number) = self.hosts[host];
+        let mut shell = bench.command(number, "bash");
         shell
             .args(["-c", &format!("set -o pipefail; {command}")])
             .current_dir(self.scene.path(host))
@@ -96,15 +105,33 @@ impl<'a> Page<'a> {
         Program::start(shell)
     }
 
+    /// Starts a command, for which its ticket is carried to the host.
+    fn start_with_ticket(&self, host: &str, command: &str) -> Program {
+        if command.contains("fontana recv") {
+            self.carry("ticket", host);
+        }
+        self.start(host, command)
+    }
+
+    /// Runs receivers until they are complete, and waits for the sender, which ends with this code.
+    fn run_to_the_end(&mut self, block: &[Line], code: i32) {
+        let mut programs = Vec::new();
+        for (host, command) in block {
+            programs.push((command, self.start_with_ticket(host, command)));
+        }
+        for (command, mut program) in programs.into_iter().rev() {
+            let expected = if command.contains("fontana send") { code } else { 0 };
+            let (code, said) = program.finish(PATIENCE);
+            assert_eq!(code, Some(expected), "{command}: {said}");
+        }
+    }
+
     /// Runs a block of commands, receivers side by side, until `done`.
     fn run(&mut self, block: &[Line], done: impl Fn(&Self)) {
         let mut receivers = Vec::new();
         for (host, command) in block {
-            if command.contains("$(cat ticket)") {
-                self.carry("ticket", host);
-            }
-            let mut program = self.start(host, command);
-            if command.contains("fontana send") || command.contains("--watch") {
+            let mut program = self.start_with_ticket(host, command);
+            if is_standing(command) {
                 self.standing.push(program);
             } else if command.contains("fontana recv") {
                 receivers.push((command, program));
@@ -190,7 +217,7 @@ fn diode() {
     let mut page = Page::new(&scene, &["low", "high"]);
     let mac = scene.bench.command(1, "cat").arg("/sys/class/net/eth0/address").output().unwrap();
     let mac = String::from_utf8(mac.stdout).unwrap().trim().to_owned();
-    page.replaced = vec![("192.0.2.2", bench::Bench::address(1)), ("02:00:00:00:00:02", mac)];
+    page.replaced = vec![("192.0.2.2", Bench::address(1)), ("02:00:00:00:00:02", mac)];
     // Nothing leaves the high side, neither answers to address requests.
     let script = "nft 'add table arp diode; add chain arp diode out \
                   { type filter hook output priority 0; policy drop; }; \
@@ -260,4 +287,160 @@ fn satellite() {
         wait_until("station 2, again", || received("station2", "rain.nc"));
         assert!(!page.path("station2", "products/products/wind.txt").exists());
     });
+}
+
+/// The commands of a page's task, by its number.
+fn task(number: usize) -> Vec<Line> {
+    let tasks = blocks("howto-tasks.md");
+    assert_eq!(tasks.len(), 10);
+    tasks.into_iter().nth(number - 1).unwrap()
+}
+
+#[test]
+fn no_task_takes_more_than_four_words_and_three_options_at_a_side() {
+    for (_, command) in (1..=10).flat_map(task) {
+        let (_, program) = command.split_once("fontana ").unwrap();
+        let own = program.split(['|', '>']).next().unwrap();
+        let is_option = |word: &&str| word.starts_with('-') && word.len() > 1;
+        let words = own.split_whitespace().take_while(|word| !is_option(word)).count() + 1;
+        let options = own.split_whitespace().filter(is_option).count();
+        assert!(words <= 4 && options <= 3, "{command}");
+    }
+}
+
+/// A page with a sender that has an image, and receivers.
+fn with_image<'a>(scene: &'a Scene, hosts: &[&'a str], bytes: u64) -> Page<'a> {
+    let page = Page::new(scene, hosts);
+    scene.noise("sender/image.raw", bytes);
+    page
+}
+
+fn assert_received(page: &Page<'_>, hosts: &[&str]) {
+    for host in hosts {
+        assert!(same_file(&page.path("sender", "image.raw"), &page.path(host, "image.raw")));
+    }
+}
+
+#[test]
+fn task_1_three_hosts() {
+    let Some(scene) = Scene::new(4) else { return };
+    let mut page = with_image(&scene, &["sender", "one", "two", "three"], 4 << 20);
+    page.run_to_the_end(&task(1), 0);
+    assert_received(&page, &["one", "two", "three"]);
+}
+
+#[test]
+fn task_2_one_is_off() {
+    let Some(scene) = Scene::new(3) else { return };
+    let mut page = with_image(&scene, &["sender", "one", "two"], 1 << 20);
+    page.replaced = vec![("20s", "8s".to_owned())];
+    page.run_to_the_end(&task(2), 9);
+    assert_received(&page, &["one", "two"]);
+}
+
+#[test]
+fn task_3_a_lossy_network() {
+    let Some(scene) = Scene::new(2) else { return };
+    scene.bench.lose(1, 200);
+    let mut page = with_image(&scene, &["sender", "one"], 4 << 20);
+    page.run(&task(3), |page| assert_received(page, &["one"]));
+}
+
+#[test]
+fn task_4_a_directory() {
+    let Some(scene) = Scene::new(2) else { return };
+    let mut page = Page::new(&scene, &["sender", "one"]);
+    std::fs::create_dir(page.path("sender", "folder")).unwrap();
+    let write = |page: &Page<'_>, text: &str| {
+        std::fs::write(page.path("sender", "folder/file"), text).unwrap();
+    };
+    write(&page, "first");
+    page.run(&task(4), |page| {
+        for text in ["first", "second"] {
+            write(page, text);
+            let received = || std::fs::read_to_string(page.path("one", "folder/file"));
+            wait_until(text, || received().is_ok_and(|received| received == text));
+        }
+    });
+}
+
+#[test]
+fn task_5_a_device() {
+    let Some(scene) = Scene::new(2) else { return };
+    let [from, to] = ["from", "to"].map(|name| Loop::new(&scene.path(name), 4 << 20));
+    std::fs::write(&from.0, fontana_testing::noise(4 << 20, 5)).unwrap();
+    let mut page = Page::new(&scene, &["sender", "one"]);
+    page.replaced = vec![("/dev/sdX", from.0.clone()), ("/dev/sdY", to.0.clone())];
+    page.run(&task(5), |_| assert!(same_file(Path::new(&from.0), Path::new(&to.0))));
+}
+
+#[test]
+fn task_6_a_pipe() {
+    let Some(scene) = Scene::new(2) else { return };
+    let mut page = Page::new(&scene, &["sender", "one"]);
+    std::fs::create_dir(page.path("sender", "photos")).unwrap();
+    scene.noise("sender/photos/1.jpg", 2 << 20);
+    page.run_to_the_end(&task(6), 0);
+    assert!(same_file(&page.path("sender", "photos/1.jpg"), &page.path("one", "photos/1.jpg")));
+}
+
+#[test]
+fn task_7_a_diode() {
+    let Some(scene) = Scene::new(2) else { return };
+    // Nothing but membership reports leaves the receiver.
+    let script = "nft 'add table inet diode; add chain inet diode out \
+                  { type filter hook output priority 0; policy drop; }; \
+                  add rule inet diode out ip protocol igmp accept'";
+    let closed = scene.bench.command(1, "sh").args(["-ec", script]).status().unwrap();
+    assert!(closed.success());
+    let mut page = with_image(&scene, &["sender", "one"], 4 << 20);
+    page.run(&task(7), |page| assert_received(page, &["one"]));
+}
+
+#[test]
+fn task_8_a_cluster() {
+    let Some(scene) = Scene::new(4) else { return };
+    let page = Page::new(&scene, &["sender", "one", "two", "three"]);
+    std::fs::create_dir(page.path("sender", "weights")).unwrap();
+    scene.noise("sender/weights/1", 24 << 20);
+    let lines = task(8);
+    let start = |line: usize| {
+        let (host, command): &Line = &lines[line];
+        page.start_with_ticket(host, command)
+    };
+    let (mut sender, one, killed) = (start(0), start(1), start(2));
+    std::thread::sleep(Duration::from_secs(2));
+    killed.kill_group();
+    std::thread::sleep(Duration::from_secs(1));
+    for mut receiver in [one, start(2), start(3)] {
+        let (code, said) = receiver.finish(PATIENCE);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+    for host in ["one", "two", "three"] {
+        assert!(same_file(&page.path("sender", "weights/1"), &page.path(host, "weights/1")));
+    }
+}
+
+#[test]
+fn task_9_two_networks() {
+    let Some(scene) = Scene::new(2) else { return };
+    let other = Bench::new(2);
+    other.attach(&scene.bench, 0);
+    // A host of the other network, which knows nothing of the first one.
+    let script = "ip addr flush dev eth0; ip addr add 10.78.0.2/24 dev eth0; \
+                  ip route replace default dev eth0";
+    assert!(other.command(1, "sh").args(["-ec", script]).status().unwrap().success());
+    let mut page = with_image(&scene, &["sender", "one", "two"], 4 << 20);
+    page.hosts.insert("two", (&other, 1));
+    page.run(&task(9), |page| assert_received(page, &["one", "two"]));
+}
+
+#[test]
+fn task_10_the_web() {
+    let Some(scene) = Scene::new(2) else { return };
+    let mut page = with_image(&scene, &["sender", "one"], 4 << 20);
+    page.replaced = vec![("10.0.0.7", Bench::address(0))];
+    page.run(&task(10), |page| assert_received(page, &["one"]));
 }

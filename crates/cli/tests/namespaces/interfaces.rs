@@ -58,7 +58,7 @@ fn a_sender_whose_address_changes_goes_on_and_says_so() {
     scene.bench.unplug(0);
     scene.bench.plug(0, "10.77.0.99");
     let warning = warned(&mut session.sender, "10.77.0.99");
-    assert!(warning["way_out"].as_str().unwrap().contains("ticket"), "{warning}");
+    assert!(warning["hint"].as_str().unwrap().contains("ticket"), "{warning}");
     // Without its source, the ticket is right.
     let (_, rest) = session.ticket.split_once('@').unwrap();
     let mut reception = scene.receive(1, &format!("fontana://{rest}"), "--timeout 60");

@@ -186,7 +186,7 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
         scene.send(host, &format!("--rate 20M --manifest {manifest} {options} {more}"), &file)
     };
     let first = send(0, "");
-    let second = send(1, "--mirror");
+    let second = send(1, "");
     // Each ticket has the address of its sender as a hint, and is for all senders.
     let (ticket, near) = first.ticket.split_once("&near=").unwrap();
     assert_eq!(near, "10.77.0.1");
@@ -201,7 +201,7 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
     let away = killed.elapsed().as_secs_f64();
     assert_eq!(second.ticket, mirror, "in every run");
 
-    reception.receiver.wait_for("heard_enough", Duration::from_secs(60));
+    reception.receiver.wait_for("reception_complete", Duration::from_secs(60));
     let enough = Instant::now();
     let summary = reception.complete();
     let received_for = summary.number("seconds") - enough.elapsed().as_secs_f64();

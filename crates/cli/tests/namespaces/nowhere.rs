@@ -40,7 +40,7 @@ fn a_unicast_host_that_does_not_answer_is_an_error_with_the_command_that_helps()
             let what = format!("{bare} does not answer on eth0");
             assert!(text(&warning, "message").contains(&what), "{warning}");
             let command = format!("ip neigh replace {bare} lladdr MAC dev eth0 nud permanent");
-            assert!(text(&warning, "way_out").contains(&command), "{warning}");
+            assert!(text(&warning, "hint").contains(&command), "{warning}");
         }
         let (code, errors) = sender.finish(PATIENCE);
         assert_eq!(code, Some(5), "{errors}");
@@ -77,7 +77,7 @@ fn a_packet_filter_that_forbids_sending_is_named_at_once() {
         let mut sender = start(&scene, 0, &words, &file);
         let warning = sender.wait_for("warning", PATIENCE);
         assert!(text(&warning, "message").contains("Operation not permitted"), "{warning}");
-        assert!(text(&warning, "way_out").contains("nft list ruleset"), "{warning}");
+        assert!(text(&warning, "hint").contains("nft list ruleset"), "{warning}");
         let (code, errors) = sender.finish(PATIENCE);
         assert_eq!(code, Some(5), "{errors}");
         assert!(errors.contains("no packet left this host"), "{errors}");
@@ -120,7 +120,7 @@ fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_
     for words in ["send -i eth0 --json --for 1", "send -i lo --json --for 1"] {
         let mut asked = start(&scene, 0, words, &file);
         assert_eq!(asked.finish(PATIENCE).0, Some(0));
-        let warning = asked.last("warning").map(|warning| text(warning, "way_out"));
+        let warning = asked.last("warning").map(|warning| text(warning, "hint"));
         assert_eq!(warning, words.contains("eth0").then_some("ip link set eth0 multicast on"));
     }
     // A host needs no multicast.
@@ -204,7 +204,7 @@ END",
         "other interfaces carry multicast: eth0 (10.77.0.2",
         "the group is joined, 0 packets arrived",
     ] {
-        assert!(text(&warning, "way_out").contains(told), "{told}: {warning}");
+        assert!(text(&warning, "hint").contains(told), "{told}: {warning}");
     }
     assert_eq!(deaf.finish(PATIENCE).0, Some(75));
     session.end();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// reading, loses the stream and delays no other one.
 #[test]
 fn three_programs_get_the_stream_and_one_that_stops_reading_blocks_nobody() {
-    stream(64 << 20, "200M", Duration::from_secs(40));
+    stream(96 << 20, "200M", Duration::from_secs(40));
 }
 
 /// The same with a gigabyte, as root:
@@ -38,7 +38,7 @@ fn stream(bytes: u64, rate: &str, limit: Duration) {
         .collect();
     // A process holds the other end of the pipe, and does not read.
     let script = format!(
-        "mkfifo '{fifo}'; sleep 600 < '{fifo}' & {receive} --window 48M > '{fifo}'; code=$?; \
+        "mkfifo '{fifo}'; sleep 600 < '{fifo}' & {receive} --memory 32M > '{fifo}'; code=$?; \
          kill $!; exit $code",
         fifo = scene.path("fifo").display()
     );

@@ -51,7 +51,7 @@ fn killed_receivers_go_on(
     let summary = reception.complete();
     assert!(reception.receiver.last("resumed").is_some());
     assert!(same_file(&file, &scene.received(1).join("image.raw")));
-    assert_eq!(summary.number("poisoned_blocks"), 0.0);
+    assert_eq!(summary.number("corrupt_blocks"), 0.0);
     assert!(summary.reception_inefficiency() <= most_inefficiency);
     session.end();
 }

@@ -70,7 +70,7 @@ fn check(receivers: usize, complete: usize, bytes: u64, options: &str, most: f64
     site.scene.bench.count_hops(receivers, "239.255.77.250");
     let receptions: Vec<_> = (1..=receivers)
         .map(|host| {
-            let loss = format!("--simulate-loss 10% --seed {host}");
+            let loss = format!("FONTANA_SIMULATE_LOSS=10%,{host}");
             (host, site.receive(host, &ticket, if host > complete { &loss } else { "" }))
         })
         .collect();
@@ -100,8 +100,8 @@ fn a_complete_receiver_completes_the_others() {
     check(5, 1, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 1.5);
 }
 
-/// Receivers of a group complete each other. One without the key receives the session, which is
-/// not encrypted, and gets nothing from them.
+/// Receivers of a group complete each other. One without the key receives nothing, neither of the
+/// session nor of them.
 #[test]
 fn receivers_with_a_group_key_complete_each_other_only() {
     let Some(scene) = Scene::new(4) else { return };
@@ -110,15 +110,13 @@ fn receivers_with_a_group_key_complete_each_other_only() {
     let site = Site::new(scene, 2 << 20, &format!("--rate 40M --push 0 {with_key}"));
     let ticket = site.ticket();
     let whole = site.receive(1, &ticket, &with_key);
-    let lossy = site.receive(2, &ticket, &format!("{with_key} --simulate-loss 10%"));
-    let mut stranger = site.receive(3, &ticket, "--simulate-loss 10% --silence 8");
+    let lossy = site.receive(2, &ticket, &format!("{with_key} FONTANA_SIMULATE_LOSS=10%"));
+    let mut stranger = site.receive(3, &ticket, "FONTANA_SIMULATE_LOSS=10% --silence 8");
     site.send();
     let shared = site.complete(2, lossy);
     assert!(shared["symbols_used"].as_u64().unwrap() > 50, "{shared}");
     site.complete(1, whole);
-    stranger.finish(3);
-    let shared = stranger.receiver.last("shared").cloned().unwrap();
-    assert_eq!((&shared["symbols_heard"], &shared["members"]), (&0.into(), &0.into()), "{shared}");
+    stranger.finish(75);
 }
 
 /// Run by `.ci/long share`.
@@ -150,7 +148,7 @@ fn files_that_have_their_names_are_shared() {
     let site = Site { scene, file: tree.clone(), name, options, group: "[ff15::77:3]:7701" };
     let ticket = site.ticket();
     let whole = site.receive(1, &ticket, "");
-    let lossy = site.receive(2, &ticket, "--simulate-loss 30%");
+    let lossy = site.receive(2, &ticket, "FONTANA_SIMULATE_LOSS=30%");
     site.send();
     for (host, mut reception) in [(1, whole), (2, lossy)] {
         reception.complete();
@@ -173,7 +171,7 @@ fn receivers_that_lack_the_same_end_without_it() {
     let site = Site::new(scene, 400_000, "--rate 20M --push 0 --fec none");
     let ticket = site.ticket();
     let receptions: Vec<_> = (1..=2)
-        .map(|host| site.receive(host, &ticket, "--simulate-loss 20% --seed 7 --silence 8"))
+        .map(|host| site.receive(host, &ticket, "FONTANA_SIMULATE_LOSS=20%,7 --silence 8"))
         .collect();
     site.send();
     for mut reception in receptions {
@@ -192,7 +190,7 @@ fn an_interrupted_receiver_is_completed_by_others() {
     let ticket = site.ticket();
     let whole = site.scene.receive(1, &ticket, "--share -i eth0");
     // With this seed the first packets, which announce the content, are not lost.
-    let lossy = "--simulate-loss 10% --seed 3 --silence 2 -i eth0";
+    let lossy = "FONTANA_SIMULATE_LOSS=10%,3 --silence 2 -i eth0";
     let mut interrupted = site.scene.receive(2, &ticket, lossy);
     site.send();
     interrupted.finish(3);

@@ -185,7 +185,7 @@ fn senders_of_one_ticket_rest_when_all_are_complete_and_serve_a_later_receiver()
     let file = scene.noise("image.raw", 4 << 20);
     let options = format!("--rate 20M --manifest {}", scene.path("manifest").display());
     let first = scene.send(0, &options, &file);
-    let second = scene.send(1, &format!("{options} --mirror"), &file);
+    let second = scene.send(1, &options, &file);
     let ticket = first.ticket.clone();
     let mut senders = [first, second];
     let mut all_rest = |expected: bool| {

@@ -121,11 +121,8 @@ fn a_shelf_completes_what_a_session_has_left_out() {
     let group = format!("fontana://239.255.77.1:7701/7?manifest={hash}");
     let mut reception = scene.receive(0, &group, "--timeout 60");
     std::thread::sleep(Duration::from_secs(1));
-    let session = scene.send(
-        1,
-        &format!("--open --tsi 7 --rate 60M --push 0 --manifest {manifest}"),
-        &content,
-    );
+    let options = format!("--open --rate 60M --push 0 --manifest {manifest}");
+    let session = scene.send_to("239.255.77.1:7701/7", 1, &options, &content);
     reception.finish(3);
     let summary = reception.summary();
     let missing = summary.number("source_symbols") - summary.number("fresh");

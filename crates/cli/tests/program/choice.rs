@@ -37,7 +37,7 @@ fn a_part_is_chosen_by_patterns_and_the_names_are_listed() {
     let received = receive("--only b.jpg --only *.png --json").expect(0);
     let selected = received.event("selected");
     assert_eq!((&selected["files"], &selected["bytes"]), (&1.into(), &90_000.into()));
-    assert!(received.event("summary")["left_out"].as_u64().unwrap() > 0);
+    assert!(received.event("summary")["deselected"].as_u64().unwrap() > 0);
     assert!(fs::read(into.join("photos/2026/b.jpg")).unwrap() == noise(90_000, 2));
     assert_eq!(fs::read_dir(into.join("photos")).unwrap().count(), 1);
     assert_eq!(fs::read_dir(into.join("photos/2026")).unwrap().count(), 1);

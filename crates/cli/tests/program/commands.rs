@@ -56,7 +56,11 @@ fn help_is_a_command_too() {
         let asked = run(&arguments(words, &[])).expect(0).stdout;
         assert!(asked.contains("Usage: fontana "), "{words}: {asked}");
     }
-    assert!(run(&["help", "send"]).expect(0).stdout.contains("--symbol-size"));
+    for help in [&["help", "send"][..], &["send", "--help"], &["send", "-h"]] {
+        let shown = run(help).expect(0).stdout;
+        assert!(shown.contains("--rate") && !shown.contains("--symbol-size"), "{shown}");
+    }
+    assert!(run(&["send", "--help-all"]).expect(0).stdout.contains("--symbol-size"));
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn a_name_with_escape_sequences_is_shown_and_not_obeyed() {
 fn a_receive_buffer_that_cannot_be_had_is_a_warning_with_the_command_that_helps() {
     let directory = tempfile::tempdir().unwrap();
     // No kernel gives that much to a socket.
-    let words = format!("recv fontana://{}/1 -i lo --receive-buffer 3G --timeout 100ms", place());
+    let words = format!("recv fontana://{}/1 -i lo --memory 96G --timeout 100ms", place());
     let quiet = run(&arguments(&format!("{words} -q -o"), &[directory.path()])).expect(75);
     assert!(!quiet.stderr.contains("warning"), "{}", quiet.stderr);
     let warned = run(&arguments(&format!("{words} -o"), &[directory.path()])).expect(75);

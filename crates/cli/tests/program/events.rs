@@ -78,7 +78,7 @@ fn what_is_refused_on_a_group_is_an_event() {
     let file = directory.path().join("file");
     std::fs::write(&file, noise(1000, 3)).unwrap();
     let place = place();
-    let sender = crate::support::Sender::start(&format!("--open --to {place} --tsi 5"), &[&file]);
+    let sender = crate::support::Sender::start(&format!("--open --to {place}/5"), &[&file]);
     let words = format!("recv fontana://{place}/6 -i lo --json --timeout 700ms -o");
     let received = run(&arguments(&words, &[directory.path()])).expect(75);
     assert_documented(&received, "fontana recv");

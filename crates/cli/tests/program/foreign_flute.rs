@@ -521,5 +521,8 @@ fn a_sender_says_what_other_programs_read() {
         assert_eq!(text.contains("GPAC reads those of one block"), beyond, "{text}");
         assert!(!text.contains("RFC 5775"), "{text}");
     }
-    assert!(said("--flute --tsi 0", &short).contains("0 is no session number of ALC (RFC 5775"));
+    assert!(
+        said("--flute --to 239.255.77.1:7701/0", &short)
+            .contains("0 is no session number of ALC (RFC 5775")
+    );
 }

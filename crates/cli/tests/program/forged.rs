@@ -70,7 +70,7 @@ fn a_forger_does_not_end_a_reception() {
     let path = file(directory.path(), 16 << 20);
     let place = place();
     let words = format!(
-        "--open --to {place} --tsi {TSI} --rate 50M --symbol-size {SYMBOL_SIZE} --block-symbols 4200"
+        "--open --to {place}/{TSI} --rate 50M --symbol-size {SYMBOL_SIZE} --block-symbols 4200"
     );
     let sender = Sender::start(&words, &[&path]);
     let forger = Forger::start(&place, 4, Duration::from_millis(20));
@@ -82,8 +82,8 @@ fn a_forger_does_not_end_a_reception() {
     let summary = received.event("summary");
     let events = received.events();
     let named = |name| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
-    let corrupt = named("poisoned").len();
-    assert!(corrupt > 0 && summary["poisoned_blocks"] == corrupt, "{corrupt}: {summary}");
+    let corrupt = named("corrupt").len();
+    assert!(corrupt > 0 && summary["corrupt_blocks"] == corrupt, "{corrupt}: {summary}");
     let dropped: u64 =
         named("wrong_symbols").iter().map(|event| event["symbols"].as_u64().unwrap()).sum();
     assert!(dropped > 0 && dropped <= sent.into(), "{dropped} of {sent}");
@@ -102,7 +102,7 @@ fn sent_once(push: u32, code: i32) -> (crate::support::Run, tempfile::TempDir) {
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     assert!(receiver.line().contains("\"session\""), "it has joined");
     let words = format!(
-        "send --open -i lo --to {place} --tsi {TSI} --push {push} --rate 5M --symbol-size {SYMBOL_SIZE}"
+        "send --open -i lo --to {place}/{TSI} --push {push} --rate 5M --symbol-size {SYMBOL_SIZE}"
     );
     let sender = Running::start(&arguments(&words, &[&path]));
     let mut lines = Vec::new();
@@ -121,14 +121,14 @@ fn sent_once(push: u32, code: i32) -> (crate::support::Run, tempfile::TempDir) {
 fn what_is_sent_once_is_complete_in_spite_of_forged_symbols() {
     let (received, directory) = sent_once(10, 0);
     assert_eq!(received.event("wrong_symbols")["symbols"], 5);
-    assert_eq!(received.event("poisoned")["block"], 0);
+    assert_eq!(received.event("corrupt")["block"], 0);
     assert_eq!(std::fs::read(directory.path().join("into/file")).unwrap(), noise(500_000, 1));
 }
 
 #[test]
 fn a_block_without_symbols_to_find_the_forged_ones_is_named() {
     let (received, directory) = sent_once(0, 3);
-    assert_eq!(received.event("poisoned")["block"], 0);
+    assert_eq!(received.event("corrupt")["block"], 0);
     let message = received.event("error")["message"].as_str().unwrap().to_owned();
     assert!(message.contains("block 0 of object 1 is corrupt"), "{message}");
     assert!(!directory.path().join("into/file").exists());

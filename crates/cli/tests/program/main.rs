@@ -16,6 +16,7 @@ mod incomplete;
 mod killed;
 mod mirrors;
 mod output;
+mod pairs;
 mod pipes;
 mod published;
 mod resume;

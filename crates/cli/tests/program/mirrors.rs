@@ -27,8 +27,7 @@ fn a_sender_that_finds_its_manifest_pours_repair_symbols_of_the_same_objects() {
     assert_eq!(sent["source_symbols"], first["source_symbols"]);
     let bytes = std::fs::read(&manifest).unwrap();
     // Other defaults, and files in another order.
-    for more in ["--symbol-size 512 --block-symbols 50 --content-version 7", "--rehash", "--mirror"]
-    {
+    for more in ["--symbol-size 512 --block-symbols 50 --content-version 7", ""] {
         let (again, sent) = send(&format!("{words} {more}"), &[&empty, &file]);
         for field in ["tsi", "manifest", "symbol_size", "objects", "bytes", "version"] {
             assert_eq!(again[field], first[field], "{more}: {field}");
@@ -78,11 +77,42 @@ fn a_ticket_stays_valid_when_its_sender_is_started_again() {
         without_port(session["ticket"].as_str().unwrap()).to_owned()
     };
     assert_eq!(ticket(""), ticket(""));
-    assert_ne!(ticket("--tsi 5"), ticket(""));
+    let numbered = ticket("--to 239.255.77.1/5");
+    assert!(numbered.contains("/5?") && numbered != ticket(""), "{numbered}");
     assert_ne!(ticket("--flute"), ticket("--flute"), "nothing tells its receivers what is in it");
     let before = ticket("");
     std::fs::write(&file, noise(1_000, 2)).unwrap();
     assert_ne!(ticket(""), before, "other content is another session");
+}
+
+#[test]
+fn a_new_ticket_is_drawn_once_and_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, folder) = (directory.path().join("file"), directory.path().join("folder"));
+    std::fs::write(&file, noise(1_000, 3)).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("file"), noise(1_000, 4)).unwrap();
+    let to = place();
+    let ticket = |what: &Path, words: &str| {
+        let said = run(&arguments(&format!("send -i lo --to {to} {words}"), &[what])).expect(0);
+        said.stdout.split('\'').nth(1).map(|ticket| without_port(ticket).to_owned())
+    };
+    for (what, words, once) in
+        [(&file, "--dry-run", "--push 0"), (&folder, "--dry-run --watch", "--watch=100ms --for 1s")]
+    {
+        let before = ticket(what, words);
+        assert_eq!(ticket(what, &format!("{words} --new-ticket")), None);
+        assert_eq!(ticket(what, words), before, "a dry run changes nothing");
+        let new = ticket(what, &format!("{once} --new-ticket"));
+        assert!(new.is_some() && new != before, "{new:?}");
+        assert_eq!(ticket(what, once), new);
+        assert_eq!(ticket(what, words), new, "{before:?}");
+    }
+    let manifest = directory.path().join("manifest");
+    let words = format!("send -i lo --to {to} --push 0 --manifest {}", manifest.display());
+    run(&arguments(&words, &[&file])).expect(0);
+    let refused = run(&arguments(&format!("{words} --new-ticket"), &[&file])).expect(2);
+    assert!(refused.stderr.contains("has its key in"), "{}", refused.stderr);
 }
 
 #[test]
@@ -114,7 +144,6 @@ fn files_that_are_not_what_the_manifest_says_are_8() {
     refused("", &[&file], "its bytes are others");
     // Size and time agree, so only reading can find the change: before, or while it is sent.
     set_modified(modified);
-    refused("--rehash", &[&file], "its bytes are others");
     for words in [words.clone(), words.replace("50ms", "1m")] {
         let found = run(&arguments(&words, &[&file])).expect(8);
         let says = found.stderr.contains("its bytes are not those of its manifest");
@@ -157,7 +186,7 @@ fn a_tree_is_gone_on_with_as_long_as_everything_in_it_is_what_it_was() {
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"an end", (1 << 20) - 6).unwrap();
     let words = format!("--to {} --manifest {}", place(), manifest.display());
     let (first, _) = send(&words, &[&tree]);
-    let (again, sent) = send(&format!("{words} --rehash"), &[&tree]);
+    let (again, sent) = send(&words, &[&tree]);
     assert_eq!(again["manifest"], first["manifest"]);
     let [before, now] = [&first, &again].map(|event| event["ticket"].as_str().unwrap());
     assert_eq!(without_port(now), without_port(before));
@@ -197,10 +226,9 @@ fn a_manifest_that_is_none_or_is_missing_is_2_and_one_that_cannot_be_written_is_
         let refused = run(&arguments(&words, &[&file])).expect(code);
         assert!(refused.stderr.contains(what), "{what:?} in {}", refused.stderr);
     };
-    refused("--mirror", &manifest, 2, "copy it from the first sender");
     std::fs::write(&manifest, "FONTMAN").unwrap();
     refused("", &manifest, 2, "choose a new name");
-    refused("--flute", &manifest, 2, "cannot be used with");
+    refused("--flute", &manifest, 2, "--flute with --manifest");
     refused("", &directory.path().join("missing/manifest"), 6, "cannot write the manifest");
 }
 

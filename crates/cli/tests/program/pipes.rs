@@ -87,6 +87,9 @@ fn a_stream_goes_from_a_program_into_programs_and_a_directory() {
     let into = directory.path().join("into");
     let words = format!("recv {} --json -o", sender.ticket);
     let filed = Running::start(&arguments(&words, &[&into]));
+    // Its standard output is a pipe, from which the test would read the stream.
+    let words = format!("recv {} -o", sender.ticket);
+    let mistaken = Running::start(&arguments(&words, &[&directory.path().join("other")]));
     let words = format!("recv {} --json --to -", sender.ticket);
     let mut piped = Running::start(&arguments(&words, &[]));
     let mut received = Vec::new();
@@ -94,6 +97,7 @@ fn a_stream_goes_from_a_program_into_programs_and_a_directory() {
     let piped = piped.wait().expect(0);
     assert!(received == bytes);
     assert!(piped.stderr.contains("\"verified\":\"signed\""), "{}", piped.stderr);
+    assert!(mistaken.wait().expect(0).stderr.contains("add --to -"));
     let filed = filed.wait().expect(0);
     assert_eq!(filed.event("stream_accepted")["name"], "dump");
     assert_eq!(filed.event("summary")["bytes"], 5_000_000);
@@ -163,7 +167,7 @@ fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
     let ticket = stream["ticket"].as_str().unwrap();
     let receivers = ["first", "second"].map(|name| {
         let words = format!(
-            "recv {ticket} --json --label {name} --group-key {key} --simulate-loss 2 --to -"
+            "recv {ticket} --json --label {name} --group-key {key} FONTANA_SIMULATE_LOSS=2 --to -"
         );
         Running::start(&arguments(&words, &[]))
     });

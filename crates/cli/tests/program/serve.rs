@@ -256,7 +256,7 @@ fn receive_once(loss: u32, options: impl Fn(&str) -> String) -> Run {
     let words = format!("serve --json --listen 127.0.0.1:0 --manifest {}", manifest.display());
     let served = Served::of(Running::start(&arguments(&words, &[&file])));
     let (ticket, options) = (&sender.ticket, options(&served.web));
-    let words = format!("recv {ticket} {options} -i lo --simulate-loss {loss} --json -o");
+    let words = format!("recv {ticket} {options} -i lo FONTANA_SIMULATE_LOSS={loss} --json -o");
     let received = run(&arguments(&words, &[&into])).expect(0);
     assert!(std::fs::read(into.join("file")).unwrap() == content);
     sender.into_running().wait().expect(0);
@@ -266,7 +266,7 @@ fn receive_once(loss: u32, options: impl Fn(&str) -> String) -> Run {
 
 #[test]
 fn a_tail_costs_what_is_missing() {
-    let received = receive_once(5, |web| format!("{web} --web-after 4s"));
+    let received = receive_once(5, |web| format!("{web} --mirrors 4s"));
     let (mirror, summary) = (received.event("mirror"), received.event("summary"));
     let of = |event: &Value, field: &str| event[field].as_u64().unwrap();
     let missing = of(&summary, "source_symbols") - of(&summary, "fresh");
@@ -280,12 +280,12 @@ fn a_tail_costs_what_is_missing() {
 
 #[test]
 fn mirrors_begin_when_the_group_has_brought_its_part() {
-    let received = receive_once(0, |web| format!("{web} --web-after 100%"));
+    let received = receive_once(0, |web| format!("{web} --mirrors last"));
     // The group has brought everything, but for what a busy host has dropped.
     let summary = received.event("summary");
     let of = |field: &str| summary[field].as_u64().unwrap();
     assert!(of("fresh") * 10 >= of("source_symbols") * 9, "{summary}");
-    let received = receive_once(30, |web| format!("{web} --web-after 20%"));
+    let received = receive_once(30, |web| format!("{web} --mirrors 20%"));
     let (mirror, summary) = (received.event("mirror"), received.event("summary"));
     assert!(mirror["bytes"].as_u64().unwrap() > 0, "{mirror}");
     let fresh = summary["fresh"].as_u64().unwrap();
@@ -426,10 +426,10 @@ fn arguments_that_no_server_can_follow_are_2_or_5() {
     }
     let session = format!("fontana://239.255.77.1:7701/5?manifest={hash}");
     for words in [
-        format!("{ticket} --web-after 3s"),
-        format!("{session} --web-after 3s"),
-        format!("{session} http://127.0.0.1:9/ --web-after 101%"),
-        format!("{session} http://127.0.0.1:9/ --web-after soon"),
+        format!("{ticket} --mirrors 3s"),
+        format!("{session} --mirrors 3s"),
+        format!("{session} http://127.0.0.1:9/ --mirrors 101%"),
+        format!("{session} http://127.0.0.1:9/ --mirrors soon"),
     ] {
         run(&arguments(&format!("recv {words} -i lo"), &[])).expect(2);
     }

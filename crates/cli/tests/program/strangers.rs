@@ -11,7 +11,7 @@ fn receive_among(strangers: u8) {
     let directory = tempfile::tempdir().unwrap();
     let (file, into) = (directory.path().join("file"), directory.path().join("into"));
     std::fs::write(&file, noise(2_000_000, 1)).unwrap();
-    let (ticket, public, port) = record(&file, "--rate 40M");
+    let (ticket, public, port) = record(&file, " --rate 40M");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -122,9 +122,9 @@ fn a_signature_expires_when_its_sender_is_gone() {
     let (file, key) = (path("file"), path("key"));
     std::fs::write(&file, noise(20_000, 1)).unwrap();
     run(&arguments("keygen", &[&key])).expect(0);
-    let signed = format!("--rate 1M --expires 10s --sign {}", key.display());
+    let signed = format!(" --rate 1M --expires 10s --sign {}", key.display());
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let running = Sender::start(&format!("--open --to 127.0.0.1:{port} {signed}"), &[&file]);
+    let running = Sender::start(&format!("--open --to 127.0.0.1:{port}{signed}"), &[&file]);
     let (ticket, public, stopped_port) = record(&file, &signed);
     std::thread::sleep(Duration::from_millis(11_500));
 

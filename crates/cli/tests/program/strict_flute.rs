@@ -27,8 +27,7 @@ fn receive(options: &str, files: &[PathBuf], version: &str, into: &Path) -> Opti
     let place = place();
     let (group, port) = place.split_once(':').unwrap();
     let open = if options.contains("--flute") { "" } else { "--open" };
-    let words =
-        format!("{options} {open} --symbol-size {SYMBOL} --tsi {TSI} --rate 20M --to {place}");
+    let words = format!("{options} {open} --symbol-size {SYMBOL} --rate 20M --to {place}/{TSI}");
     let paths: Vec<_> = files.iter().map(PathBuf::as_path).collect();
     let sender = Sender::start(&words, &paths);
     python.args(["--group", group, "--port", port, "--tsi", TSI, "--flute-version", version]);
@@ -80,8 +79,8 @@ fn a_strict_receiver_reads_files_of_every_size_and_of_many_blocks() {
         ("--flute=2 --fec none --block-symbols 7", "2"),
         ("--flute=2 --fec none --order sequential --block-symbols 7", "2"),
         ("--flute", "1"),
-        ("--flute=2 --fec none --gzip", "2"),
-        ("--flute --gzip --block-symbols 7", "1"),
+        ("--flute=2,gzip --fec none", "2"),
+        ("--flute=gzip --block-symbols 7", "1"),
     ] {
         let Some(output) = receive(options, &files, version, into.path()) else { return };
         assert_received(&output, &files, into.path());

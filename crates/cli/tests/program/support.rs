@@ -1,6 +1,7 @@
 //! Starts the program, and keeps its output.
 
 pub(crate) use fontana_testing::events::{documented, fields};
+use fontana_testing::give;
 pub(crate) use fontana_testing::{Run, arguments, noise};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -19,7 +20,7 @@ pub(crate) fn fontana() -> Command {
 
 /// Runs the program to its end.
 pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Run {
-    Run::of(fontana().args(arguments))
+    Run::of(give(&mut fontana(), arguments))
 }
 
 /// A group and port that no other test uses, nor another run of the tests.
@@ -45,8 +46,7 @@ impl Running {
 
     /// Starts it with this standard input.
     pub(crate) fn start_with<A: AsRef<std::ffi::OsStr>>(stdin: Stdio, arguments: &[A]) -> Self {
-        let mut child = fontana()
-            .args(arguments)
+        let mut child = give(&mut fontana(), arguments)
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -161,11 +161,12 @@ impl Sender {
     }
 }
 
-/// Heads and manifests that a sender of `file` sends, and its ticket.
+/// Heads and manifests that a sender of `file` sends, and its ticket. `words`: the session's
+/// number, `/9`, and options.
 pub(crate) fn record(file: &Path, words: &str) -> (String, Vec<Vec<u8>>, u16) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
-    let sender = Sender::start(&format!("--open --to 127.0.0.1:{port} {words}"), &[file]);
+    let sender = Sender::start(&format!("--open --to 127.0.0.1:{port}{words}"), &[file]);
     let (mut public, mut packet) = (Vec::new(), [0; 2048]);
     while public.len() < 8 {
         let length = socket.recv(&mut packet).unwrap();
@@ -185,10 +186,10 @@ pub(crate) fn without_port(ticket: &str) -> &str {
 }
 
 /// Checks the message and the hint.
-pub(crate) fn assert_says(run: &Run, message: &str, way_out: &str) {
+pub(crate) fn assert_says(run: &Run, message: &str, hint: &str) {
     let mut lines = run.stderr.lines();
     let found = lines.by_ref().any(|line| line.starts_with("error: ") && line.contains(message));
     assert!(found, "{message:?} in {}", run.stderr);
-    let found = lines.any(|line| line.starts_with("  ") && line.contains(way_out));
-    assert!(found, "{way_out:?} below the message in {}", run.stderr);
+    let found = lines.any(|line| line.starts_with("  ") && line.contains(hint));
+    assert!(found, "{hint:?} below the message in {}", run.stderr);
 }

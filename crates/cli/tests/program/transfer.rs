@@ -35,8 +35,7 @@ fn files_of_every_size_arrive_by_the_command_that_was_printed() {
     let files = files(directory.path(), &[0, 1, 1343, 1344, 1345, 700_000]);
     let sender = Sender::start(&format!("--to {}", place()), &paths(&files));
     let into = directory.path().join("into");
-    // A buffer that every host grants: a smaller one than requested would be a warning.
-    let words = format!("recv {} --receive-buffer 100K --timeout 20 -o", sender.ticket);
+    let words = format!("recv {} --timeout 20 -o", sender.ticket);
     let received = run(&arguments(&words, &[&into])).expect(0);
     assert_eq!(received.stdout, "");
     assert!(!received.stderr.contains(['\x1b', '\r']), "no bars: {}", received.stderr);
@@ -55,10 +54,9 @@ fn every_way_to_send_can_be_received() {
         "--fec tornado --block-symbols 100",
         "--fec tornado:10 --block-symbols 200",
         "--fec lt --block-symbols 200",
-        "--fec lt-strict --block-symbols 200 --no-source --open",
-        "--no-source --open",
+        "--fec lt-strict --block-symbols 200 --open",
         "--symbol-size 512 --memory 32M",
-        "--tsi 77 --content-version 9 --ttl 0",
+        "--content-version 9 --ttl 0",
         "--order space",
         "--order space --fec tornado --block-symbols 100",
         "--layers 3",
@@ -80,12 +78,12 @@ fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[1, 300_000]);
     // With losses, a receiver needs the repair symbols of the code.
-    let ways = ["", "--tsi 0", "--fec raptorq", "--fec raptor"];
+    let ways = ["", "/0", " --fec raptorq", " --fec raptor"];
     for (code, loss) in ways.into_iter().zip(["0", "0", "0", "20"]) {
-        let way = format!("--to {} --flute {code}", place());
+        let way = format!("--flute --to {}{code}", place());
         let sender = Sender::start(&way, &paths(&files));
-        let into = directory.path().join(format!("into {code}"));
-        let options = format!("--flute --simulate-loss {loss} --json --timeout 20 -o");
+        let into = directory.path().join(format!("into {code}").replace('/', ""));
+        let options = format!("--flute FONTANA_SIMULATE_LOSS={loss} --json --timeout 20 -o");
         let words = format!("recv {} {options}", sender.ticket);
         let received = run(&arguments(&words, &[&into])).expect(0);
         assert_eq!(received.event("summary")["verified"], "none");
@@ -122,7 +120,7 @@ fn a_lossy_receiver_is_told_how_lossy_it_was() {
     let files = files(directory.path(), &[2_000_000]);
     let sender = Sender::start(&format!("--to {}", place()), &paths(&files));
     let into = directory.path().join("into");
-    let words = format!("recv {} --simulate-loss 30 --json --timeout 20 -o", sender.ticket);
+    let words = format!("recv {} FONTANA_SIMULATE_LOSS=30 --json --timeout 20 -o", sender.ticket);
     let received = run(&arguments(&words, &[&into])).expect(0);
     let summary = received.event("summary");
     let loss = summary["loss"].as_f64().unwrap();

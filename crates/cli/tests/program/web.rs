@@ -234,7 +234,7 @@ fn arguments_that_contradict_mirrors_are_2() {
         format!("recv {web} --one-way"),
         format!("recv {web} --list"),
         format!("recv {web} --watch"),
-        format!("recv {session} --web --one-way"),
+        format!("recv {session} --mirrors now --one-way"),
         format!("recv {session} http://127.0.0.1:9/ --one-way"),
         format!("recv {session} http://127.0.0.1:9/ --watch"),
         format!("recv {session} http://user@127.0.0.1:9/file"),

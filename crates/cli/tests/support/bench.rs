@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use super::program::Program;
+use fontana_testing::give;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -379,7 +380,8 @@ END"
     /// Starts the program on a host.
     pub fn start(&self, host: usize, arguments: &[OsString]) -> Program {
         let mut command = self.command(host, env!("CARGO_BIN_EXE_fontana"));
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        give(&mut command, arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Program::start(command)
     }
 

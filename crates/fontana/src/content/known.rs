@@ -20,15 +20,14 @@ use std::sync::Arc;
 
 impl Content {
     /// The content of `manifest`, in these files. A file with the manifest's size and modification
-    /// time is taken to be the same, unless `rehash` is set, and its blocks are compared while they
-    /// are sent; other files are read. Modes, and times of directories, may differ.
+    /// time is taken to be the same, and its blocks are compared while they are sent; other files
+    /// are read. Modes, and times of directories, may differ.
     ///
     /// # Errors
     /// [`SetupError::Differs`] with the first file that differs from the manifest.
     pub(crate) fn of_manifest(
         options: &ContentOptions<'_>,
         manifest: &Manifest,
-        rehash: bool,
     ) -> Result<Self, Error> {
         let tree::Scanned { sources, files, others, mut left_out, skipped, .. } =
             tree::scan(options)?;
@@ -36,7 +35,7 @@ impl Content {
         let others = others.into_iter().map(|entry| (entry.path().clone(), Named::Other(entry)));
         let names = files.into_iter().map(|(path, index)| (path, Named::File(index)));
         let mut names = names.chain(others).collect();
-        let found = match_entries(manifest, &sources, &mut names, rehash)?;
+        let found = match_entries(manifest, &sources, &mut names)?;
         // What the manifest lacks has come later.
         left_out.extend(names.keys().map(|name| differs(name, "there is no such name in it")));
         let objects = objects(manifest.objects(), &Arc::new(sources), &found)?;
@@ -96,7 +95,7 @@ fn find_received<'a>(
 ) -> Result<Found<'a>, Error> {
     let path = directory.join(OsStr::from_bytes(entry.path.as_bytes()));
     let index = sources.add_found(path)?;
-    let file = match_file(entry, index, sources, false)?;
+    let file = match_file(entry, index, sources)?;
     if file.doubtful {
         return Err(differs(&entry.path, "it was written to since it was received"));
     }
@@ -123,14 +122,13 @@ fn match_entries<'a>(
     manifest: &'a Manifest,
     sources: &SourceFiles,
     names: &mut BTreeMap<RelativePath, Named>,
-    rehash: bool,
 ) -> Result<Vec<Found<'a>>, Error> {
     let mut found = Vec::new();
     for entry in manifest.entries() {
         let name = entry.path();
         match (entry, names.remove(name)) {
             (Entry::File(file), Some(Named::File(index))) => {
-                found.push(match_file(file, index, sources, rehash)?);
+                found.push(match_file(file, index, sources)?);
             }
             (Entry::Directory(_), Some(Named::Other(Entry::Directory(_)))) => {}
             (Entry::Symlink(link), Some(Named::Other(Entry::Symlink(now)))) => {
@@ -149,7 +147,6 @@ fn match_file<'a>(
     entry: &'a FileEntry,
     index: FileIndex,
     sources: &SourceFiles,
-    rehash: bool,
 ) -> Result<Found<'a>, Error> {
     let source = sources.file(index).map_err(SourceError::from)?;
     if source.size() != entry.length() {
@@ -157,7 +154,7 @@ fn match_file<'a>(
         return Err(differs(&entry.path, what));
     }
     // The time of a device says nothing of its contents.
-    let doubtful = rehash || source.is_device() || !has_time_of(source, entry);
+    let doubtful = source.is_device() || !has_time_of(source, entry);
     if doubtful {
         check_holes(entry, index, sources)?;
     }

@@ -5,6 +5,7 @@ use super::line::{KeyFileError, parse, text};
 use crate::error::Error;
 use fontana_wire::{Hash, SecretKey, TicketSecret};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -138,8 +139,9 @@ impl FromStr for ContentKey {
 /// Where the keys of a session come from.
 #[derive(Clone, Debug)]
 pub enum ContentKeys {
-    /// They follow from the host's key and the content.
-    OfHost(HostKey),
+    /// They follow from the host's key and the content, but for contents whose keys were drawn, by
+    /// the hashes of their manifests.
+    OfHost(HostKey, BTreeMap<Hash, ContentKey>),
     /// These.
     Given(ContentKey),
 }
@@ -148,7 +150,9 @@ impl ContentKeys {
     /// The key of the sessions that send the content with this manifest.
     pub fn content(&self, manifest: &Hash) -> ContentKey {
         match self {
-            Self::OfHost(host) => host.content(manifest),
+            Self::OfHost(host, drawn) => {
+                drawn.get(manifest).cloned().unwrap_or_else(|| host.content(manifest))
+            }
             Self::Given(key) => key.clone(),
         }
     }
@@ -243,5 +247,14 @@ mod tests {
         assert_eq!(key(1, 1), key(1, 1));
         assert_ne!(key(1, 1), key(2, 1));
         assert_ne!(key(1, 1), key(1, 2));
+    }
+
+    #[test]
+    fn a_key_that_was_drawn_is_that_of_its_content_alone() {
+        let (host, drawn) = (HostKey::from_bytes([1; 32]), ContentKey::from_bytes([2; 32]));
+        let secret = |key: ContentKey| key.secret();
+        let keys = ContentKeys::OfHost(host.clone(), [(Hash([1; 32]), drawn.clone())].into());
+        assert_eq!(secret(keys.content(&Hash([1; 32]))), secret(drawn));
+        assert_eq!(secret(keys.content(&Hash([2; 32]))), secret(host.content(&Hash([2; 32]))));
     }
 }

@@ -82,8 +82,8 @@ impl PreparedSender {
     pub(crate) fn prepare(options: SendOptions, token: CancellationToken) -> Result<Self, Error> {
         let content = |options: &ContentOptions<'_>, format: &Format| match format {
             Format::Fcast(fcast) => Content::compound(options, fcast.slice_bytes, 1),
-            Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
-                Content::of_manifest(options, manifest, *rehash)
+            Format::Fontana(FontanaFormat { manifest: Some(manifest), .. }) => {
+                Content::of_manifest(options, manifest)
             }
             Format::Fontana(_) | Format::Flute(_) => Content::examine(options),
         };
@@ -324,7 +324,7 @@ fn demands(
     let repair = repair_config(options, content, channels, packets_per_second)?;
     let reports = options.format.fontana().and_then(|format| format.reports.as_ref());
     let Some(reports) = reports else { return Ok(Demands { repair, rate: None }) };
-    if reports.rate.is_some() && channels > 1 {
+    if reports.rate.is_some() && (options.layering().is_some() || channels > 1) {
         return Err(SetupError::RateFollowing { needs: "one channel" }.into());
     }
     let (addressing, is_sealed) = (&options.addressing, options.group_seal().is_some());

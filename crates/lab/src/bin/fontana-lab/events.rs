@@ -56,7 +56,7 @@ pub(crate) enum LabEvent {
         breaches: u64,
         receivers: u64,
         deliveries: u64,
-        poisoned_blocks: u64,
+        corrupt_blocks: u64,
         virtual_seconds: u64,
         digest: String,
         seed: u64,

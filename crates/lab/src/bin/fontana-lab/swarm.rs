@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &SwarmArguments, console: &Console) -> Result<Outco
         breaches: breaches as u64,
         receivers,
         deliveries,
-        poisoned_blocks: sum(|run| run.poisoned_blocks),
+        corrupt_blocks: sum(|run| run.poisoned_blocks),
         virtual_seconds: sum(|run| run.virtual_seconds),
         digest: digest.clone(),
         seed,
