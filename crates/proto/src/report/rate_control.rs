@@ -99,6 +99,11 @@ const FIRST_STEADY_ROUNDS: u32 = 2;
 /// Time without a report after which the rate is halved, and again each time.
 const SILENCE: Duration = Duration::from_secs(60);
 const STILL_SILENT: Duration = Duration::from_secs(20);
+/// The same of an automatic rate, which rises again within a second, and the part of its highest one
+/// below which it does not fall for that.
+const AUTOMATIC_SILENCE: Duration = Duration::from_secs(3);
+const STILL_AUTOMATIC: Duration = Duration::from_secs(1);
+const SILENT_PART: f64 = 0.1;
 
 /// What rate control needs to know. Rates are in bytes per second, IP and UDP headers included.
 #[derive(Clone, Debug)]
@@ -289,7 +294,7 @@ impl RateControl {
             recent: VecDeque::new(),
             counted_at: now,
             quiet_since: now,
-            quiet_for: SILENCE,
+            quiet_for: silence(&config),
             config,
         }
     }
@@ -303,7 +308,8 @@ impl RateControl {
         }
         self.required.clear();
         self.recent.clear();
-        (self.offered, self.quiet_since, self.quiet_for) = (Offered::default(), now, SILENCE);
+        self.offered = Offered::default();
+        (self.quiet_since, self.quiet_for) = (now, silence(&self.config));
         (self.began, self.counted_at) = (now, now);
         let phase = match self.phase {
             Phase::Start => Phase::Start,
@@ -506,7 +512,7 @@ impl RateControl {
         (known.round, known.heard_at) = (report.round, now);
         self.is_unheard = false;
         self.count_answer(now, report.round);
-        (self.quiet_since, self.quiet_for) = (now, SILENCE);
+        (self.quiet_since, self.quiet_for) = (now, silence(&self.config));
         Ok(self.judge(now, report))
     }
 
@@ -754,9 +760,13 @@ impl RateControl {
             !is_automatic || self.receivers.values().any(|known| !known.has_finished)
         };
         if now >= self.quiet_since + self.quiet_for && is_awaited() {
-            (self.quiet_since, self.quiet_for) = (now, STILL_SILENT);
-            let rate = (self.rate / 2.0).max(self.least()).max(1.0);
-            self.change(rate, Phase::Start);
+            let (still, part) = match self.config.blind {
+                Some(_) => (STILL_AUTOMATIC, SILENT_PART),
+                None => (STILL_SILENT, 0.0),
+            };
+            (self.quiet_since, self.quiet_for) = (now, still);
+            let least = self.least().max(part * self.config.most as f64).max(1.0);
+            self.change((self.rate / 2.0).max(least.min(self.rate)), Phase::Start);
             return;
         }
         if self.poll_timeout().is_none_or(|due| now < due) {
@@ -889,6 +899,11 @@ impl Trial {
     fn failing(&self) -> f64 {
         (1.0 - 1.0 / self.step) / 2.0
     }
+}
+
+/// Time without a report after which the rate is halved.
+fn silence(config: &RateConfig) -> Duration {
+    if config.blind.is_some() { AUTOMATIC_SILENCE } else { SILENCE }
 }
 
 /// Reports of a round of this length that keep to the budget in each second. They arrive in the

@@ -378,6 +378,26 @@ fn what_a_line_loses_is_forgotten_when_it_loses_less_than_half_of_it() {
     }
 }
 
+/// Receivers that are gone at once: within five seconds the rate is far below the highest one, and
+/// it is that again soon after they are back.
+#[test]
+fn a_rate_without_reports_falls_and_rises_again() {
+    for seed in 1..=3 {
+        let paths = [path(20_000.0, 1_000, 0.0); 3];
+        let mut session = Session::new(&paths, MILLISECOND, seed);
+        session.run(4);
+        assert!(session.rate > f64::from(MOST) - 1.0, "{}, seed {seed}", session.rate);
+        session.receivers.iter_mut().for_each(|it| it.path.errors = 1.0);
+        session.run(5);
+        assert!(session.rate <= 0.3 * f64::from(MOST), "{}, seed {seed}", session.rate);
+        session.run(30);
+        assert!(session.rate >= 0.05 * f64::from(MOST), "{}, seed {seed}", session.rate);
+        session.receivers.iter_mut().for_each(|it| it.path.errors = 0.0);
+        session.run(3);
+        assert!(session.rate > f64::from(MOST) - 1.0, "{}, seed {seed}", session.rate);
+    }
+}
+
 /// A producer that is slow, or pauses, is no path that is full: when it has more, all of it is sent
 /// at the rate that the paths carry.
 #[test]
