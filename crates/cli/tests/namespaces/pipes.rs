@@ -110,7 +110,17 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
 /// slowest link, and all of them have all bytes.
 #[test]
 fn a_stream_without_options_has_the_rate_of_the_slowest_link() {
-    let bytes = 6 << 20;
+    stream_without_options(6 << 20);
+}
+
+/// Run by `.ci/long reports`.
+#[test]
+#[ignore = "64 MiB: two minutes"]
+fn a_longer_stream_without_options_has_the_rate_of_the_slowest_link() {
+    stream_without_options(64 << 20);
+}
+
+fn stream_without_options(bytes: u32) {
     let (megabits, queue) = ([20, 20, 20, 5], 50);
     let Some(scene) = Scene::new(megabits.len() + 1) else { return };
     for (host, megabits) in (1..).zip(megabits) {
@@ -127,7 +137,7 @@ fn a_stream_without_options_has_the_rate_of_the_slowest_link() {
     let mut receivers: Vec<_> = (1..=megabits.len())
         .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
         .collect();
-    let limit = Duration::from_secs(100);
+    let limit = Duration::from_secs(180);
     let (code, said) = sender.finish(limit);
     assert_eq!(code, Some(0), "{said}");
     let sent = said.split_whitespace().next().unwrap().to_owned();
