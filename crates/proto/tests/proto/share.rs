@@ -272,7 +272,7 @@ fn time_beside(attack: Option<Attack>, mut site: Site) -> Duration {
 fn check_attack(attack: Attack, seed: u64) {
     let most = match attack {
         Attack::Requests | Attack::RareRequests => 2.5,
-        Attack::Forged | Attack::Promises | Attack::Replays => 4.0,
+        Attack::Forged | Attack::Promises | Attack::Replays => 4.5,
         Attack::ForgedForMembers | Attack::All => 30.0,
     };
     let time = |attack| time_beside(attack, four_members(seed, None));
