@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// Send files to a multicast group
 ///
-/// Sends the source symbols once, then new repair symbols without end, so that receivers may join
-/// at any time. Stops when interrupted (Ctrl-C), after a time (--for), or after a finite amount
-/// (--push).
+/// Sends the source symbols once, then what receivers lack, who may join at any time, or new repair
+/// symbols without end if none can say it. Stops when interrupted (Ctrl-C), after a time (--for),
+/// when all are complete (--receivers), or after a finite amount (--push).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana send image.raw
@@ -91,10 +91,10 @@ pub(crate) struct SendArguments {
     pub(crate) to: Vec<DestinationArgument>,
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
-    /// Given several times, a session is sent on each of them at the full rate, with symbols of its
-    /// own: a receiver on several networks adds them up. They share --memory. The default is the
-    /// interface that the routing table gives for the group, or else the first one that carries
-    /// multicast.
+    /// Given several times, a session is sent on each of them, with the rate of its own receivers
+    /// and symbols of its own: a receiver on several networks adds them up. They share --memory.
+    /// The default is the interface that the routing table gives for the group, or else the first
+    /// one that carries multicast.
     #[arg(short = 'i', long = "interface", value_name = "NAME|ADDR|CIDR")]
     pub(crate) interfaces: Vec<InterfaceSelector>,
     /// Send this many bits per second, headers included: 100M; or what receivers get: 5M..1G
