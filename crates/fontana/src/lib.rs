@@ -132,7 +132,7 @@ pub use new_file::NewFile;
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
-pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
+pub use receive::{HeldContent, PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{
     Delivery, Ended, IncompleteFiles, MissingFile, ReceiveReport, RejectedSession, SendReport,

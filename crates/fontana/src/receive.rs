@@ -4,6 +4,7 @@ mod delivery;
 mod driver;
 mod handle;
 mod hashing;
+mod held;
 mod into;
 #[cfg_attr(not(feature = "web"), path = "receive/no_mirrors.rs")]
 mod mirrors;
@@ -30,6 +31,7 @@ mod threads;
 mod worker;
 
 pub(crate) use handle::Commands;
+pub use held::HeldContent;
 pub(crate) use options::ReceiveOptions;
 pub use options::{SILENCE, SimulatedLoss, receiver_limits};
 pub use session::PreparedReceiver;

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::format::{FluteReception, FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
-use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
+use crate::receive::{Commands, HeldContent, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
 use crate::seal::GroupKey;
 use crate::session::{Events, Running};
@@ -265,6 +265,13 @@ impl ReceiverBuilder {
     /// received that they announced, and no table has announced more for this long.
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.options.give_up_after_silence = silence;
+        self
+    }
+
+    /// Shows what is received in `held`, as soon as it is verified: a
+    /// [`WebServer`](crate::WebServer) gives it out meanwhile. Only of files in a directory.
+    pub fn hold(mut self, held: &HeldContent) -> Self {
+        self.options.held = Some(held.clone());
         self
     }
 

@@ -83,10 +83,11 @@ pub(crate) struct ReceiveArguments {
     #[arg(long, value_name = "TIME|N%", requires = "named", value_parser = parse_web_after,
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast"])]
     pub(crate) web_after: Option<WebAfter>,
-    /// Serve what was received, when it is complete: to other receivers, and other programs
+    /// Serve what is verified to other receivers while it is received, and all of it then
     ///
-    /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
-    /// until it is stopped. Anyone who reaches the address can read the files.
+    /// Prints the ticket when content is accepted. When it is complete, it is served as fontana
+    /// serve does, with fresh symbols, until the program is stopped. Anyone who reaches the address
+    /// can read the files.
     #[arg(long, value_name = "ADDR:PORT",
           conflicts_with_all = ["one_way", "watch", "list", "flute", "fcast", "to", "only"])]
     pub(crate) then_serve: Option<SocketAddr>,

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server on a free port, and what it has said of itself.
 struct Served {
@@ -27,12 +27,7 @@ impl Served {
 
     /// Waits until it serves.
     fn of(mut running: Running) -> Self {
-        let serving = loop {
-            let event: Value = serde_json::from_str(&running.line()).unwrap();
-            if event["event"] == "serving" {
-                break event;
-            }
-        };
+        let serving = event(&mut running, "serving");
         let web = format!("http://{}/", serving["listen"].as_str().unwrap());
         Self { running, serving, web }
     }
@@ -405,6 +400,50 @@ fn a_receiver_serves_what_it_has_received() {
     assert!(mirror["fresh"] == true && mirror["dropped"].is_null(), "{mirror}");
     assert_received(&tree, &second);
     relay.stop();
+}
+
+/// The origin sends 4 MB in two seconds, and its first blocks pass through the relay meanwhile.
+#[test]
+fn a_receiver_serves_what_it_is_receiving() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(4_000_000, 3)).unwrap();
+    let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
+    let origin = Served::start("--block-size 262144", &[&file]);
+    let words = format!("recv {} --max-rate 16M --json", origin.ticket());
+    let words = format!("{words} --then-serve 127.0.0.1:0 -o");
+    let mut relay = Running::start(&arguments(&words, &[&first]));
+    let holding = event(&mut relay, "holding");
+    let web = format!("http://{}/file", holding["listen"].as_str().unwrap());
+    let (head, _) = curl("--range 3999999-", &web);
+    assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
+    let ticket = holding["ticket"].as_str().unwrap();
+    let words = format!("recv {ticket} --json --then-serve 127.0.0.1:0 -o");
+    let mut last = Running::start(&arguments(&words, &[&second]));
+    event(&mut relay, "summary");
+    let complete = Instant::now();
+    let summary = event(&mut last, "summary");
+    let later = complete.elapsed();
+    assert_eq!(summary["verdict"], "complete");
+    assert!(later < Duration::from_secs(1), "{later:?} after a reception of two seconds");
+    let relay = Served::of(relay);
+    assert_eq!(relay.serving["fresh"], true);
+    assert_eq!(std::fs::read(second.join("file")).unwrap(), noise(4_000_000, 3));
+    let last = Served::of(last);
+    let (head, body) = curl("", &format!("{}file", last.web));
+    assert!(head.starts_with("http/1.1 200") && body == noise(4_000_000, 3), "{head}");
+    last.stop();
+    relay.stop();
+}
+
+/// Reads events until one of this name.
+fn event(running: &mut Running, name: &str) -> Value {
+    loop {
+        let event: Value = serde_json::from_str(&running.line()).unwrap();
+        if event["event"] == name {
+            return event;
+        }
+    }
 }
 
 #[test]
