@@ -55,6 +55,7 @@ fn the_end_of_a_chain_completes_soon_after_what_is_before_it() {
 /// Each takes the content from the one before it, and the first one from the origin as well. What
 /// each adds is a block and two round trips, however long the content is.
 #[test]
+#[ignore = "40 s: .ci/long holders"]
 fn a_ring_of_eight_completes_in_one_and_a_half_of_the_time_of_one() {
     let ring: [&[usize]; 8] = [&[0, 8], &[1], &[2], &[3], &[4], &[5], &[6], &[7]];
     let Some(times) = times(64 << 20, &ring) else { return };

@@ -133,6 +133,13 @@ impl HeldContent {
         Some(HeldIndex { manifest: held.hash, runs })
     }
 
+    /// The number of blocks that are verified.
+    pub(crate) fn blocks(&self) -> u64 {
+        let held = self.held.lock();
+        let objects = held.iter().flat_map(|held| held.objects.values());
+        objects.map(|object| object.blocks.len()).sum()
+    }
+
     /// Whether all blocks are verified that have these bytes of an object.
     pub(crate) fn has(&self, toi: u32, bytes: &Range<u64>) -> bool {
         let held = self.held.lock();
@@ -236,6 +243,7 @@ mod tests {
         [0, 1, 3].map(block).into_iter().for_each(|block| held.on_verified(block));
         let run = |first, count| HeldRun { toi: 1, first: Sbn(first), count };
         assert_eq!(held.index().unwrap().runs, [run(0, 2), run(3, 1)]);
+        assert_eq!(held.blocks(), 3);
         for (range, is_held) in [
             (0..128, true),
             (0..129, false),

@@ -80,6 +80,14 @@ impl ServedFiles {
         }
     }
 
+    /// The number of blocks that are there; `None`: all.
+    pub(super) fn blocks(&self) -> Option<u64> {
+        match &self.bytes {
+            ServedBytes::Objects(_) => None,
+            ServedBytes::Held(held) => Some(held.blocks()),
+        }
+    }
+
     /// Whether a range of a file is there.
     pub(super) fn has(&self, file: &FileEntry, range: &Range<u64>) -> bool {
         let ServedBytes::Held(held) = &self.bytes else { return true };

@@ -70,7 +70,7 @@ async fn answer(
         let known = uri.query().and_then(HeldIndex::parse_query);
         if known == Some(index.blocks()) {
             let _making = meter.making();
-            sites.wait_for_more(index.blocks()).await;
+            sites.wait_for_more().await;
         }
         // The content may have become complete: then there is another index.
         let index = site.files.index().unwrap_or(index);

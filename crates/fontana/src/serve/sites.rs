@@ -102,13 +102,13 @@ impl Sites {
         None
     }
 
-    /// Waits for a while until more is held than so many blocks.
-    pub(super) async fn wait_for_more(&self, blocks: u64) {
+    /// Waits for a while until more is held, or all.
+    pub(super) async fn wait_for_more(&self) {
+        let blocks = || self.present().and_then(|site| site.files.blocks());
+        let before = blocks();
         for _ in 0..WAITS_FOR_MORE {
             tokio::time::sleep(LOOK_EVERY).await;
-            let site = self.present();
-            let index = site.as_ref().and_then(|site| site.files.index());
-            if index.is_none_or(|index| index.blocks() != blocks) {
+            if blocks() != before {
                 return;
             }
         }
