@@ -18,7 +18,9 @@ use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::format::{FluteReception, FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
-use crate::receive::{Commands, HeldContent, PreparedReceiver, ReceiveOptions, SimulatedLoss};
+#[cfg(feature = "serve")]
+use crate::receive::HeldContent;
+use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
 use crate::seal::GroupKey;
 use crate::session::{Events, Running};
@@ -270,6 +272,7 @@ impl ReceiverBuilder {
 
     /// Shows what is received in `held`, as soon as it is verified: a
     /// [`WebServer`](crate::WebServer) gives it out meanwhile. Only of files in a directory.
+    #[cfg(feature = "serve")]
     pub fn hold(mut self, held: &HeldContent) -> Self {
         self.options.held = Some(held.clone());
         self

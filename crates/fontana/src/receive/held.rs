@@ -110,7 +110,6 @@ impl Held {
 }
 
 /// What a web server asks.
-#[cfg(feature = "serve")]
 impl HeldContent {
     /// The accepted content; `None` before it is.
     pub(crate) fn accepted(&self) -> Option<(Hash, Arc<Manifest>)> {
@@ -184,7 +183,6 @@ impl HeldContent {
     }
 }
 
-#[cfg(feature = "serve")]
 impl HeldObject {
     fn has(&self, bytes: &Range<u64>) -> bool {
         if bytes.is_empty() {
@@ -215,7 +213,7 @@ impl std::fmt::Debug for HeldContent {
     }
 }
 
-#[cfg(all(test, feature = "serve"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use fontana_fec::codes::no_code::NoCode;
