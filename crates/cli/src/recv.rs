@@ -8,7 +8,7 @@ use crate::hook::{Described, Report};
 use crate::key_file;
 use crate::progress::{Gate, ReceiveBar, inefficiencies, received};
 use crate::send::listing;
-use crate::serve::{self, Serving};
+use crate::serve::{self, Holding, Serving};
 use audit::AuditLog;
 use changes::{Changes, Runs};
 use choose::Chooser;
@@ -20,9 +20,9 @@ use fontana::net::{BufferShortfall, FeedbackSocket};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, ReceiverLabel};
 use fontana::{
     Acceptance, Addressing, CancellationToken, Error, FluteReception, FontanaReception,
-    MirroredContent, Outcome, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress,
-    ReceiveReport, Receiver, ReceiverBuilder, Reporting, SessionKey, Sharing, SimulatedLoss,
-    Versions,
+    HeldContent, MirroredContent, Outcome, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat,
+    ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder, Reporting, SessionKey, Sharing,
+    SimulatedLoss, Versions,
 };
 use fontana_console::console::Console;
 use fontana_console::exit;
@@ -88,6 +88,11 @@ pub(crate) fn run(
     // Opened before the sandbox, which lets no socket listen.
     let serving = arguments.then_serve.map(|at| open_server(at, arguments)).transpose()?;
     let (hook, directory) = (sandbox.take_hook(), setup.directory.clone());
+    let held = HeldContent::new();
+    let setup = match serving {
+        Some(_) => Setup { receiver: setup.receiver.hold(&held), ..setup },
+        None => setup,
+    };
     let builder = setup.receiver.clone().cancellation_token(stop);
     let mut prepared = destination::open(arguments, setup, console, stop)?;
     let confined = sandbox.confine(&directory, address.port())?;
@@ -131,6 +136,7 @@ pub(crate) fn run(
         too_long: TooLong::default(),
         flute: FluteSessions::new(arguments, address),
         changes: Changes::default(),
+        holding: serving.map(|serving| Holding::start(serving, &held, stop)).transpose()?,
         runs: arguments.watch.is_some().then(Arc::default),
     };
     let mut report = watch.receive(prepared)?;
@@ -149,16 +155,16 @@ pub(crate) fn run(
         return Ok(Outcome::Complete);
     }
     let outcome = watch.conclude(&report, &circumstances);
-    match (serving, watch.manifest) {
-        (Some(serving), Some(manifest)) if outcome == Outcome::Complete => {
+    match (watch.holding, watch.manifest) {
+        (Some(holding), Some(manifest)) if outcome == Outcome::Complete => {
             let content = MirroredContent::received(&manifest, &directory)?;
-            serve::serve(content, serving, console, stop)
+            holding.complete(&content, console)
         }
         _ => Ok(outcome),
     }
 }
 
-/// The server that begins when the reception is complete.
+/// The server of what is received.
 fn open_server(at: SocketAddr, arguments: &ReceiveArguments) -> Result<Serving, Failure> {
     let listener = serve::listen(at)?;
     let web = serve::addresses(&listener, &[])?;
@@ -459,6 +465,8 @@ struct Watch<'a> {
     too_long: TooLong,
     flute: FluteSessions,
     changes: Changes,
+    /// Serves what is received.
+    holding: Option<Holding>,
     /// The runs of the program while a session of plain FLUTE is watched.
     runs: Option<Arc<Runs>>,
 }

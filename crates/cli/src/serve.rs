@@ -12,14 +12,17 @@ use crate::sandbox::network::{Sending, Sockets};
 use crate::sandbox::process::{self, Confined, Needs};
 use crate::version_file::VersionFile;
 use fontana::net::thread::return_freed_memory;
-use fontana::wire::{Manifest, WebAddress, WebTicket};
-use fontana::{CancellationToken, MirroredContent, Outcome, ServeEvent, WebServer};
+use fontana::wire::{Hash, Manifest, WebAddress, WebTicket};
+use fontana::{
+    CancellationToken, Error, HeldContent, MirroredContent, Outcome, ServeEvent, WebServer,
+};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::signal::stop_on_signals;
 use fontana_console::units::{Bytes, Count};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Describes the files, and serves them until it is stopped.
 pub(crate) fn run(
@@ -118,30 +121,57 @@ pub(crate) fn serve(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let ticket = WebTicket { manifest: content.hash(), web: serving.web };
-    let (files, bytes) = (content.manifest().files().count(), content.manifest().content_length());
-    let manifest = content.hash().to_string();
-    let left_out = content.left_out().to_vec();
-    let head = serving.head_signing.head(content.manifest())?;
-    // Workers free the blocks that others have solved.
-    if !is_little(serving.memory as u64) {
-        return_freed_memory();
-    }
+    let Serving { listener, web, memory, head_signing } = serving;
+    let about = About::new(&content, web);
+    let head = head_signing.head(content.manifest())?;
+    free_memory(memory);
     let server = WebServer::builder(content)
-        .listener(serving.listener)
-        .memory(serving.memory)
+        .listener(listener)
+        .memory(memory)
         .head(head)
         .cancellation_token(stop)
         .start()?;
+    console.result(&about.ticket);
+    watch(server, &about, console)
+}
+
+/// What is told of content that is served.
+struct About {
+    ticket: WebTicket,
+    files: usize,
+    bytes: u64,
+    left_out: Vec<Arc<Error>>,
+}
+
+impl About {
+    fn new(content: &MirroredContent, web: Vec<WebAddress>) -> Self {
+        Self {
+            ticket: WebTicket { manifest: content.hash(), web },
+            files: content.manifest().files().count(),
+            bytes: content.manifest().content_length(),
+            left_out: content.left_out().to_vec(),
+        }
+    }
+}
+
+/// Workers free the blocks that others have solved.
+fn free_memory(memory: usize) {
+    if !is_little(memory as u64) {
+        return_freed_memory();
+    }
+}
+
+/// Tells of a server until it is stopped.
+fn watch(server: WebServer, about: &About, console: &Console) -> Result<Outcome, Failure> {
+    let &About { files, bytes, .. } = about;
     console.result_event(&Line::Serving {
-        ticket: ticket.to_string(),
+        ticket: about.ticket.to_string(),
         listen: server.address().to_string(),
-        manifest,
+        manifest: about.ticket.manifest.to_string(),
         files: files as u64,
         bytes,
         fresh: server.has_fresh_symbols(),
     });
-    console.result(&ticket);
     console.note(format_args!(
         "{}, {} at {}{}",
         Count(files as u64, "file"),
@@ -149,7 +179,7 @@ pub(crate) fn serve(
         server.address(),
         if server.has_fresh_symbols() { ", with fresh symbols" } else { "" }
     ));
-    let left_out = console.failures(left_out.iter().map(|error| Failure::from(&**error)));
+    let left_out = console.failures(about.left_out.iter().map(|error| Failure::from(&**error)));
     for event in server.events() {
         match event {
             ServeEvent::Progress(progress) => console.event(&Line::progress(&progress)),
@@ -172,4 +202,53 @@ pub(crate) fn serve(
         progress.sent_symbols
     ));
     Ok(outcome)
+}
+
+/// A server of what is being received.
+pub(crate) struct Holding {
+    server: WebServer,
+    web: Vec<WebAddress>,
+    head_signing: head::Signing,
+}
+
+impl Holding {
+    /// Serves what a receiver holds.
+    pub(crate) fn start(
+        serving: Serving,
+        held: &HeldContent,
+        stop: &CancellationToken,
+    ) -> Result<Self, Failure> {
+        let Serving { listener, web, memory, head_signing } = serving;
+        free_memory(memory);
+        let server = WebServer::receiving(held)
+            .listener(listener)
+            .memory(memory)
+            .cancellation_token(stop)
+            .start()?;
+        Ok(Self { server, web, head_signing })
+    }
+
+    /// Content is accepted: prints the ticket.
+    pub(crate) fn announce(&self, manifest: Hash, console: &Console) {
+        let ticket = WebTicket { manifest, web: self.web.clone() };
+        console.result_event(&Line::Holding {
+            ticket: ticket.to_string(),
+            listen: self.server.address().to_string(),
+            manifest: manifest.to_string(),
+        });
+        console.result(&ticket);
+        console.note(format_args!("verified blocks are at {}", self.server.address()));
+    }
+
+    /// Serves the complete content until it is stopped.
+    pub(crate) fn complete(
+        self,
+        content: &MirroredContent,
+        console: &Console,
+    ) -> Result<Outcome, Failure> {
+        let about = About::new(content, self.web);
+        let head = self.head_signing.head(content.manifest())?;
+        self.server.complete(content, Some(&head))?;
+        watch(self.server, &about, console)
+    }
 }

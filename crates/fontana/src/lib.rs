@@ -132,6 +132,8 @@ pub use new_file::NewFile;
 pub use outcome::Outcome;
 pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
+#[cfg(feature = "serve")]
+pub use receive::HeldContent;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss, receiver_limits};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{

@@ -139,8 +139,18 @@ impl MirroredContent {
 
     /// The content of that file: the manifest and its hash, as of `fontana send --manifest`.
     pub fn file_bytes(&self) -> Vec<u8> {
-        [&self.bytes[..], &self.hash().0].concat()
+        file_bytes(&self.bytes, self.hash())
     }
+}
+
+fn file_bytes(manifest: &[u8], hash: Hash) -> Vec<u8> {
+    [manifest, &hash.0].concat()
+}
+
+/// The content of the file with a manifest on a mirror.
+#[cfg(feature = "serve")]
+pub(crate) fn manifest_file_bytes(manifest: &Manifest, hash: Hash) -> Vec<u8> {
+    file_bytes(&manifest.emit(), hash)
 }
 
 /// The name of the file with a manifest on a mirror: that of `fontana send --manifest`, by its

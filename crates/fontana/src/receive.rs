@@ -4,6 +4,8 @@ mod delivery;
 mod driver;
 mod handle;
 mod hashing;
+#[cfg_attr(not(feature = "serve"), path = "receive/no_held.rs")]
+mod held;
 mod into;
 #[cfg_attr(not(feature = "web"), path = "receive/no_mirrors.rs")]
 mod mirrors;
@@ -30,6 +32,8 @@ mod threads;
 mod worker;
 
 pub(crate) use handle::Commands;
+#[cfg(feature = "serve")]
+pub use held::HeldContent;
 pub(crate) use options::ReceiveOptions;
 pub use options::{SILENCE, SimulatedLoss, receiver_limits};
 pub use session::PreparedReceiver;

@@ -18,6 +18,8 @@ use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::format::{FluteReception, FontanaReception, ReceiveFormat};
 use crate::rate::Rate;
+#[cfg(feature = "serve")]
+use crate::receive::HeldContent;
 use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
 use crate::report::ReceiveReport;
 use crate::seal::GroupKey;
@@ -265,6 +267,14 @@ impl ReceiverBuilder {
     /// received that they announced, and no table has announced more for this long.
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.options.give_up_after_silence = silence;
+        self
+    }
+
+    /// Shows what is received in `held`, as soon as it is verified: a
+    /// [`WebServer`](crate::WebServer) gives it out meanwhile. Only of files in a directory.
+    #[cfg(feature = "serve")]
+    pub fn hold(mut self, held: &HeldContent) -> Self {
+        self.options.held = Some(held.clone());
         self
     }
 

@@ -30,6 +30,7 @@ mod memory;
 mod meter;
 mod report;
 mod routes;
+mod sites;
 mod symbols;
 
 use crate::cancellation::CancellationToken;
@@ -39,18 +40,16 @@ use crate::memory::DEFAULT_MEMORY;
 use crate::mirror_head::MirrorHead;
 use crate::mirrored::MirroredContent;
 use crate::outcome::Outcome;
+use crate::receive::HeldContent;
 use crate::session::{Events, Running};
-use crate::system::{default_workers, random_u64};
+use crate::system::default_workers;
 use counters::Counters;
-use files::ServedFiles;
-use fontana_wire::FreshStart;
-use memory::ServerMemory;
-use routes::{Site, router};
+use routes::router;
+use sites::Sites;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use symbols::{FreshSymbols, SymbolMemory};
 use tokio::runtime::Builder;
 
 pub use report::{ServeProgress, ServeReport};
@@ -65,11 +64,18 @@ const MAX_MESSAGES: usize = 1000;
 /// Longest wait for threads that read or compute when the server ends.
 const END_TIME: Duration = Duration::from_secs(2);
 
+/// What a server has at its beginning.
+#[derive(Debug)]
+enum Served {
+    Complete(Box<MirroredContent>),
+    Held(HeldContent),
+}
+
 /// The options of a web server.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct WebServerBuilder {
-    content: MirroredContent,
+    content: Served,
     listen: SocketAddr,
     listener: Option<TcpListener>,
     head: Option<MirrorHead>,
@@ -123,44 +129,30 @@ impl WebServerBuilder {
         listener.set_nonblocking(true).map_err(Error::system("listen"))?;
         let address = listener.local_addr().map_err(Error::system("listen"))?;
         let counters = Arc::new(Counters::default());
-        let shares = ServerMemory::of(memory, workers);
-        let symbols = FreshSymbols::new(
-            &content,
-            FreshStart::draw(random_u64()?),
-            SymbolMemory {
-                runs: shares.symbol_bytes,
-                solved: shares.solved_bytes,
-                worker: shares.worker_bytes,
-            },
-            workers,
-            Arc::clone(&counters),
-        );
-        let has_fresh_symbols = symbols.is_some();
-        let hash = content.hash();
-        let site = Site {
-            hash,
-            manifest: (content.file_name(), content.file_bytes().into()),
-            head: head.map(|head| head.file_bytes().to_vec().into()),
-            files: ServedFiles::new(&content),
-            symbols: symbols.map(Arc::new),
-            counters,
-            waiting_bytes: shares.waiting_bytes,
+        let (held, content) = match content {
+            Served::Complete(content) => (None, Some(content)),
+            Served::Held(held) => (Some(held), None),
         };
-        let verifiers: Vec<_> = content.verifiers.into_values().collect();
+        let sites = Arc::new(Sites::new(held, counters, workers, memory));
+        let mut verifiers = Vec::new();
+        if let Some(content) = content {
+            sites.complete(&content, head.as_ref())?;
+            verifiers.extend(content.verifiers.into_values());
+        }
+        let own = Arc::clone(&sites);
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ServeEvent)| {
-            run(listener, site, &verifiers, workers, token, emit)
+            run(listener, own, &verifiers, workers, token, emit)
         };
         let running = Running::spawn("serve", token, ServeEvent::is_progress, work)?;
-        Ok(WebServer { running, address, has_fresh_symbols })
+        Ok(WebServer { running, address, sites })
     }
 }
 
 /// A running web server of content. Dropping it stops it.
-#[derive(Debug)]
 pub struct WebServer {
     running: Running<ServeEvent, ServeReport>,
     address: SocketAddr,
-    has_fresh_symbols: bool,
+    sites: Arc<Sites>,
 }
 
 impl WebServer {
@@ -170,6 +162,16 @@ impl WebServer {
 
     /// The options for serving `content`.
     pub fn builder(content: MirroredContent) -> WebServerBuilder {
+        Self::builder_of(Served::Complete(Box::new(content)))
+    }
+
+    /// The options for serving what a receiver [holds](crate::ReceiverBuilder::hold): blocks, as
+    /// soon as they are verified. Until content is accepted, clients are told to ask again.
+    pub fn receiving(held: &HeldContent) -> WebServerBuilder {
+        Self::builder_of(Served::Held(held.clone()))
+    }
+
+    fn builder_of(content: Served) -> WebServerBuilder {
         WebServerBuilder {
             content,
             listen: Self::DEFAULT_ADDRESS,
@@ -186,9 +188,23 @@ impl WebServer {
         self.address
     }
 
-    /// Whether it has fresh symbols: all objects are of RaptorQ. If not, it has the files.
+    /// Whether it has fresh symbols: all objects are of RaptorQ, and are complete. If not, it has
+    /// files.
     pub fn has_fresh_symbols(&self) -> bool {
-        self.has_fresh_symbols
+        self.sites.present().is_some_and(|site| site.symbols.is_some())
+    }
+
+    /// The content that was being received is complete: from the next request on, the server has
+    /// all of it, this head if there is one, and fresh symbols.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn complete(
+        &self,
+        content: &MirroredContent,
+        head: Option<&MirrorHead>,
+    ) -> Result<(), Error> {
+        self.sites.complete(content, head)
     }
 
     /// The events of the server.
@@ -207,6 +223,12 @@ impl WebServer {
     /// The system starts no thread.
     pub fn join(self) -> Result<ServeReport, Error> {
         self.running.join()
+    }
+}
+
+impl std::fmt::Debug for WebServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebServer").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
@@ -231,13 +253,13 @@ impl ServeEvent {
 /// says.
 fn run(
     listener: TcpListener,
-    site: Site,
+    sites: Arc<Sites>,
     verifiers: &[Arc<BlockVerifier>],
     workers: usize,
     token: &CancellationToken,
     emit: &mut dyn FnMut(ServeEvent),
 ) -> Result<ServeReport, Error> {
-    let counters = Arc::clone(&site.counters);
+    let counters = Arc::clone(&sites.counters);
     let runtime = Builder::new_multi_thread()
         .worker_threads(workers.clamp(1, 4))
         .max_blocking_threads(workers + READERS)
@@ -250,7 +272,7 @@ fn run(
         let _runtime = runtime.enter();
         tokio::net::TcpListener::from_std(listener).map_err(Error::system("listen"))?
     };
-    runtime.spawn(connections::serve(listener, router(Arc::new(site)), Arc::clone(&counters)));
+    runtime.spawn(connections::serve(listener, router(sites), Arc::clone(&counters)));
     let (mut messages, mut outcome) = (BTreeSet::new(), Outcome::Interrupted);
     let mut report = |emit: &mut dyn FnMut(ServeEvent)| {
         for error in counters.take_errors() {

@@ -33,6 +33,7 @@ mod rate;
 mod shelf;
 mod symbols;
 
+use crate::random::SplitMix64;
 use crate::time::Instant;
 pub use fresh::{FreshObject, FreshOrder, FreshPull, NotRequested};
 pub use ranges::RangeSet;
@@ -87,6 +88,29 @@ pub struct Pull {
     next_id: u32,
     /// The start offsets are given out.
     has_begun: bool,
+    /// Present if a source is still receiving.
+    order: Option<RandomOrder>,
+}
+
+/// The order of blocks from sources that have all of them.
+#[derive(Clone, Debug)]
+struct RandomOrder {
+    random: SplitMix64,
+    /// The first position of each block, ascending.
+    starts: Vec<u64>,
+}
+
+impl RandomOrder {
+    /// The first free positions of a random block, or of the next one that has some, and the end of
+    /// that block.
+    fn next(&mut self, free: &RangeSet) -> Option<Range<u64>> {
+        let index = self.random.below(self.starts.len() as u32) as usize;
+        let from = self.starts.get(index).copied()?;
+        let found = free.first_from(from).or_else(|| free.first_from(0))?;
+        let after = self.starts.partition_point(|&start| start <= found.start);
+        let end = self.starts.get(after).copied().unwrap_or(u64::MAX);
+        Some(found.start..found.end.min(end))
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,13 +128,16 @@ struct Source {
     aside: RangeSet,
     /// Positions that it has sent wrong.
     forsaken: RangeSet,
+    /// The positions that it has, if it is still receiving; `None`: it has all.
+    held: Option<RangeSet>,
 }
 
 impl Source {
     /// Whether it may have all of these positions.
     fn may_have(&self, range: &Range<u64>) -> bool {
         let is_in = |set: &RangeSet| set.within(range.clone()).next().is_some();
-        !is_in(&self.aside) && !is_in(&self.forsaken)
+        let holds = |set: &RangeSet| set.within(range.clone()).next().as_ref() == Some(range);
+        !is_in(&self.aside) && !is_in(&self.forsaken) && self.held.as_ref().is_none_or(holds)
     }
 }
 
@@ -244,6 +271,22 @@ impl Pull {
         }
     }
 
+    /// A source has these positions alone, because it is still receiving; `None`: all. Other
+    /// sources bring first what no such source has: so receivers that pull from each other have
+    /// different parts.
+    pub fn set_held(&mut self, id: SourceId, held: Option<RangeSet>) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.held = held;
+        }
+    }
+
+    /// From now on, sources that have all positions bring blocks in random order: so receivers that
+    /// pull from each other have different ones. `starts`: the first position of each block,
+    /// ascending.
+    pub fn scatter(&mut self, seed: u64, starts: Vec<u64>) {
+        self.order = Some(RandomOrder { random: SplitMix64::new(seed, 0), starts });
+    }
+
     /// What a source has sent of these positions is wrong: they are not requested of it any more.
     pub fn forsake(&mut self, id: SourceId, range: Range<u64>) {
         if let Some(source) = self.sources.get_mut(&id) {
@@ -375,9 +418,18 @@ impl Pull {
         let source = self.sources.get(&id)?;
         let mut free = self.free();
         source.aside.iter().chain(source.forsaken.iter()).for_each(|range| free.remove(range));
+        match &source.held {
+            Some(held) => free = held.iter().flat_map(|range| free.within(range)).collect(),
+            None => free = self.rare(free),
+        }
         let at = source.at;
         let own = free.within(at..u64::MAX).next().filter(|range| range.start == at);
-        let part = own
+        let scattered = match &mut self.order {
+            Some(order) if source.held.is_none() => order.next(&free),
+            _ => None,
+        };
+        let part = scattered
+            .or(own)
             .map(|range| Part { range, cut: None })
             .or_else(|| self.part_of_gap(now, id, &free))
             .or_else(|| self.part_of_request(now, id))?;
@@ -399,6 +451,14 @@ impl Pull {
             free.remove(active.rest.clone());
         }
         free
+    }
+
+    /// What no source has that is still receiving; everything if there is nothing of that kind.
+    fn rare(&self, free: RangeSet) -> RangeSet {
+        let mut rare = free.clone();
+        let held = self.sources.values().filter_map(|source| source.held.as_ref());
+        held.flat_map(RangeSet::iter).for_each(|range| rare.remove(range));
+        if rare.is_empty() { free } else { rare }
     }
 
     /// The rate of a source; of one that is not known, the mean of the others. `None` if none is
@@ -564,5 +624,7 @@ impl Pull {
     }
 }
 
+#[cfg(test)]
+mod ring;
 #[cfg(test)]
 mod tests;

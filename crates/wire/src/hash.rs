@@ -15,6 +15,8 @@ const WHOLE_STREAM_CONTEXT: &str = "fontana 2026-11 whole stream v1";
 const SHELF_INDEX_CONTEXT: &str = "fontana 2026-11 shelf index v1";
 /// Context of [`fresh_index_hash`].
 const FRESH_INDEX_CONTEXT: &str = "fontana 2026-11 fresh index v1";
+/// Context of [`held_index_hash`].
+const HELD_INDEX_CONTEXT: &str = "fontana 2026-11 held index v1";
 
 /// A 32-byte hash. Its text form is 64 hexadecimal digits, written in lower case.
 ///
@@ -203,6 +205,11 @@ pub(crate) fn shelf_index_hash(index: &[u8]) -> Hash {
 /// Hash at the end of the index of a server of fresh symbols, of the bytes before it.
 pub(crate) fn fresh_index_hash(index: &[u8]) -> Hash {
     hash_in(FRESH_INDEX_CONTEXT, index)
+}
+
+/// Hash at the end of the index of a mirror that is still receiving, of the bytes before it.
+pub(crate) fn held_index_hash(index: &[u8]) -> Hash {
+    hash_in(HELD_INDEX_CONTEXT, index)
 }
 
 fn hash_in(context: &str, message: &[u8]) -> Hash {

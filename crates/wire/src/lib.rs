@@ -39,6 +39,7 @@
 //! | `share` | what receivers of one site send each other: [`ShareMessage`] | `docs/wire.md` |
 //! | `shelf` | repair symbols in files: [`ShelfIndex`] | `docs/wire.md` |
 //! | `fresh` | repair symbols on request: [`FreshIndex`], [`FreshRequest`] | `docs/wire.md` |
+//! | `held` | blocks of a mirror that is still receiving: [`HeldIndex`] | `docs/wire.md` |
 //! | `ticket`, `secret`, `channels` | [`Ticket`], [`TicketSecret`], [`ChannelGroups`] | `docs/wire.md` |
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // Any host can write the lengths and numbers that are parsed here: none of them is an index, and
@@ -61,6 +62,7 @@ mod fresh;
 pub mod fti;
 mod hash;
 mod head;
+mod held;
 mod id;
 mod key;
 mod lct;
@@ -120,6 +122,7 @@ pub use hash::{
 pub use head::{
     ClaimedVersion, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
 };
+pub use held::{HeldIndex, HeldIndexError, HeldRun};
 pub use id::{Cci, Toi, Tsi};
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};

@@ -12,8 +12,8 @@ package, an RPM package and an OCI image for each target, and SHA256SUMS.
   --no-rpm         make no RPM package, where there is no rpmbuild
   --sign KEY       sign SHA256SUMS with this secret key of minisign: SHA256SUMS.minisig
 
-`wheel` makes a wheel for Python in DIR (target/wheel), which contains the program: with maturin
-and ziglang, of PyPI.
+`wheel` makes wheels for Python in DIR (target/wheel), which contain the program, one for glibc and
+one for musl: with maturin and ziglang, of PyPI.
 
 Two runs on one state of the repository make the same bytes. SOURCE_DATE_EPOCH is the time of all
 files: that of the last commit if it is not set.";

@@ -81,10 +81,11 @@ pub(crate) struct ReceiveArguments {
     /// owner may read it.
     #[arg(long, value_name = "FILE", requires = "named", value_hint = ValueHint::FilePath)]
     pub(crate) netrc: Option<PathBuf>,
-    /// Serve what was received, when it is complete: to other receivers, and other programs
+    /// Serve what is verified to other receivers while it is received, and all of it then
     ///
-    /// As fontana serve does: the files, and fresh symbols of them. Prints the ticket, and serves
-    /// until it is stopped. Anyone who reaches the address can read the files.
+    /// Prints the ticket when content is accepted. When it is complete, it is served as fontana
+    /// serve does, with fresh symbols, until the program is stopped. Anyone who reaches the address
+    /// can read the files.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) then_serve: Option<SocketAddr>,
     /// Complete other receivers of this network, and be completed by them

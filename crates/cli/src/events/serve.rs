@@ -9,6 +9,11 @@ use serde::Serialize;
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum ServeEvent {
+    Holding {
+        ticket: String,
+        listen: String,
+        manifest: String,
+    },
     Serving {
         ticket: String,
         listen: String,

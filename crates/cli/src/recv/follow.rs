@@ -67,6 +67,7 @@ pub(super) fn run(
         too_long: TooLong::default(),
         flute: FluteSessions::new(arguments, address),
         changes: Changes::default(),
+        holding: None,
         runs: None,
     };
     // The reception of a version begins when the one before ends.

@@ -103,6 +103,9 @@ impl Watch<'_> {
                 if let Some(audit) = &mut self.audit {
                     audit.begin(*session, *hash, manifest.version());
                 }
+                if let Some(holding) = &self.holding {
+                    holding.announce(*hash, console);
+                }
                 self.begin(manifest, session.source);
             }
             ReceiveEvent::StreamOffered { session, index } => {

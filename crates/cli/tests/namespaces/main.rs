@@ -8,6 +8,7 @@ mod bounds;
 mod confined;
 mod emulator;
 mod folder;
+mod holders;
 mod howtos;
 mod inside;
 mod interfaces;

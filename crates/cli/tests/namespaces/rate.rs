@@ -240,8 +240,8 @@ fn a_new_version_goes_on_at_the_rate_of_the_one_before() {
     let folder = scene.path("folder");
     std::fs::create_dir(&folder).unwrap();
     let copy = |name: &str| {
-        let noise = scene.noise(name, 4 << 20);
-        std::fs::copy(noise, folder.join(name)).unwrap();
+        // At once: a version has no part of it.
+        std::fs::rename(scene.noise(name, 4 << 20), folder.join(name)).unwrap();
     };
     copy("first");
     let mut session = scene.send(0, "--watch=300ms", &folder);

@@ -27,12 +27,7 @@ impl Served {
 
     /// Waits until it serves.
     fn of(mut running: Running) -> Self {
-        let serving = loop {
-            let event: Value = serde_json::from_str(&running.line()).unwrap();
-            if event["event"] == "serving" {
-                break event;
-            }
-        };
+        let serving = event(&mut running, "serving");
         let web = format!("http://{}/", serving["listen"].as_str().unwrap());
         Self { running, serving, web }
     }
@@ -405,6 +400,56 @@ fn a_receiver_serves_what_it_has_received() {
     assert!(mirror["fresh"] == true && mirror["dropped"].is_null(), "{mirror}");
     assert_received(&tree, &second);
     relay.stop();
+}
+
+/// The relay takes eight seconds for 4 MB. Its first block passes through it long before its end.
+#[test]
+fn a_receiver_serves_what_it_is_receiving() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(4_000_000, 3)).unwrap();
+    let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
+    let origin = Served::start("--block-size 262144", &[&file]);
+    let receive = |ticket: &str, options: &str, into: &Path| {
+        let words = format!("recv {ticket} {options} --json --then-serve 127.0.0.1:0 -o");
+        let mut running = Running::start(&arguments(&words, &[into]));
+        let holding = event(&mut running, "holding");
+        let web = format!("http://{}/file", holding["listen"].as_str().unwrap());
+        (running, holding["ticket"].as_str().unwrap().to_owned(), web)
+    };
+    let (mut relay, ticket, relay_web) = receive(origin.ticket(), "--max-rate 4M", &first);
+    let (mut last, _, web) = receive(&ticket, "", &second);
+    let block = loop {
+        let (head, body) = curl("--range 0-1023", &web);
+        if head.starts_with("http/1.1 206") {
+            break body;
+        }
+        assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let (head, _) = curl("--range 3999999-", &relay_web);
+    assert!(head.starts_with("http/1.1 503"), "the relay is not complete: {head}");
+    assert!(block == noise(4_000_000, 3)[..1024]);
+    for running in [&mut relay, &mut last] {
+        assert_eq!(event(running, "summary")["verdict"], "complete");
+    }
+    assert!(std::fs::read(second.join("file")).unwrap() == noise(4_000_000, 3));
+    let (relay, last) = (Served::of(relay), Served::of(last));
+    assert_eq!(relay.serving["fresh"], true);
+    let (head, body) = curl("", &web);
+    assert!(head.starts_with("http/1.1 200") && body == noise(4_000_000, 3), "{head}");
+    last.stop();
+    relay.stop();
+}
+
+/// Reads events until one of this name.
+fn event(running: &mut Running, name: &str) -> Value {
+    loop {
+        let event: Value = serde_json::from_str(&running.line()).unwrap();
+        if event["event"] == name {
+            return event;
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::handle::{Command, Commands};
+use super::held::HeldContent;
 use super::into::ReceiveInto;
 use super::mirrors::{Mirrors, PreparedMirrors};
 use super::object::OpenedObject;
@@ -133,10 +134,7 @@ pub(super) fn run(
         accept_known(&options, &mut receiver);
     }
     tell_ungranted(&sockets, emit);
-    let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
-    let rx =
-        ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
-            .map_err(Error::system("start the receive thread"))?;
+    let rx = receive_thread(sockets, shares.datagram_bytes)?;
 
     let (senders, reports) = report_channels();
     let abandoned = CancellationToken::new();
@@ -190,6 +188,7 @@ pub(super) fn run(
             losing: options.simulated_loss.map(Losing::new),
             directory: disk,
             site,
+            held: options.held.clone(),
             message: Vec::new(),
             final_progress: None,
             outcome: Results::default(),
@@ -213,6 +212,16 @@ pub(super) fn run(
     }?;
     lacking.add_to(&mut result.report);
     Ok(result)
+}
+
+/// The thread that drains the sockets into batches of so many bytes together.
+fn receive_thread(
+    sockets: Vec<ReceiveSocket>,
+    datagram_bytes: usize,
+) -> Result<ReceiveThread, Error> {
+    let batches = (datagram_bytes / BATCH_BYTES).max(2);
+    let config = ReceiveThreadConfig { batches, batch_size: BATCH_BYTES };
+    ReceiveThread::spawn(sockets, config).map_err(Error::system("start the receive thread"))
 }
 
 /// Tells what the kernel has not granted, once for each setting.
@@ -321,6 +330,8 @@ struct DecidingThread<'a, 'b> {
     directory: Arc<TargetDirectory>,
     /// Where it shares with other receivers, if the user allows it.
     site: Option<SiteGroup>,
+    /// Where it shows what it holds.
+    held: Option<HeldContent>,
     /// The last message to them: allocated once.
     message: Vec<u8>,
     /// Set when the reception is over. It may stay for others for some time after it.
@@ -633,6 +644,7 @@ impl DecidingThread<'_, '_> {
                         (self.emit)(found);
                     }
                 }
+                self.held.iter().for_each(|held| held.on_opened(&opened));
                 let objects = opened.objects.into_iter();
                 self.core
                     .runner
@@ -758,6 +770,7 @@ impl DecidingThread<'_, '_> {
         if let Some(mirrors) = &self.mirrors {
             mirrors.report(&mut report);
         }
+        self.held.iter().for_each(HeldContent::end);
         ReceptionResult { report, newer_manifest, reporter: self.core.endpoint.take_reporter() }
     }
 }

@@ -4,6 +4,7 @@
 
 mod begin;
 mod fresh;
+mod holders;
 mod lacking;
 mod missing;
 mod prepared;
@@ -23,6 +24,7 @@ use fontana_net::PanicError;
 use fontana_proto::pull::{Pull, PulledRun, SourceId};
 use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
 use fontana_wire::{Hash, Manifest, ManifestLimits, Tsi, manifest_hash};
+use holders::ASK_HOLDER;
 use missing::{ASK_AGAIN, Parts};
 use state::{Kind, MirrorState, Work};
 use std::collections::BTreeMap;
@@ -67,6 +69,9 @@ pub(super) struct Mirrors {
     /// The files of the accepted content, and its hash.
     files: Option<PublishedFiles>,
     content: Option<Hash>,
+    /// A mirror was still receiving.
+    has_holders: bool,
+    random: u64,
     records: Records,
     /// Symbols of which a part has arrived.
     parts: Parts,
@@ -208,10 +213,15 @@ impl Mirrors {
             Kind::Unknown => return self.ask_for_index(number),
             Kind::Shelf(_) => return self.order_from_shelf(now, number, receiver),
             Kind::Fresh(_) => return self.order_fresh(now, number, receiver),
-            Kind::Files => {}
+            Kind::Holder(holder) if holder.is_due(now, ASK_HOLDER) => {
+                return self.ask_for_index(number);
+            }
+            Kind::Files | Kind::Holder(_) => {}
         }
         let id = mirror.id;
-        let Some(request) = self.pull.next_request(now, id) else { return };
+        let Some(request) = self.pull.next_request(now, id) else {
+            return self.on_nothing_held(now, number);
+        };
         let whole = request.is_whole.then(|| self.block_of_whole(&request.range)).flatten();
         if let Some(block) = whole {
             self.records.forget_attempt(block);
@@ -466,11 +476,14 @@ impl Mirrors {
                     mirror.kind = Kind::Unknown;
                 }
             }
+            // A mirror that was receiving goes on when it comes back.
+            (Work::Index, Kind::Holder(_)) if failure.may_pass() => {}
             (Work::Index, kind)
                 if failure.file().is_some()
                     || (failure.may_pass() && mirror.failures > MAX_INDEX_FAILURES) =>
             {
                 *kind = Kind::Files;
+                self.pull.set_held(id, None);
                 if file.is_none() {
                     mirror.ask_again_at.get_or_insert(now + ASK_AGAIN);
                 }

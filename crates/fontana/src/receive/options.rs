@@ -1,5 +1,6 @@
 //! The options of a receiver.
 
+use super::held::HeldContent;
 use crate::addressing::Addressing;
 use crate::memory;
 use crate::memory::{ReceiverMemory, UnlistedMemory};
@@ -102,6 +103,8 @@ pub(crate) struct ReceiveOptions {
     pub(crate) reporting: Option<Box<Reporting>>,
     /// Share with other receivers of this network.
     pub(crate) sharing: Option<Sharing>,
+    /// Where to show what is held while it is received.
+    pub(crate) held: Option<HeldContent>,
     /// Drop datagrams on purpose.
     pub(crate) simulated_loss: Option<SimulatedLoss>,
     /// Mirrors, from which the content is received as well.
@@ -164,6 +167,7 @@ impl ReceiveOptions {
             group_key: None,
             reporting: None,
             sharing: None,
+            held: None,
             simulated_loss: None,
             #[cfg(feature = "web")]
             web: Default::default(),

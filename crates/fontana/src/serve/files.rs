@@ -4,9 +4,10 @@
 use crate::content::{BlockVerifier, ContentObject};
 use crate::error::Error;
 use crate::mirrored::MirroredContent;
+use crate::receive::HeldContent;
 use fontana_fec::Sbn;
 use fontana_store::{ObjectSource, SourceError};
-use fontana_wire::{FileEntry, Hash, Segment};
+use fontana_wire::{FileEntry, Hash, HeldIndex, Manifest, Segment};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,8 +15,16 @@ use std::sync::Arc;
 /// The files of a manifest.
 pub(super) struct ServedFiles {
     files: BTreeMap<Vec<u8>, Arc<FileEntry>>,
-    objects: BTreeMap<u32, ServedObject>,
+    bytes: ServedBytes,
     hash: Hash,
+}
+
+/// Where the bytes of the files are.
+enum ServedBytes {
+    /// In files that are complete.
+    Objects(BTreeMap<u32, ServedObject>),
+    /// They are being received.
+    Held(HeldContent),
 }
 
 /// The bytes of an object.
@@ -44,17 +53,45 @@ impl ServedObject {
 
 impl ServedFiles {
     pub(super) fn new(content: &MirroredContent) -> Self {
-        let entry = |file: &FileEntry| (file.path.as_bytes().to_vec(), Arc::new(file.clone()));
         let object = |object: &ContentObject| {
             let verifier = content.verifiers.get(&object.toi).cloned();
             let served = ServedObject { source: Arc::clone(&object.source), verifier };
             Some((u32::try_from(object.toi.0).ok()?, served))
         };
-        Self {
-            files: content.manifest().files().map(entry).collect(),
-            objects: content.objects.iter().filter_map(object).collect(),
-            hash: content.hash(),
+        let objects = content.objects.iter().filter_map(object).collect();
+        Self::of(content.manifest(), content.hash(), ServedBytes::Objects(objects))
+    }
+
+    /// The files of content that is being received.
+    pub(super) fn held(manifest: &Manifest, hash: Hash, held: HeldContent) -> Self {
+        Self::of(manifest, hash, ServedBytes::Held(held))
+    }
+
+    fn of(manifest: &Manifest, hash: Hash, bytes: ServedBytes) -> Self {
+        let entry = |file: &FileEntry| (file.path.as_bytes().to_vec(), Arc::new(file.clone()));
+        Self { files: manifest.files().map(entry).collect(), bytes, hash }
+    }
+
+    /// What of the content is there; `None`: all of it.
+    pub(super) fn index(&self) -> Option<HeldIndex> {
+        match &self.bytes {
+            ServedBytes::Objects(_) => None,
+            ServedBytes::Held(held) => held.index(),
         }
+    }
+
+    /// The number of blocks that are there; `None`: all.
+    pub(super) fn blocks(&self) -> Option<u64> {
+        match &self.bytes {
+            ServedBytes::Objects(_) => None,
+            ServedBytes::Held(held) => Some(held.blocks()),
+        }
+    }
+
+    /// Whether a range of a file is there.
+    pub(super) fn has(&self, file: &FileEntry, range: &Range<u64>) -> bool {
+        let ServedBytes::Held(held) = &self.bytes else { return true };
+        parts(file, range).all(|part| held.has(part.toi, &part.in_object))
     }
 
     /// The file with this path of a URL, without the slash at its beginning.
@@ -74,18 +111,40 @@ impl ServedFiles {
     /// The file cannot be read, or has changed.
     pub(super) fn read(&self, file: &FileEntry, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let mut out = vec![0; (range.end - range.start) as usize];
-        for placed in file.placed_segments() {
-            let (start, end) =
-                (placed.range.start.max(range.start), placed.range.end.min(range.end));
-            let Segment::Extent { toi, object_offset, .. } = placed.segment else { continue };
-            let Some(object) = self.objects.get(&toi).filter(|_| start < end) else { continue };
-            let part = (start - range.start) as usize..(end - range.start) as usize;
-            if let Some(part) = out.get_mut(part) {
-                object.read(object_offset + (start - placed.range.start), part)?;
+        for FilePart { toi, in_object, at } in parts(file, &range) {
+            let length = (in_object.end - in_object.start) as usize;
+            let Some(part) = out.get_mut(at as usize..at as usize + length) else { continue };
+            match &self.bytes {
+                ServedBytes::Objects(objects) => {
+                    if let Some(object) = objects.get(&toi) {
+                        object.read(in_object.start, part)?;
+                    }
+                }
+                ServedBytes::Held(held) => held.read(toi, in_object.start, part)?,
             }
         }
         Ok(out)
     }
+}
+
+/// Bytes of a range of a file that are in one object.
+struct FilePart {
+    toi: u32,
+    in_object: Range<u64>,
+    /// Their offset in the range.
+    at: u64,
+}
+
+/// The parts of a range of a file. What lies between them is a hole.
+fn parts(file: &FileEntry, range: &Range<u64>) -> impl Iterator<Item = FilePart> {
+    file.placed_segments().filter_map(move |placed| {
+        let (start, end) = (placed.range.start.max(range.start), placed.range.end.min(range.end));
+        let Segment::Extent { toi, object_offset, .. } = placed.segment else { return None };
+        let first = object_offset + start.saturating_sub(placed.range.start);
+        let part =
+            || FilePart { toi, in_object: first..first + (end - start), at: start - range.start };
+        (start < end).then(part)
+    })
 }
 
 /// The bytes of a percent-encoded path (RFC 3986, section 2.1). `None` if it is not one.

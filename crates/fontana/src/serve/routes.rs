@@ -4,8 +4,9 @@
 use super::body::{PIECE, Piece, PieceBody};
 use super::counters::Counters;
 use super::draw::{Draw, NoDraw};
-use super::files::{RangeWanted, ServedFiles, parse_range};
+use super::files::{RangeWanted, parse_range};
 use super::meter::Meter;
+use super::sites::{Site, Sites};
 use super::symbols::FreshSymbols;
 use crate::error::Error;
 use crate::mirror_head::MirrorHead;
@@ -16,38 +17,32 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use fontana_net::thread::catch;
-use fontana_wire::{FileEntry, FreshIndex, FreshRequest, Hash, ShelfIndex};
+use fontana_wire::{FileEntry, FreshIndex, FreshRequest, HeldIndex, ShelfIndex};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
-/// What a server has.
-pub(super) struct Site {
-    pub(super) hash: Hash,
-    /// The name of the file with the manifest, and what is in it.
-    pub(super) manifest: (String, Bytes),
-    /// What the file of the head has.
-    pub(super) head: Option<Bytes>,
-    pub(super) files: ServedFiles,
-    /// `None` if the code of an object has none.
-    pub(super) symbols: Option<Arc<FreshSymbols>>,
-    pub(super) counters: Arc<Counters>,
-    /// Bytes of an answer that wait for its client.
-    pub(super) waiting_bytes: usize,
-}
+/// Time after which a client is to ask again for what is not there yet, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The answers of a site.
-pub(super) fn router(site: Arc<Site>) -> Router {
-    Router::new().fallback(answer).with_state(site)
+/// Of answers that change.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// The answers of a server.
+pub(super) fn router(sites: Arc<Sites>) -> Router {
+    Router::new().fallback(answer).with_state(sites)
 }
 
 async fn answer(
-    State(site): State<Arc<Site>>,
+    State(sites): State<Arc<Sites>>,
     Extension(meter): Extension<Arc<Meter>>,
     request: Request,
 ) -> Response {
-    Counters::add(&site.counters.requests, 1);
+    Counters::add(&sites.counters.requests, 1);
+    let making = meter.making();
+    let Some(site) = sites.wait().await else { return not_yet() };
+    drop(making);
     let is_head = request.method() == Method::HEAD;
     if !is_head && request.method() != Method::GET {
         let mut response = status(StatusCode::METHOD_NOT_ALLOWED);
@@ -69,6 +64,20 @@ async fn answer(
             return fresh(&site, symbols, toi, query, meter, is_head);
         }
     }
+    if path == ShelfIndex::file_name(site.hash)
+        && let Some(index) = site.files.index()
+    {
+        let known = uri.query().and_then(HeldIndex::parse_query);
+        if known == Some(index.blocks()) {
+            let _making = meter.making();
+            sites.wait_for_more().await;
+        }
+        // The content may have become complete: then there is another index.
+        let index = site.files.index().unwrap_or(index);
+        let mut response = whole(index.emit().into(), "application/octet-stream");
+        response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+        return response;
+    }
     if path == site.manifest.0 {
         return whole(site.manifest.1.clone(), "application/octet-stream");
     }
@@ -86,6 +95,13 @@ fn status(code: StatusCode) -> Response {
     let reason = code.canonical_reason().unwrap_or_default();
     let mut response = whole(format!("{} {reason}\n", code.as_u16()).into(), "text/plain");
     *response.status_mut() = code;
+    response
+}
+
+/// The answer while the content, or a part of it, is still being received.
+fn not_yet() -> Response {
+    let mut response = status(StatusCode::SERVICE_UNAVAILABLE);
+    response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
     response
 }
 
@@ -131,8 +147,7 @@ fn fresh(
     let length = request.symbols().map(|count| count.saturating_mul(frame_size as u64));
     let (pieces, mut response) = piecewise(site, length);
     // Another client's symbols, or later ones, are as good: none of them is worth keeping.
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
     if is_head {
         return response;
     }
@@ -181,6 +196,9 @@ fn file_answer(
             return response;
         }
     };
+    if !site.files.has(&file, &range) {
+        return not_yet();
+    }
     let (pieces, mut response) = piecewise(site, Some(range.end - range.start));
     insert(&mut response, header::ETAG, &etag);
     insert(&mut response, header::ACCEPT_RANGES, "bytes");

@@ -5,7 +5,8 @@ use super::counters::Counters;
 use super::draw::{Draw, NoDraw};
 use super::files::ServedFiles;
 use super::meter::Meter;
-use super::routes::{Site, router};
+use super::routes::router;
+use super::sites::{Site, Sites};
 use super::symbols::{FreshSymbols, SymbolMemory};
 use crate::mirrored::MirroredContent;
 use axum::body::Body;
@@ -51,7 +52,7 @@ impl Served {
 
     /// The answer to a request for symbols of the file.
     async fn request(&self, query: &str) -> Response {
-        let router = router(Arc::clone(&self.site)).layer(axum::Extension(Arc::<Meter>::default()));
+        let router = router(Sites::of(&self.site)).layer(axum::Extension(Arc::<Meter>::default()));
         let uri = format!("/f/{}/1?{query}", self.site.hash);
         let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
         TowerToHyperService::new(router).call(request).await.unwrap()
@@ -140,7 +141,7 @@ fn a_client_for_which_no_place_is_left_waits_until_one_gives_way() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    runtime.spawn(serve(listener, router(Arc::clone(site)), Arc::clone(&site.counters)));
+    runtime.spawn(serve(listener, router(Sites::of(site)), Arc::clone(&site.counters)));
     let connect = || {
         let mut client = TcpStream::connect(address).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

@@ -5,8 +5,10 @@ use super::client::FileRange;
 use super::mirror::Fetch;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Sbn};
 use fontana_proto::BlockId;
-use fontana_proto::pull::FreshObject;
-use fontana_wire::{FileEntry, FreshFrame, Manifest, Segment, ShelfIndex, ShelfLayout, Toi};
+use fontana_proto::pull::{FreshObject, RangeSet};
+use fontana_wire::{
+    FileEntry, FreshFrame, HeldIndex, HeldRun, Manifest, Segment, ShelfIndex, ShelfLayout, Toi,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 /// The objects of a manifest, one after the other: a position is a source symbol of one of them.
 #[derive(Debug)]
 pub(crate) struct PublishedFiles {
-    /// Ascending by position.
+    /// Ascending by position and by TOI.
     objects: Vec<PublishedObject>,
 }
 
@@ -99,6 +101,16 @@ impl PublishedFiles {
         self.objects.iter().map(fresh).collect()
     }
 
+    /// The positions of the blocks that a mirror holds which is still receiving.
+    pub(crate) fn held(&self, index: &HeldIndex) -> RangeSet {
+        let positions = |run: &HeldRun| {
+            let first = BlockId { toi: Toi::from(run.toi), sbn: run.first };
+            let last = BlockId { sbn: Sbn(run.end()?.checked_sub(1)?), ..first };
+            Some(self.positions(first)?.start..self.positions(last)?.end)
+        };
+        index.runs.iter().filter_map(positions).collect()
+    }
+
     /// Number of objects.
     pub(crate) fn object_count(&self) -> usize {
         self.objects.len()
@@ -114,7 +126,8 @@ impl PublishedFiles {
 
     /// The positions of a block's source symbols.
     pub(crate) fn positions(&self, block: BlockId) -> Option<Range<u64>> {
-        let object = self.objects.iter().find(|object| object.toi == block.toi)?;
+        let index = self.objects.binary_search_by_key(&block.toi, |object| object.toi).ok()?;
+        let object = self.objects.get(index)?;
         let sbn = block.sbn.0 as usize;
         let start = object.block_starts.get(sbn)?;
         let end = object.block_starts.get(sbn + 1)?;

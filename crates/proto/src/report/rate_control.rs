@@ -99,8 +99,8 @@ const FIRST_STEADY_ROUNDS: u32 = 2;
 /// Time without a report after which the rate is halved, and again each time.
 const SILENCE: Duration = Duration::from_secs(60);
 const STILL_SILENT: Duration = Duration::from_secs(20);
-/// The same of an automatic rate, which rises again within a second, and the part of its highest one
-/// below which it does not fall for that.
+/// The same of an automatic rate, which rises again within a second, and the part of its highest
+/// one below which it does not fall for that.
 const AUTOMATIC_SILENCE: Duration = Duration::from_secs(3);
 const STILL_AUTOMATIC: Duration = Duration::from_secs(1);
 const SILENT_PART: f64 = 0.1;

@@ -7,9 +7,9 @@ use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
     FileEntry, FileRun, FreshFrame, FreshIndex, FreshRequest, FreshShare, FreshStart, Hash,
-    HeadRecords, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef,
-    RelativePath, RunHasher, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi,
-    emit_payload_id, manifest_hash, object_hash, stream_index_hash,
+    HeadRecords, HeaderFields, HeldIndex, HeldRun, InstanceId, Manifest, ManifestObject, Metadata,
+    ObjectRef, RelativePath, RunHasher, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket,
+    Toi, Tsi, emit_payload_id, manifest_hash, object_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 
@@ -91,6 +91,15 @@ pub(crate) fn fresh_index() -> FreshIndex {
     }
 }
 
+/// The index of a mirror that is still receiving, of section 17.
+pub(crate) fn held_index() -> HeldIndex {
+    let run = |toi, first, count| HeldRun { toi, first: Sbn(first), count };
+    HeldIndex {
+        manifest: Hash(std::array::from_fn(|byte| byte as u8)),
+        runs: vec![run(1, 0, 12), run(1, 14, 1), run(2, 0, 3)],
+    }
+}
+
 /// The request of section 17.
 pub(crate) fn fresh_request() -> FreshRequest {
     let share = |sbn, count, start| FreshShare { sbn: Sbn(sbn), count, start };
@@ -139,6 +148,7 @@ fn the_worked_example_of_the_page_is_the_codes_output() {
         ("stream-index", stream::sample().emit()),
         ("shelf-index", shelf_index().emit()),
         ("fresh-index", fresh_index().emit()),
+        ("held-index", held_index().emit()),
         ("fresh-frame-id", FreshFrame::id(Sbn(3), fresh_index().start.esi(512)).to_vec()),
         ("share-request", share::emitted(&share::messages()[1])),
         ("digest-list", digests::lists(5, 2).remove(2)),

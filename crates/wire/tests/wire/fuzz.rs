@@ -6,10 +6,11 @@ use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
     DigestList, Extension, Fdt, Feedback, FeedbackDatagram, FluteVersion, FreshFrame, FreshIndex,
-    FreshRequest, Manifest, ManifestLimits, MissingSymbols, Packet, PacketSeal, PlacedFragment,
-    Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram, SealedShare, SecretKey,
-    ShareBody, ShareMessage, ShareRequest, ShelfIndex, StreamIndex, TAG_BYTES, Ticket,
-    UnverifiedHead, UnverifiedRollCall, decode_bounded, fti, parse_content_location,
+    FreshRequest, HeldIndex, Manifest, ManifestLimits, MissingSymbols, Packet, PacketSeal,
+    PlacedFragment, Printable, ReservedBits, SEAL_BYTES, SealId, SealNonce, SealedDatagram,
+    SealedShare, SecretKey, ShareBody, ShareMessage, ShareRequest, ShelfIndex, StreamIndex,
+    TAG_BYTES, Ticket, UnverifiedHead, UnverifiedRollCall, decode_bounded, fti,
+    parse_content_location,
 };
 
 mod feedback;
@@ -312,6 +313,22 @@ fn fresh_index() {
             assert!(number.is_none_or(|number| index.start.esi(number) == Esi(*esi)));
         }
         let _ = FreshFrame::parse(bytes);
+    });
+}
+
+#[test]
+fn held_index() {
+    let good = documentation::held_index().emit();
+    bolero::check!().with_type::<(u8, u8, Vec<u8>)>().for_each(|(at, value, bytes)| {
+        let mut altered = good.clone();
+        if let Some(byte) = altered.get_mut(usize::from(*at)) {
+            *byte = *value;
+        }
+        for bytes in [&altered, bytes] {
+            let Ok(index) = HeldIndex::parse(bytes) else { continue };
+            assert_eq!(&index.emit(), bytes);
+            assert!(index.runs.iter().all(|run| run.end().is_some_and(|end| end > run.first.0)));
+        }
     });
 }
 

@@ -4,13 +4,24 @@ use super::target::Target;
 use super::{Release, build, licenses};
 use crate::command::{self, Outcome, copy, empty_directory, write};
 use crate::usage::USAGE;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest C library that the wheel needs: of 2012 (PEP 599).
-const COMPATIBILITY: &str = "manylinux2014";
+/// A C library, and the oldest version of it that a wheel needs.
+struct Library {
+    /// Its name in Rust's targets.
+    name: &'static str,
+    /// Its tag in the name of the wheel.
+    compatibility: &'static str,
+}
 
-/// Makes a wheel for this host's processor, as the options say.
+/// Those of Python programs on Linux: glibc of 2012 (PEP 599), and musl of Alpine 3.13 (PEP 656).
+const LIBRARIES: [Library; 2] = [
+    Library { name: "gnu", compatibility: "manylinux2014" },
+    Library { name: "musl", compatibility: "musllinux_1_2" },
+];
+
+/// Makes a wheel for each C library and this host's processor, as the options say.
 ///
 /// # Errors
 /// Options that do not exist, or a program that fails.
@@ -33,20 +44,24 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
         copy(&release.root.join(name), &doc.join(name))?;
     }
     empty_directory(&out)?;
-    let mut maturin = Command::new("maturin");
-    maturin
-        .args(["build", "--release", "--locked", "--zig", "--compatibility", COMPATIBILITY])
-        .arg("--manifest-path")
-        .arg(python.join("Cargo.toml"))
-        .arg("--out")
-        .arg(&out);
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    build::hide_paths(&mut maturin, &release, &triple)?;
-    let made = command::run(&mut maturin);
+    let made = LIBRARIES.iter().try_for_each(|library| make(&release, library, &python, &out));
     // They would be in every wheel that is built from here.
     for directory in [scripts, doc] {
         std::fs::remove_dir_all(&directory)
             .map_err(|error| format!("{}: {error}", directory.display()))?;
     }
     made
+}
+
+fn make(release: &Release, library: &Library, python: &Path, out: &Path) -> Outcome<()> {
+    let triple = format!("{}-unknown-linux-{}", std::env::consts::ARCH, library.name);
+    let mut maturin = Command::new("maturin");
+    maturin
+        .args(["build", "--release", "--locked", "--zig", "--target", &triple])
+        .args(["--compatibility", library.compatibility, "--manifest-path"])
+        .arg(python.join("Cargo.toml"))
+        .arg("--out")
+        .arg(out);
+    build::hide_paths(&mut maturin, release, &triple)?;
+    command::run(&mut maturin)
 }

@@ -10,7 +10,7 @@ use crate::report::RejectedSession;
 use fontana_proto::{
     DropReason, ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified, sent_toi,
 };
-use fontana_wire::{Printable, Toi};
+use fontana_wire::{Hash, Manifest, Printable, Toi};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,12 +27,8 @@ impl DecidingThread<'_, '_> {
             }
             ReceiverEvent::Accepted { session, manifest, hash, verified } => {
                 self.old = None;
-                let version = manifest.version();
-                self.outcome.manifest = Some(AcceptedManifest { hash, version });
                 self.outcome.accepted = Some(verified);
-                self.core.runner.delivery.begin_file(&manifest);
-                self.begin_mirrors(&manifest);
-                self.begin_sharing(hash, &manifest);
+                self.begin_content(hash, &manifest);
                 (self.emit)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             ReceiverEvent::StreamOffered { session, index } => {
@@ -94,6 +90,7 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
                 self.core.runner.shared.on_committed(toi);
+                self.held.iter().for_each(|held| held.on_committed(toi));
                 (self.emit)(ReceiveEvent::ObjectDone(report.clone()));
                 if self.has_no_manifest {
                     // Nothing is done with it any more, and a session may have no end.
@@ -106,6 +103,7 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
             ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
             ReceiverEvent::BlockVerified { block } => {
+                self.held.iter().for_each(|held| held.on_verified(block));
                 self.on_block_of_mirrors(block, true);
                 let ReceiveRunner { delivery, objects, .. } = &mut self.core.runner;
                 delivery.on_verified(block, objects);
@@ -114,6 +112,18 @@ impl DecidingThread<'_, '_> {
                 (self.emit)(ReceiveEvent::Level { channels, received_bytes_per_second });
             }
             ReceiverEvent::BlockSolved { .. } => {}
+        }
+    }
+
+    /// Content was accepted.
+    fn begin_content(&mut self, hash: Hash, manifest: &Arc<Manifest>) {
+        let version = manifest.version();
+        self.outcome.manifest = Some(AcceptedManifest { hash, version });
+        self.core.runner.delivery.begin_file(manifest);
+        self.begin_mirrors(manifest);
+        self.begin_sharing(hash, manifest);
+        if let Some(held) = &self.held {
+            held.begin(hash, manifest, self.directory.path().to_owned());
         }
     }
 

@@ -6,6 +6,7 @@ use super::missing::Parts;
 use super::state::MirrorState;
 use crate::error::Error;
 use crate::receive::options::ReceiveOptions;
+use crate::system::random_u64;
 use crate::web::address::Site;
 use crate::web::client::Access;
 use crate::web::limit::RateLimit;
@@ -75,6 +76,8 @@ impl PreparedMirrors {
             waiting: options.web.after.filter(|_| options.has_group).map(Waiting::new),
             files: None,
             content: None,
+            has_holders: false,
+            random: random_u64()?,
             records: Records::default(),
             parts: Parts::default(),
             wholes: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Mirrors that have shelves: repair symbols in files.
 
-use super::state::{Kind, MAX_IDLE, Symbols, Work};
+use super::state::{Holder, Kind, MAX_IDLE, Symbols, Work};
 use super::{LOOK_EVERY, Mirrors};
 use crate::web::client::FileRange;
 use crate::web::failure::MirrorFailure;
@@ -8,7 +8,7 @@ use crate::web::mirror::{Fetch, Order};
 use fontana_fec::Esi;
 use fontana_proto::pull::{FreshPull, PulledRun, ShelfPull};
 use fontana_proto::{Instant, Receiver};
-use fontana_wire::{FreshIndex, ShelfIndex};
+use fontana_wire::{FreshIndex, HeldIndex, ShelfIndex};
 use std::time::Duration;
 
 /// Longest and shortest time of a request.
@@ -30,12 +30,21 @@ pub(super) fn due(now: Instant, symbols: u64, rate: Option<f64>) -> Instant {
 impl Mirrors {
     /// Asks a mirror for the index of its shelf. If it has none, it has the files.
     pub(super) fn ask_for_index(&mut self, number: usize) {
+        self.order_index(number, None);
+    }
+
+    /// The same; a mirror that is receiving answers when it has more than so many blocks.
+    pub(super) fn order_index(&mut self, number: usize, known: Option<u64>) {
         let (Some(content), Some(mirror)) = (self.content, self.mirrors.get_mut(number)) else {
             return;
         };
-        let path = ShelfIndex::file_name(content).into();
+        let name = ShelfIndex::file_name(content);
+        let path = match known {
+            Some(blocks) => format!("{name}?{}", HeldIndex::query(blocks)).into(),
+            None => name.into(),
+        };
         mirror.need.begin(u64::MAX);
-        let limit = ShelfIndex::SIZE.max(FreshIndex::SIZE) as u64;
+        let limit = ShelfIndex::SIZE.max(FreshIndex::SIZE).max(HeldIndex::MAX_SIZE) as u64;
         mirror.order(Order::File { path, limit }, Work::Index);
     }
 
@@ -55,15 +64,19 @@ impl Mirrors {
         let is_of_content = |manifest| Some(manifest) == self.content;
         let shelf = ShelfIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
         let fresh = FreshIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
-        mirror.kind = match (shelf, fresh.zip(files.as_fresh())) {
-            (Some(index), _) => Kind::Shelf(ShelfPull::new(index.number, files.on_shelf(&index))),
-            (None, Some((index, objects))) => Kind::Fresh(FreshPull::new(index.start, objects)),
-            (None, None) => Kind::Files,
+        let held = HeldIndex::parse(bytes).ok().filter(|index| is_of_content(index.manifest));
+        let held = held.map(|index| (index.blocks(), files.held(&index)));
+        mirror.kind = match (shelf, fresh.zip(files.as_fresh()), &held) {
+            (Some(index), ..) => Kind::Shelf(ShelfPull::new(index.number, files.on_shelf(&index))),
+            (None, Some((index, objects)), _) => Kind::Fresh(FreshPull::new(index.start, objects)),
+            (None, None, &Some((blocks, _))) => Kind::Holder(Holder { asked_at: now, blocks }),
+            (None, None, None) => Kind::Files,
         };
         match mirror.may_have_files() {
             true => self.restore_source(number),
             false => self.pull.remove_source(now, mirror.id),
         }
+        self.set_held(number, held.map(|(_, positions)| positions));
         self.end_vain_wholes(now, receiver);
     }
 
@@ -149,7 +162,7 @@ impl Mirrors {
         let rates = self.mirrors.iter().filter_map(|mirror| match &mirror.kind {
             Kind::Shelf(shelf) => shelf.rate(now),
             Kind::Fresh(fresh) => fresh.rate(now),
-            Kind::Files | Kind::Unknown => self.pull.rate(now, mirror.id),
+            Kind::Files | Kind::Holder(_) | Kind::Unknown => self.pull.rate(now, mirror.id),
         });
         let rate = rates.sum::<f64>().max(f64::MIN_POSITIVE);
         let left = Duration::try_from_secs_f64(self.wanted as f64 / rate / 2.0);

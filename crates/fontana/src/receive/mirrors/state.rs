@@ -82,10 +82,21 @@ pub(super) enum Kind {
     Unknown,
     /// The files.
     Files,
+    /// Blocks of the files: it is still receiving.
+    Holder(Holder),
     /// A shelf.
     Shelf(ShelfPull),
     /// Fresh symbols.
     Fresh(FreshPull),
+}
+
+/// A mirror that is still receiving.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    /// When it was asked last what it holds.
+    pub(super) asked_at: Instant,
+    /// The number of its blocks then.
+    pub(super) blocks: u64,
 }
 
 /// How often a shelf may have nothing to send, while no mirror sends anything, before it is given
@@ -243,7 +254,7 @@ impl MirrorState {
             kind: match &self.kind {
                 Kind::Shelf(shelf) => MirrorKind::Shelf(shelf.number()),
                 Kind::Fresh(_) => MirrorKind::Fresh,
-                Kind::Unknown | Kind::Files => MirrorKind::Files,
+                Kind::Unknown | Kind::Files | Kind::Holder(_) => MirrorKind::Files,
             },
             dropped: self.dropped.clone(),
             failing: self.failing.clone().or_else(|| self.lacks_file.clone()),

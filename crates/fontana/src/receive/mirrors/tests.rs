@@ -12,8 +12,8 @@ use fontana_proto::{
     ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription, SubscriptionLimits,
 };
 use fontana_wire::{
-    Entry, FileEntry, ManifestObject, Metadata, RelativePath, ShelfIndex, Toi, WebAddress,
-    manifest_hash,
+    Entry, FileEntry, HeldIndex, HeldRun, ManifestObject, Metadata, RelativePath, ShelfIndex, Toi,
+    WebAddress, manifest_hash,
 };
 
 pub(super) const SYMBOL: usize = 64;
@@ -70,6 +70,8 @@ impl Reception {
             orders.push(queue);
         }
         let mut mirrors = Mirrors {
+            has_holders: false,
+            random: 0,
             pull,
             mirrors: states,
             reports: bounded(0).1,
@@ -476,5 +478,81 @@ fn the_index_of_a_server_of_symbols_is_asked_for_again() {
     reception.mirrors.pull.remove_source(reception.now, id);
     reception.report(0, index);
     reception.now = reception.now + Duration::from_secs(60);
+    reception.complete();
+}
+
+/// The path of the file that a mirror is to send. `None` if it has no such order.
+fn file_order(reception: &Reception) -> Option<String> {
+    match reception.orders[0].try_recv().ok()? {
+        Order::File { path, .. } => Some(path.to_string()),
+        Order::Fetch(_) => None,
+    }
+}
+
+/// A mirror says that it is receiving, and has these runs of blocks: object, block, number.
+fn hold(reception: &mut Reception, runs: &[(u32, u32, u32)]) {
+    let run = |&(toi, first, count)| HeldRun { toi, first: Sbn(first), count };
+    let manifest = reception.mirrors.content.unwrap();
+    let index = HeldIndex { manifest, runs: runs.iter().map(run).collect() };
+    reception.report(0, Done::File(index.emit(), None));
+}
+
+#[test]
+fn a_mirror_that_is_receiving_is_asked_for_its_blocks_and_again_for_more() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.drive();
+    let index = file_order(&reception).unwrap();
+    assert!(index.ends_with(".shelf"), "{index}");
+    let block = K as usize * SYMBOL;
+    hold(&mut reception, &[(1, 1, 1)]);
+    reception.drive_after(Duration::from_millis(100));
+    assert_eq!(reception.order(0), Some(block..2 * block), "its only block");
+    reception.send(0, block..2 * block, |_| ());
+    reception.report(0, Done::Ended);
+    reception.drive_after(Duration::from_millis(100));
+    // It has nothing else: it answers when it has more than one block.
+    assert_eq!(file_order(&reception), Some(format!("{index}?after=1")));
+    hold(&mut reception, &[(1, 0, 2)]);
+    reception.drive();
+    assert_eq!(file_order(&reception), Some(index), "a second later");
+    hold(&mut reception, &[(1, 0, 2)]);
+    reception.drive_after(Duration::from_millis(100));
+    assert_eq!(reception.order(0), Some(0..block));
+    reception.send(0, 0..block, |_| ());
+    reception.report(0, Done::Ended);
+    assert!(reception.is_complete);
+}
+
+#[test]
+fn blocks_that_do_not_exist_are_not_requested() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.drive();
+    assert!(file_order(&reception).is_some());
+    for runs in [&[(2, 0, 1)][..], &[(1, 2, 1)], &[(1, 0, 3)], &[(1, 0, u32::MAX)], &[]] {
+        hold(&mut reception, runs);
+        reception.drive_after(Duration::from_millis(100));
+        assert!(file_order(&reception).is_some(), "{runs:?}: only the index");
+    }
+}
+
+#[test]
+fn a_mirror_that_was_receiving_and_has_no_index_any_more_has_the_files() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.drive();
+    hold(&mut reception, &[]);
+    reception.orders[0].try_iter().for_each(drop);
+    // It is away for a while, and comes back as it was.
+    reception.drive();
+    reception.report(0, Done::Failed(MirrorFailure::Cut));
+    assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Holder(_)));
+    reception.drive_after(Duration::from_secs(40));
+    let path = file_order(&reception).unwrap();
+    let what = "not found".to_owned();
+    let missing = MirrorFailure::Status { status: 404, what, path, retry_after: None };
+    reception.report(0, Done::Failed(missing));
+    assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Files));
     reception.complete();
 }

@@ -23,7 +23,7 @@ pub(in crate::receive) fn unique_tag() -> Result<String, Error> {
 }
 
 /// Zeros that are written to memory at a time.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
 /// Scratch files, whose bytes another thread delivers; or memory.
 pub(in crate::receive) struct PipeTarget {
