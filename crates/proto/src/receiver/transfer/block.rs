@@ -179,6 +179,8 @@ impl Collecting {
     }
 }
 
+/// Part of a block that is requested at a time, beyond `k` symbols of a code whose surplus varies.
+const PARTS: u32 = 64;
 /// Sources whose waiting or dropped symbols are counted one by one.
 const MAX_WAITING_SOURCES: usize = 64;
 
@@ -274,9 +276,14 @@ impl Block {
         if self.has_enough() {
             return 0;
         }
-        let surplus = self.facts.sure_surplus.filter(|_| !self.facts.is_mds);
-        let sure = self.source_symbols.saturating_add(surplus.unwrap_or(0));
-        let lacking = sure.saturating_sub(self.fresh).max(self.symbols_wanted());
+        let k = self.source_symbols;
+        let least = match self.facts.sure_surplus {
+            _ if self.facts.is_mds => k.saturating_sub(self.fresh),
+            Some(surplus) => k.saturating_add(surplus).saturating_sub(self.fresh),
+            // Nothing says how many more it takes: a few per cent, in a few requests.
+            None => k.saturating_sub(self.fresh).max(k / PARTS),
+        };
+        let lacking = least.max(self.symbols_wanted());
         match self.state {
             State::Untouched | State::Solving { .. } => lacking,
             // It is not being solved: it waits for more, by its policy or after a costly attempt.
