@@ -218,6 +218,8 @@ pub struct Collection {
     collector: ReportCollector,
     repair: Option<Repair>,
     rate: Option<(RateControl, u64)>,
+    /// No content is sent yet, so nothing is known of the paths.
+    is_held: bool,
     stream: Option<Stream>,
     demands: VecDeque<Demand>,
     /// Answers that are being opened, and whether a roll call is being signed.
@@ -288,6 +290,7 @@ impl Collection {
                 let rate = control.rate();
                 (control, rate)
             }),
+            is_held: false,
             stream,
             demands: VecDeque::new(),
             opening: 0,
@@ -341,6 +344,19 @@ impl Collection {
         if let Some((control, rate)) = &mut self.rate {
             *control = earlier.into_next(now);
             *rate = control.rate();
+        }
+    }
+
+    /// No content is sent before [`begin`](Self::begin): the rate follows no receiver, and stays.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Content is sent from now on, and the time without a report counts.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_held) {
+            self.due = now;
+            self.rate = self.rate.take().map(|(control, told)| (control.into_next(now), told));
         }
     }
 
@@ -595,7 +611,7 @@ impl Collection {
     }
 
     fn continue_rate(&mut self, now: Instant) {
-        let Some((control, told)) = &mut self.rate else { return };
+        let Some((control, told)) = self.rate.as_mut().filter(|_| !self.is_held) else { return };
         control.handle_timeout(now);
         let rate = control.rate();
         if std::mem::replace(told, rate) != rate {
@@ -659,7 +675,8 @@ impl Collection {
         let trip = self.collector.long_round_trip();
         // Before the first report the number is an assumption.
         let crowd = self.collector.receivers().next().map(|_| receivers);
-        call.rate = self.rate.as_mut().map(|(control, _)| control.call(now, trip, crowd));
+        let rate = self.rate.as_mut().filter(|_| !self.is_held);
+        call.rate = rate.map(|(control, _)| control.call(now, trip, crowd));
         self.is_signing = true;
         // A stream has its repair round for the longest path, as far as it follows that.
         self.demands.push_back(Demand::Call { call: Box::new(call), receivers, round_trip: trip });

@@ -249,9 +249,15 @@ impl StreamSender {
         self.config.start == StreamStart::WhenFollowed && self.begins.is_none()
     }
 
+    /// Fragments may be sent.
+    fn has_begun(&self, now: Instant) -> bool {
+        self.begins.is_some_and(|begins| begins <= now)
+    }
+
     /// The sender, which issues roll calls, and does what the reports of its receivers demand.
     pub fn with_collection(mut self, config: CollectionConfig, now: Instant) -> Self {
         let collection = self.collection.insert(Collection::new(config, now));
+        collection.hold();
         if let Some(rate) = collection.rate() {
             self.set_rate(now, rate);
         }
@@ -279,7 +285,11 @@ impl StreamSender {
 
     /// Does what the receivers demand. False if that is nothing.
     fn collect(&mut self, now: Instant) -> bool {
+        let has_begun = self.has_begun(now);
         let Some(collection) = &mut self.collection else { return false };
+        if has_begun {
+            collection.begin(now);
+        }
         collection.note_sent(self.outlet.stats.wire_bytes);
         if self.repair.as_ref().is_some_and(|repair| repair.wants_call(now)) {
             collection.want_call(now);
@@ -499,7 +509,7 @@ impl StreamSender {
             .iter()
             .position(due)
             .or_else(|| self.on_air.iter().position(|fragment| !fragment.source_is_over()))
-            .filter(|_| self.begins.is_some_and(|begins| begins <= now))
+            .filter(|_| self.has_begun(now))
     }
 
     fn data_packet(

@@ -4,7 +4,7 @@ use crate::support::answers::{COLLECTOR, collection, received};
 use crate::support::world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
-use fontana_proto::report::{Authority, Expected, Reporter, ReporterConfig};
+use fontana_proto::report::{Authority, Expected, RateConfig, Reporter, ReporterConfig};
 use fontana_proto::{
     BatchId, Destination, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig,
     ReceiverEvent, RepairBy, SendDone, SendJob, SenderEvent, StreamBreak, StreamRedundancy,
@@ -172,7 +172,10 @@ impl Stream {
                 }
                 Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
                 Output::Event(
-                    SenderEvent::Report(_) | SenderEvent::Awaited(_) | SenderEvent::Over,
+                    SenderEvent::Report(_)
+                    | SenderEvent::Awaited(_)
+                    | SenderEvent::RateChanged(_)
+                    | SenderEvent::Over,
                 ) => {}
                 other => panic!("a stream's sender asked for {other:?}"),
             }
@@ -841,4 +844,44 @@ fn a_stream_that_waits_for_receivers_begins_when_they_report() {
     });
     assert!(stream.sender.stats().control_packets > 800, "{:?}", stream.sender.stats());
     assert_whole(&receivers[0], &bytes);
+}
+
+/// While a stream waits, the silence of receivers that are not started yet says nothing: it begins
+/// at the low rate, and not at the one for receivers that cannot report.
+#[test]
+fn a_stream_that_has_waited_begins_at_its_first_rate() {
+    let (low, joins_at) = (20_000, Instant::ZERO + Duration::from_secs(20));
+    let waits = (StreamStart::WhenFollowed, 1);
+    let announces = (StreamStart::After(Duration::from_secs(25)), 0);
+    for (start, waits_for) in [waits, announces] {
+        let config = Stream::config(5, &key(1), Duration::ZERO, RATE);
+        let config = StreamSenderConfig { start, ..config };
+        let mut stream = Stream::with_config(noise(5 * FRAGMENT, 3), config);
+        let repair = RepairBy::Stream { waits_for, on_request: false };
+        let mut config = collection(repair, Expected::Anyone, 1);
+        config.rate = Some(RateConfig {
+            start: low,
+            most: RATE,
+            least: low / 2,
+            least_to_finish: low / 2,
+            packet_bytes: u32::from(T) + 60,
+            budget_per_second: 100,
+            known: None,
+            blind: Some(RATE),
+            max_receivers: 100,
+        });
+        stream.sender = stream.sender.with_collection(config, Instant::ZERO);
+        let mut late = reporting(0.0, 1);
+        late.joins_at = joins_at;
+        let mut first = None;
+        run(&mut stream, &mut [late], straight, |now, stream, receivers| {
+            answer(now, stream, receivers);
+            stream.feed();
+            if stream.sender.stats().source_symbols > 0 {
+                let rate = || stream.sender.collection().and_then(|it| it.rate());
+                first = first.or_else(rate);
+            }
+        });
+        assert_eq!(first, Some(low), "{start:?}");
+    }
 }
