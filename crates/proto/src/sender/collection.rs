@@ -36,6 +36,9 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest time that receivers which report that they are not complete keep a session from its end,
 /// when nothing is left to repair and no receiver is expected: a busy host has blocks to verify.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(30);
+/// Time from the end of a stream after which expected receivers are not waited for if none reports
+/// that it still receives: one that has failed, or comes now, has missed the stream.
+const STREAM_FAREWELL: Duration = Duration::from_secs(30);
 /// Interval of the rounds of reports when nothing is left to repair.
 const LAST_ROUNDS: Duration = Duration::from_millis(100);
 /// Longest time from a report to its arrival, beside the round trip.
@@ -748,7 +751,10 @@ impl Collection {
             return match self.all_since {
                 // In between, the stream has the time that it takes.
                 None => stream.is_waiting() && is_late(began_at),
-                Some(at) if self.until_complete => is_told || is_late(at),
+                Some(at) if self.until_complete => {
+                    let is_left = now >= at + STREAM_FAREWELL && !self.collector.is_followed();
+                    is_told || is_left || is_late(at)
+                }
                 Some(at) => is_told || now >= at + FAREWELL,
             };
         }

@@ -35,6 +35,8 @@ struct Stream {
     plans: PlanCache,
     most_batches: usize,
     finished_at: Option<Instant>,
+    /// When its receivers are waited for no longer.
+    over_at: Option<Instant>,
     redundancy: StreamRedundancy,
 }
 
@@ -90,6 +92,7 @@ impl Stream {
             plans: PlanCache::new(4),
             most_batches: 0,
             finished_at: None,
+            over_at: None,
         }
     }
 
@@ -172,11 +175,9 @@ impl Stream {
                 }
                 Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
                 Output::Event(
-                    SenderEvent::Report(_)
-                    | SenderEvent::Awaited(_)
-                    | SenderEvent::RateChanged(_)
-                    | SenderEvent::Over,
+                    SenderEvent::Report(_) | SenderEvent::Awaited(_) | SenderEvent::RateChanged(_),
                 ) => {}
+                Output::Event(SenderEvent::Over) => self.over_at = Some(now),
                 other => panic!("a stream's sender asked for {other:?}"),
             }
         }
@@ -884,4 +885,32 @@ fn a_stream_that_has_waited_begins_at_its_first_rate() {
         });
         assert_eq!(first, Some(low), "{start:?}");
     }
+}
+
+/// An expected receiver that has not come has missed the stream.
+#[test]
+fn a_stream_ends_soon_if_expected_receivers_are_missing() {
+    let bytes = noise(5 * FRAGMENT, 3);
+    let mut stream = Stream::of_rate(bytes.clone(), RATE);
+    let repair = RepairBy::Stream { waits_for: 0, on_request: false };
+    let mut config = collection(repair, Expected::Count(2), 1);
+    config.until_complete = true;
+    stream.sender = stream.sender.with_collection(config, Instant::ZERO);
+    let mut receivers = [reporting(0.0, 1)];
+    let mut now = run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
+        answer(now, stream, receivers);
+        stream.feed();
+    });
+    let finished_at = now;
+    while stream.over_at.is_none() && now < finished_at + Duration::from_secs(100) {
+        for datagram in stream.poll(now) {
+            receivers[0].maybe_hear(now, source(1), &datagram);
+        }
+        now = now + Duration::from_millis(1);
+        receivers[0].timeout(now);
+        answer(now, &mut stream, &mut receivers);
+    }
+    assert_whole(&receivers[0], &bytes);
+    let waits = stream.over_at.expect("it ends").saturating_since(finished_at);
+    assert!(waits > Duration::from_secs(20) && waits < Duration::from_secs(32), "{waits:?}");
 }
