@@ -157,8 +157,8 @@ pub enum Demand {
     Event(SenderEvent),
 }
 
-/// The round of reports that follows everything that was sent: who has requested may not have
-/// reported before.
+/// The round of reports that follows everything that was sent: a receiver that has requested may
+/// not have reported before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastRound {
     /// Something is still to be sent.
@@ -192,6 +192,7 @@ struct Stream {
     awaited: Option<AwaitedReceivers>,
     /// When they are counted next.
     next_count: Instant,
+    /// When it begins, if they are there, and it has not begun.
     begins_at: Option<Instant>,
     is_followed: bool,
 }
@@ -583,7 +584,7 @@ impl Collection {
         repair.into_iter().chain(rate).chain(self.collector.news_at()).fold(due, Instant::min)
     }
 
-    /// Tells the sender who follows the stream, and who is waited for.
+    /// Tells the sender whether receivers follow the stream, and which it waits for.
     fn continue_stream(&mut self, now: Instant, progress: SenderProgress) {
         let Some(stream) = &mut self.stream else { return };
         if progress.is_sent {

@@ -112,8 +112,8 @@ const CONTROL_INTERVAL: u64 = 128;
 const CONTROL_PERIOD: Duration = Duration::from_millis(25);
 /// Head and index alternate.
 const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 2 };
-/// On slow links, at most one packet in this many is a control packet: also while receivers report,
-/// for which a fragment is listed for some rounds.
+/// On slow links, at most one packet in this many is a control packet; while receivers report, at
+/// most one in the second number: fragments are listed longer then, for some repair rounds.
 const LEAST_CONTROL_PACKETS: u32 = 8;
 const LEAST_FOLLOWED_PACKETS: u32 = 32;
 /// Repetitions of head and index after the end: twenty of each.
