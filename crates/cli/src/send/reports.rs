@@ -153,7 +153,7 @@ pub(super) fn awaited(
 ) -> Result<u32, Failure> {
     let reports = reports.filter(|reports| match arguments.wait {
         None => is_authenticated(arguments, reports),
-        Some(WaitArgument::Number(_)) => true,
+        Some(WaitArgument::Number(number)) => number > 0,
         Some(WaitArgument::Time(_)) => false,
     });
     let Some(reports) = reports else {
@@ -179,7 +179,7 @@ pub(super) fn awaited(
         let hint = format!("wait for fewer: --wait {expected}\nor expect more");
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
-    if number > 0 && !is_authenticated(arguments, reports) {
+    if !is_authenticated(arguments, reports) {
         let message = format!(
             "--wait {number}, and nothing authenticates the reports: any host could begin the stream"
         );

@@ -135,6 +135,7 @@ fn a_stream_refuses_what_needs_its_end_and_a_name_that_is_a_path() {
         ("send - --receivers 2 --wait 3", 2, "--wait 2"),
         ("send - --open --wait 3 --for 10", 2, "waits for no receivers"),
         ("send - --ask --wait 3s --for 10", 2, "waits for no receivers"),
+        ("send - --wait 0 --for 10", 2, "waits for no receivers"),
     ] {
         let run = run(&arguments(words, &[])).expect(code);
         assert!(run.stderr.contains(expected), "{words}: {}", run.stderr);

@@ -78,11 +78,12 @@ const LIKELY_IN_TRIAL: f64 = 1.5;
 const LEAST_LOSS: f64 = 0.01;
 /// Fewest packets that say something.
 const LEAST_PACKETS: u32 = 10;
-/// Part of the rate that was in use, if the rate limits the sender: as receivers see it, and as the
-/// sender does.
+/// Part of the rate from which on the rate is what limits the sender, and not its content: by what
+/// receivers report, and by what the sender has sent.
 const IN_USE: f64 = 0.8;
 const OFFERED: f64 = 0.9;
-/// Part of the rate below which a round is not counted together with the next one.
+/// Part of the rate below which the sender was idle in a round: it is not counted together with the
+/// next one.
 const IDLE: f64 = 0.5;
 /// Largest factor of a trial. The first is the least; the next is twice as far from 1.
 const LARGEST_STEP: f64 = 2.0;
@@ -155,8 +156,9 @@ pub struct SlowReceiver {
 struct Known {
     /// Of its last report; `None`: it has not answered this sender.
     counter: Option<u64>,
-    /// The last round that it has answered, and when.
+    /// The last round that it has answered.
     round: u32,
+    /// When it last reported enough packets to say something.
     heard_at: Instant,
     /// The last round in which it has said that the rate arrives.
     confirmed: u32,
@@ -509,7 +511,7 @@ impl RateControl {
         if known.round >= report.round {
             return Err(IgnoredRate::OtherRound);
         }
-        (known.round, known.heard_at) = (report.round, now);
+        known.round = report.round;
         self.is_unheard = false;
         self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, silence(&self.config));
@@ -588,6 +590,7 @@ impl RateControl {
         let (is_starting, is_quick) = (self.is_starting(), self.is_quick());
         let is_at_rate = self.is_at_rate(now, report.round);
         let known = self.receivers.get_mut(&report.receiver)?;
+        known.heard_at = now;
         let seconds = f64::from(report.window_us) / 1e6;
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
         let share = f64::from(report.lost) / packets;

@@ -71,6 +71,41 @@ impl ReporterConfig {
     }
 }
 
+/// Least time over which the packets of a run are counted for [`Arrivals`].
+const COUNTED_FOR: Duration = Duration::from_secs(1);
+/// Time in which the packets per second of a run that sends none count half. A sender that is
+/// waited for its repair symbols sends few.
+const HALVED_IN: Duration = Duration::from_secs(10);
+/// How much faster another run has to be to get the requests.
+const FASTER: f64 = 2.0;
+
+/// How fast packets of a run arrive.
+#[derive(Clone, Copy, Debug)]
+struct Arrivals {
+    /// Since when packets are counted, and how many had arrived before.
+    since: Instant,
+    received: u64,
+    /// The most lately.
+    per_second: f64,
+}
+
+impl Arrivals {
+    fn new(now: Instant, counts: PacketCounts) -> Self {
+        Self { since: now, received: counts.received, per_second: 0.0 }
+    }
+
+    fn count(self, now: Instant, counts: PacketCounts) -> Self {
+        let passed = now.saturating_since(self.since);
+        if passed < COUNTED_FOR {
+            return self;
+        }
+        let seconds = passed.as_secs_f64();
+        let per_second = counts.received.saturating_sub(self.received) as f64 / seconds;
+        let before = self.per_second * 0.5_f64.powf(seconds / HALVED_IN.as_secs_f64());
+        Self { per_second: per_second.max(before), ..Self::new(now, counts) }
+    }
+}
+
 /// A run of a sender that asks, and what is known of its requests.
 #[derive(Clone, Copy, Debug)]
 struct Run {
@@ -98,6 +133,7 @@ struct Run {
     window: Duration,
     /// What it has been told of the end, if that is told.
     told: Told,
+    arrivals: Arrivals,
 }
 
 /// What a run of a sender has been told of the end of the reception.
@@ -111,7 +147,7 @@ struct Told {
 }
 
 /// Answers roll calls that were [checked](super::RollCallGate): those of several runs of senders,
-/// each by itself. It requests symbols of the one that has asked first.
+/// each by itself. It requests symbols of one: the first that has asked, or one that was faster.
 #[derive(Debug)]
 pub struct Reporter {
     config: ReporterConfig,
@@ -120,6 +156,8 @@ pub struct Reporter {
     /// The runs that ask, the first one first.
     runs: Vec<Run>,
     repair: RepairRequester,
+    /// The run that symbols are requested of.
+    requests_of: Option<InstanceId>,
     /// What arrives of each run that asks for it, until the end.
     rates: BTreeMap<InstanceId, RateReporter>,
     counter: u64,
@@ -142,6 +180,7 @@ impl Reporter {
             limit: SecondLimit::new(max_per_second),
             runs: Vec::new(),
             repair: RepairRequester::new(seed),
+            requests_of: None,
             counter: 0,
             state: ReceiverState::Receiving,
             ended_at: None,
@@ -192,6 +231,7 @@ impl Reporter {
         self.ended_at.iter_mut().for_each(|at| *at = Instant::ZERO);
         for run in &mut self.runs {
             (run.at, run.until, run.due, run.is_over) = (Instant::ZERO, Instant::ZERO, None, true);
+            run.arrivals = Arrivals::new(Instant::ZERO, PacketCounts::default());
             run.told.at.iter_mut().for_each(|at| *at = Instant::ZERO);
         }
     }
@@ -252,9 +292,6 @@ impl Reporter {
     ) {
         self.runs.retain(|run| run.instance == call.instance || now < run.at + RUN_GONE);
         let at = self.runs.iter().position(|run| run.instance == call.instance);
-        if at.unwrap_or(self.runs.len()) == 0 {
-            self.repair.handle_roll_call(now, call, lacking);
-        }
         self.count(now, call, counts);
         let last = at.and_then(|at| self.runs.get(at)).copied();
         let has_few = call.head_count <= AT_ONCE;
@@ -303,12 +340,34 @@ impl Reporter {
             has_few,
             window: Duration::from_millis(call.window_ms.into()),
             told,
+            arrivals: last.map_or_else(
+                || Arrivals::new(now, counts),
+                |last| last.arrivals.count(now, counts),
+            ),
         };
         if let Some(last) = self.runs.iter_mut().find(|last| last.instance == run.instance) {
             *last = run;
         } else if self.runs.len() < MAX_RUNS {
             self.runs.push(run);
         }
+        if self.chooses(now) == Some(call.instance) {
+            self.repair.handle_roll_call(now, call, lacking);
+        }
+    }
+
+    /// The run to request of: the same as before, unless it asks no longer, or another is much
+    /// faster.
+    fn chooses(&mut self, now: Instant) -> Option<InstanceId> {
+        let mut asking = self.runs.iter().filter(|run| now <= run.until);
+        let of = |run: &&Run| Some(run.instance) == self.requests_of;
+        let mut chosen = asking.clone().find(of).or_else(|| asking.next())?;
+        for run in asking {
+            if run.arrivals.per_second > FASTER * chosen.arrivals.per_second {
+                chosen = run;
+            }
+        }
+        self.requests_of = Some(chosen.instance);
+        self.requests_of
     }
 
     /// Counts what arrives of a run that asks for it.

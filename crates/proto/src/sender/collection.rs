@@ -36,6 +36,9 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest time that receivers which report that they are not complete keep a session from its end,
 /// when nothing is left to repair and no receiver is expected: a busy host has blocks to verify.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(30);
+/// Time from the end of a stream after which expected receivers are not waited for if none reports
+/// that it still receives: one that has failed, or comes now, has missed the stream.
+const STREAM_FAREWELL: Duration = Duration::from_secs(30);
 /// Interval of the rounds of reports when nothing is left to repair.
 const LAST_ROUNDS: Duration = Duration::from_millis(100);
 /// Longest time from a report to its arrival, beside the round trip.
@@ -154,8 +157,8 @@ pub enum Demand {
     Event(SenderEvent),
 }
 
-/// The round of reports that follows everything that was sent: who has requested may not have
-/// reported before.
+/// The round of reports that follows everything that was sent: a receiver that has requested may
+/// not have reported before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastRound {
     /// Something is still to be sent.
@@ -189,6 +192,7 @@ struct Stream {
     awaited: Option<AwaitedReceivers>,
     /// When they are counted next.
     next_count: Instant,
+    /// When it begins, if they are there, and it has not begun.
     begins_at: Option<Instant>,
     is_followed: bool,
 }
@@ -218,6 +222,8 @@ pub struct Collection {
     collector: ReportCollector,
     repair: Option<Repair>,
     rate: Option<(RateControl, u64)>,
+    /// No content is sent yet, so nothing is known of the paths.
+    is_held: bool,
     stream: Option<Stream>,
     demands: VecDeque<Demand>,
     /// Answers that are being opened, and whether a roll call is being signed.
@@ -288,6 +294,7 @@ impl Collection {
                 let rate = control.rate();
                 (control, rate)
             }),
+            is_held: false,
             stream,
             demands: VecDeque::new(),
             opening: 0,
@@ -341,6 +348,19 @@ impl Collection {
         if let Some((control, rate)) = &mut self.rate {
             *control = earlier.into_next(now);
             *rate = control.rate();
+        }
+    }
+
+    /// No content is sent before [`begin`](Self::begin): the rate follows no receiver, and stays.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Content is sent from now on, and the time without a report counts.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_held) {
+            self.due = now;
+            self.rate = self.rate.take().map(|(control, told)| (control.into_next(now), told));
         }
     }
 
@@ -564,7 +584,7 @@ impl Collection {
         repair.into_iter().chain(rate).chain(self.collector.news_at()).fold(due, Instant::min)
     }
 
-    /// Tells the sender who follows the stream, and who is waited for.
+    /// Tells the sender whether receivers follow the stream, and which it waits for.
     fn continue_stream(&mut self, now: Instant, progress: SenderProgress) {
         let Some(stream) = &mut self.stream else { return };
         if progress.is_sent {
@@ -595,7 +615,7 @@ impl Collection {
     }
 
     fn continue_rate(&mut self, now: Instant) {
-        let Some((control, told)) = &mut self.rate else { return };
+        let Some((control, told)) = self.rate.as_mut().filter(|_| !self.is_held) else { return };
         control.handle_timeout(now);
         let rate = control.rate();
         if std::mem::replace(told, rate) != rate {
@@ -659,7 +679,8 @@ impl Collection {
         let trip = self.collector.long_round_trip();
         // Before the first report the number is an assumption.
         let crowd = self.collector.receivers().next().map(|_| receivers);
-        call.rate = self.rate.as_mut().map(|(control, _)| control.call(now, trip, crowd));
+        let rate = self.rate.as_mut().filter(|_| !self.is_held);
+        call.rate = rate.map(|(control, _)| control.call(now, trip, crowd));
         self.is_signing = true;
         // A stream has its repair round for the longest path, as far as it follows that.
         self.demands.push_back(Demand::Call { call: Box::new(call), receivers, round_trip: trip });
@@ -731,7 +752,10 @@ impl Collection {
             return match self.all_since {
                 // In between, the stream has the time that it takes.
                 None => stream.is_waiting() && is_late(began_at),
-                Some(at) if self.until_complete => is_told || is_late(at),
+                Some(at) if self.until_complete => {
+                    let is_left = now >= at + STREAM_FAREWELL && !self.collector.is_followed();
+                    is_told || is_left || is_late(at)
+                }
                 Some(at) => is_told || now >= at + FAREWELL,
             };
         }

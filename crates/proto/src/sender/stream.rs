@@ -112,8 +112,8 @@ const CONTROL_INTERVAL: u64 = 128;
 const CONTROL_PERIOD: Duration = Duration::from_millis(25);
 /// Head and index alternate.
 const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 2 };
-/// On slow links, at most one packet in this many is a control packet: also while receivers report,
-/// for which a fragment is listed for some rounds.
+/// On slow links, at most one packet in this many is a control packet; while receivers report, at
+/// most one in the second number: fragments are listed longer then, for some repair rounds.
 const LEAST_CONTROL_PACKETS: u32 = 8;
 const LEAST_FOLLOWED_PACKETS: u32 = 32;
 /// Repetitions of head and index after the end: twenty of each.
@@ -249,9 +249,15 @@ impl StreamSender {
         self.config.start == StreamStart::WhenFollowed && self.begins.is_none()
     }
 
+    /// Fragments may be sent.
+    fn has_begun(&self, now: Instant) -> bool {
+        self.begins.is_some_and(|begins| begins <= now)
+    }
+
     /// The sender, which issues roll calls, and does what the reports of its receivers demand.
     pub fn with_collection(mut self, config: CollectionConfig, now: Instant) -> Self {
         let collection = self.collection.insert(Collection::new(config, now));
+        collection.hold();
         if let Some(rate) = collection.rate() {
             self.set_rate(now, rate);
         }
@@ -279,7 +285,11 @@ impl StreamSender {
 
     /// Does what the receivers demand. False if that is nothing.
     fn collect(&mut self, now: Instant) -> bool {
+        let has_begun = self.has_begun(now);
         let Some(collection) = &mut self.collection else { return false };
+        if has_begun {
+            collection.begin(now);
+        }
         collection.note_sent(self.outlet.stats.wire_bytes);
         if self.repair.as_ref().is_some_and(|repair| repair.wants_call(now)) {
             collection.want_call(now);
@@ -499,7 +509,7 @@ impl StreamSender {
             .iter()
             .position(due)
             .or_else(|| self.on_air.iter().position(|fragment| !fragment.source_is_over()))
-            .filter(|_| self.begins.is_some_and(|begins| begins <= now))
+            .filter(|_| self.has_begun(now))
     }
 
     fn data_packet(

@@ -46,6 +46,8 @@ struct Receiver {
     /// The number that is expected next.
     next: u64,
     joins_at: Instant,
+    /// It reports that no packet has arrived, and none was lost.
+    counts_nothing: bool,
     answers: Vec<Instant>,
 }
 
@@ -104,6 +106,7 @@ impl Session {
                 allowance: 0.0,
                 next: 0,
                 joins_at: Instant::ZERO,
+                counts_nothing: false,
                 answers: Vec::new(),
             }
         };
@@ -173,7 +176,10 @@ impl Session {
         }
         for receiver in &mut self.receivers {
             receiver.serve(now);
-            let packets = receiver.counts;
+            let packets = match receiver.counts_nothing {
+                true => PacketCounts::default(),
+                false => receiver.counts,
+            };
             let facts = |_| ReportFacts { packets, ..ReportFacts::default() };
             while let Some(answer) = receiver.reporter.poll(now, facts) {
                 receiver.answers.push(now);
@@ -304,6 +310,15 @@ fn a_sender_that_hears_no_receiver_sends_at_the_highest_rate() {
     assert!(session.mean(4, 10) >= f64::from(MOST) - 1.0);
     let mean = session.mean(13, 20) / FIVE;
     assert!((0.85..1.1).contains(&mean), "{mean}");
+}
+
+/// A receiver that reports and says nothing is not waited for while the rate doubles.
+#[test]
+fn a_receiver_that_counts_nothing_does_not_hold_the_rate() {
+    let mut session = Session::new(&[path(1e9, 50, 0.0), path(1e9, 50, 0.0)], MILLISECOND, 1);
+    session.receivers[0].counts_nothing = true;
+    session.run(10);
+    assert!(session.reaches(f64::from(MOST) - 1.0) <= 5.0, "{:?}", session.mean(9, 10));
 }
 
 /// While the rate doubles few receivers send at most 24 datagrams a second, for three seconds, and

@@ -16,7 +16,7 @@ use fontana_proto::{
 };
 use fontana_wire::{
     Feedback, FeedbackDatagram, Fingerprint, Hash, InstanceId, OpenedFeedback, Packet, RateCall,
-    ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RollCall, RollCallError,
+    ReceiverId, ReceiverLabel, ReceiverReport, ReceiverState, RepairCall, RollCall, RollCallError,
     RollCallList, SealId, SecretKey, Toi, Tsi,
 };
 use std::cmp::Reverse;
@@ -312,6 +312,58 @@ fn what_arrives_is_reported_to_each_sender_by_itself() {
         let rates = &reported[&number];
         assert!(rates.len() >= 5, "{reported:?}");
         assert!(rates.iter().all(|rate| (rate / f64::from(number) - 1.0).abs() < 0.05));
+    }
+}
+
+/// A receiver on two networks requests of the sender that was faster, also when this one has sent
+/// everything, and of the other one when it asks no longer.
+#[test]
+fn symbols_are_requested_of_the_faster_sender() {
+    let config = ReporterConfig::new(receiver_id(1), ReceiverLabel::default(), 1);
+    let mut reporter = Reporter::new(config);
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let lacking = |_| Lacking { may_lack_more: true, ..Lacking::default() };
+    let mut requested = Vec::new();
+    for ms in 0..20_000_u64 {
+        if ms % 500 == 0 {
+            // The second one is faster for five seconds, sends nothing then, and asks no longer
+            // from the tenth second on.
+            let all = [(1, ms), (2, 10 * ms.min(5_000))];
+            for (number, received) in all.into_iter().take(if ms < 10_000 { 2 } else { 1 }) {
+                let repair = RepairCall {
+                    round: 1 + (ms / 500) as u32,
+                    window_us: 100_000,
+                    receivers: 1,
+                    is_closed: false,
+                    pending: Vec::new(),
+                    last: None,
+                };
+                let call = RollCall {
+                    instance: InstanceId([number; 16]),
+                    head_count: 2,
+                    repair: Some(repair),
+                    ..call(1 + ms / 500, CLOCK)
+                };
+                let counts = PacketCounts { received, lost: 0 };
+                reporter.handle_roll_call(at(ms), &call, counts, lacking);
+            }
+        }
+        if let Some(Answer { instance, feedback: Feedback::Request(_), .. }) =
+            reporter.poll(at(ms), |_| ReportFacts::default())
+        {
+            requested.push((ms, instance.0[0]));
+        }
+    }
+    let of = |range: std::ops::Range<u64>| -> BTreeMap<u8, usize> {
+        let mut counts = BTreeMap::new();
+        for (_, of) in requested.iter().filter(|(ms, _)| range.contains(ms)) {
+            *counts.entry(*of).or_default() += 1;
+        }
+        counts
+    };
+    for (range, sender) in [(2_000..10_000, 2), (13_000..20_000, 1)] {
+        let counts = of(range);
+        assert!(counts.len() == 1 && counts[&sender] >= 10, "{sender}: {requested:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use crate::support::answers::{COLLECTOR, collection, received};
 use crate::support::world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
-use fontana_proto::report::{Authority, Expected, Reporter, ReporterConfig};
+use fontana_proto::report::{Authority, Expected, RateConfig, Reporter, ReporterConfig};
 use fontana_proto::{
     BatchId, Destination, Endpoint, HeadExpiry, Instant, Output, Pacer, ReceiverConfig,
     ReceiverEvent, RepairBy, SendDone, SendJob, SenderEvent, StreamBreak, StreamRedundancy,
@@ -35,6 +35,8 @@ struct Stream {
     plans: PlanCache,
     most_batches: usize,
     finished_at: Option<Instant>,
+    /// When its receivers are waited for no longer.
+    over_at: Option<Instant>,
     redundancy: StreamRedundancy,
 }
 
@@ -90,6 +92,7 @@ impl Stream {
             plans: PlanCache::new(4),
             most_batches: 0,
             finished_at: None,
+            over_at: None,
         }
     }
 
@@ -172,8 +175,9 @@ impl Stream {
                 }
                 Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
                 Output::Event(
-                    SenderEvent::Report(_) | SenderEvent::Awaited(_) | SenderEvent::Over,
+                    SenderEvent::Report(_) | SenderEvent::Awaited(_) | SenderEvent::RateChanged(_),
                 ) => {}
+                Output::Event(SenderEvent::Over) => self.over_at = Some(now),
                 other => panic!("a stream's sender asked for {other:?}"),
             }
         }
@@ -841,4 +845,72 @@ fn a_stream_that_waits_for_receivers_begins_when_they_report() {
     });
     assert!(stream.sender.stats().control_packets > 800, "{:?}", stream.sender.stats());
     assert_whole(&receivers[0], &bytes);
+}
+
+/// While a stream waits, the silence of receivers that are not started yet says nothing: it begins
+/// at the low rate, and not at the one for receivers that cannot report.
+#[test]
+fn a_stream_that_has_waited_begins_at_its_first_rate() {
+    let (low, joins_at) = (20_000, Instant::ZERO + Duration::from_secs(20));
+    let waits = (StreamStart::WhenFollowed, 1);
+    let announces = (StreamStart::After(Duration::from_secs(25)), 0);
+    for (start, waits_for) in [waits, announces] {
+        let config = Stream::config(5, &key(1), Duration::ZERO, RATE);
+        let config = StreamSenderConfig { start, ..config };
+        let mut stream = Stream::with_config(noise(5 * FRAGMENT, 3), config);
+        let repair = RepairBy::Stream { waits_for, on_request: false };
+        let mut config = collection(repair, Expected::Anyone, 1);
+        config.rate = Some(RateConfig {
+            start: low,
+            most: RATE,
+            least: low / 2,
+            least_to_finish: low / 2,
+            packet_bytes: u32::from(T) + 60,
+            budget_per_second: 100,
+            known: None,
+            blind: Some(RATE),
+            max_receivers: 100,
+        });
+        stream.sender = stream.sender.with_collection(config, Instant::ZERO);
+        let mut late = reporting(0.0, 1);
+        late.joins_at = joins_at;
+        let mut first = None;
+        run(&mut stream, &mut [late], straight, |now, stream, receivers| {
+            answer(now, stream, receivers);
+            stream.feed();
+            if stream.sender.stats().source_symbols > 0 {
+                let rate = || stream.sender.collection().and_then(|it| it.rate());
+                first = first.or_else(rate);
+            }
+        });
+        assert_eq!(first, Some(low), "{start:?}");
+    }
+}
+
+/// An expected receiver that has not come has missed the stream.
+#[test]
+fn a_stream_ends_soon_if_expected_receivers_are_missing() {
+    let bytes = noise(5 * FRAGMENT, 3);
+    let mut stream = Stream::of_rate(bytes.clone(), RATE);
+    let repair = RepairBy::Stream { waits_for: 0, on_request: false };
+    let mut config = collection(repair, Expected::Count(2), 1);
+    config.until_complete = true;
+    stream.sender = stream.sender.with_collection(config, Instant::ZERO);
+    let mut receivers = [reporting(0.0, 1)];
+    let mut now = run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
+        answer(now, stream, receivers);
+        stream.feed();
+    });
+    let finished_at = now;
+    while stream.over_at.is_none() && now < finished_at + Duration::from_secs(100) {
+        for datagram in stream.poll(now) {
+            receivers[0].maybe_hear(now, source(1), &datagram);
+        }
+        now = now + Duration::from_millis(1);
+        receivers[0].timeout(now);
+        answer(now, &mut stream, &mut receivers);
+    }
+    assert_whole(&receivers[0], &bytes);
+    let waits = stream.over_at.expect("it ends").saturating_since(finished_at);
+    assert!(waits > Duration::from_secs(20) && waits < Duration::from_secs(32), "{waits:?}");
 }
