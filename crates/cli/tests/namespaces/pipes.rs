@@ -86,16 +86,7 @@ fn a_stream_waits_for_three_receivers_and_repairs_what_they_lack() {
     let mut receivers: Vec<_> = (1..=3)
         .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
         .collect();
-    let limit = Duration::from_secs(60);
-    let (code, said) = sender.finish(limit);
-    assert_eq!(code, Some(0), "{said}");
-    let sent = said.split_whitespace().next().unwrap().to_owned();
-    for receiver in &mut receivers {
-        let (code, said) = receiver.finish(limit);
-        assert_eq!(code, Some(0), "{said}");
-        let Some(Value::String(sum)) = receiver.seen.first() else { panic!("no sum: {said}") };
-        assert_eq!(sum.split_whitespace().next(), Some(&*sent));
-    }
+    all_complete(&mut sender, &mut receivers, Duration::from_secs(60));
     assert_eq!(sender.last("awaited").unwrap()["known"], 3);
     let summary = sender.last("summary").unwrap();
     let [source, repair] =
@@ -137,16 +128,7 @@ fn stream_without_options(bytes: u32) {
     let mut receivers: Vec<_> = (1..=megabits.len())
         .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
         .collect();
-    let limit = Duration::from_secs(180);
-    let (code, said) = sender.finish(limit);
-    assert_eq!(code, Some(0), "{said}");
-    let sent = said.split_whitespace().next().unwrap().to_owned();
-    for receiver in &mut receivers {
-        let (code, said) = receiver.finish(limit);
-        assert_eq!(code, Some(0), "{said}");
-        let Some(Value::String(sum)) = receiver.seen.first() else { panic!("no sum: {said}") };
-        assert_eq!(sum.split_whitespace().next(), Some(&*sent));
-    }
+    all_complete(&mut sender, &mut receivers, Duration::from_secs(180));
     let seconds = began.elapsed().as_secs_f64();
     // 1 344 bytes of 1 442 on the link are content.
     let ideal = f64::from(bytes) * 8.0 / 5e6 * 1_442.0 / 1_344.0;
@@ -156,6 +138,19 @@ fn stream_without_options(bytes: u32) {
     // It may begin before the receiver of the slowest link is there.
     assert!(rates.iter().all(|&rate| rate <= 40.0), "{rates:?}");
     assert!(seconds <= 1.25 * ideal + 4.0, "{seconds} s, and the content takes {ideal} s");
+}
+
+/// Waits for the ends of a sender and its receivers, whose programs write the same sum.
+fn all_complete(sender: &mut Program, receivers: &mut [Program], limit: Duration) {
+    let (code, said) = sender.finish(limit);
+    assert_eq!(code, Some(0), "{said}");
+    let sent = said.split_whitespace().next().unwrap().to_owned();
+    for receiver in receivers {
+        let (code, said) = receiver.finish(limit);
+        assert_eq!(code, Some(0), "{said}");
+        let Some(Value::String(sum)) = receiver.seen.first() else { panic!("no sum: {said}") };
+        assert_eq!(sum.split_whitespace().next(), Some(&*sent));
+    }
 }
 
 /// A shell on a host, which finds the program as `$FONTANA`.

@@ -305,9 +305,12 @@ impl RateControl {
     /// one knows of their paths.
     #[must_use]
     pub fn into_next(mut self, now: Instant) -> Self {
-        for known in self.receivers.values_mut() {
-            (known.counter, known.heard_at, known.has_finished) = (None, now, false);
-        }
+        // One that has gone is not waited for; one that has finished reports when it begins again.
+        let round = self.round;
+        self.receivers.retain(|_, known| {
+            (known.counter, known.heard_at) = (None, now);
+            known.has_finished || round.saturating_sub(known.round) <= MOST_ROUNDS
+        });
         self.required.clear();
         self.recent.clear();
         self.offered = Offered::default();
@@ -507,7 +510,9 @@ impl RateControl {
         if known.counter >= Some(counter) {
             return Err(IgnoredRate::Replayed);
         }
-        known.counter = Some(counter);
+        if known.counter.replace(counter).is_none() {
+            (known.has_finished, known.is_slow) = (false, false);
+        }
         if known.round >= report.round {
             return Err(IgnoredRate::OtherRound);
         }

@@ -485,6 +485,26 @@ impl Doubling {
     }
 }
 
+/// A receiver that has finished a version, and does not come for the next one, is not waited for
+/// when the others have finished that.
+#[test]
+fn a_receiver_that_leaves_between_versions_does_not_slow_the_next_one_down() {
+    let mut sender = Doubling::new();
+    for _ in 0..10 {
+        sender.raises(&[(0, 1.0), (1, 1.0)]);
+    }
+    [0, 1].into_iter().for_each(|id| sender.control.has_finished(&ReceiverId([id; 16])));
+    let mut next = Doubling { control: sender.control.into_next(sender.now), ..sender };
+    next.raises(&[(0, 1.0)]);
+    next.control.has_finished(&ReceiverId([0; 16]));
+    let rate = next.control.rate();
+    for _ in 0..30 {
+        next.now = next.now + Duration::from_secs(1);
+        next.control.handle_timeout(next.now);
+    }
+    assert_eq!(next.control.rate(), rate);
+}
+
 /// A receiver that is silent for half a second need not confirm a higher rate, until it reports
 /// again: its path may be full.
 #[test]
