@@ -505,11 +505,21 @@ impl Staging {
             return Ok(());
         }
         let disk = self.disk();
-        self.with_file(file, "read", 0, |open| match disk.read_full(open, out, offset)? {
+        let mut read = |open: BorrowedFd<'_>| match disk.read_full(open, out, offset)? {
             count if count == out.len() => Ok(()),
             // The file was truncated: it has its full length from the beginning.
             _ => Err(Errno::IO),
-        })
+        };
+        let state = file.read();
+        if file.is_outside() || !matches!(*state, State::Closed | State::Settled) {
+            drop(state);
+            return self.with_file(file, "read", 0, &mut read);
+        }
+        // It waits for its name, and its mode may refuse to open it for writing.
+        let (name, flags) = (file.staged_name(), OFlags::RDONLY | OFlags::NOFOLLOW);
+        let directory = self.directory().as_fd();
+        let open = disk.open(directory, name.as_bytes(), flags | OFlags::CLOEXEC, Mode::empty());
+        open.and_then(|open| read(open.as_fd())).map_err(self.failed(file, "read", 0))
     }
 
     /// Writes all of `bytes` at byte `offset` of a file.

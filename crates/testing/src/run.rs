@@ -93,7 +93,7 @@ pub fn give<'a, A: AsRef<OsStr>>(command: &'a mut Command, words: &[A]) -> &'a m
 /// If it cannot be built.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
-    built(&["--bin", name], Path::new(name))
+    built(&["--bin", name, "--example", ANY], Path::new(name))
 }
 
 /// An example of this workspace, in the profile of the test that runs it.
@@ -104,6 +104,11 @@ pub fn program(name: &str) -> PathBuf {
 pub fn example(name: &str) -> PathBuf {
     built(&["--examples"], &Path::new("examples").join(name))
 }
+
+/// Cargo unites the features of dev-dependencies with those of others where it builds an example,
+/// as for tests, and not for programs alone. Without one, each crate whose dependencies have other
+/// features then would be built once more, while the tests run.
+const ANY: &str = "send_file";
 
 /// `cargo test --workspace` builds all programs and examples; `cargo test --test NAME` does not.
 fn built(what: &[&str], path: &Path) -> PathBuf {

@@ -63,6 +63,23 @@ impl Content {
 }
 
 impl Content {
+    /// Reads bytes of one file, otherwise as [`of_directory`](Self::of_directory).
+    ///
+    /// # Errors
+    /// [`SetupError::Differs`] as there, and those of reading.
+    #[cfg(feature = "serve")]
+    pub(crate) fn read_received(
+        entry: &FileEntry,
+        directory: &Path,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let mut sources = SourceFiles::default();
+        let index = find_received(entry, directory, &mut sources)?.index;
+        sources.read_exact_at(index, offset, out)?;
+        Ok(sources.check_unchanged(index)?)
+    }
+
     /// As [`of_directory`](Self::of_directory), one object.
     ///
     /// # Errors

@@ -7,12 +7,11 @@ use crate::shared::Lock;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_proto::BlockId;
 use fontana_proto::pull::RangeSet;
-use fontana_store::ObjectSource;
-use fontana_wire::{Hash, HeldIndex, HeldRun, Manifest, Toi};
+use fontana_wire::{FileEntry, Hash, HeldIndex, HeldRun, Manifest, Toi};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What a receiver holds of its content while it receives: [`ReceiverBuilder::hold`] fills it, and
 /// a [`WebServer`] gives it out.
@@ -33,18 +32,10 @@ struct Held {
 }
 
 struct HeldObject {
-    bytes: HeldBytes,
+    /// Its files; `None`: all of them have their names.
+    staged: Option<Arc<OpenObject>>,
     layout: ObjectLayout,
     blocks: RangeSet,
-}
-
-/// Where the bytes of an object are.
-#[derive(Clone)]
-enum HeldBytes {
-    /// Its files have no names yet.
-    Staged(Arc<OpenObject>),
-    /// They have. They are opened when a byte is wanted; `None`: one is missing, or has changed.
-    Files(Arc<OnceLock<Option<Arc<ObjectSource>>>>),
 }
 
 impl HeldContent {
@@ -65,9 +56,9 @@ impl HeldContent {
         let Some(held) = &mut *held else { return };
         for opened in &opened.objects {
             let Ok(toi) = u32::try_from(opened.toi.0) else { continue };
-            let bytes = HeldBytes::Staged(Arc::clone(&opened.object));
+            let staged = Some(Arc::clone(&opened.object));
             let (layout, blocks) = (*opened.object.staged.layout(), RangeSet::default());
-            held.objects.insert(toi, HeldObject { bytes, layout, blocks });
+            held.objects.insert(toi, HeldObject { staged, layout, blocks });
         }
         opened.saved.committed.iter().for_each(|&toi| held.commit(toi));
     }
@@ -85,7 +76,7 @@ impl HeldContent {
     /// The reception is over: what has no name is not given out any more.
     pub(super) fn end(&self) {
         if let Some(held) = &mut *self.held.lock() {
-            held.objects.retain(|_, object| matches!(object.bytes, HeldBytes::Files(_)));
+            held.objects.retain(|_, object| object.staged.is_none());
         }
     }
 
@@ -104,8 +95,7 @@ impl Held {
             return;
         };
         let blocks = std::iter::once(0..u64::from(layout.block_count())).collect();
-        let bytes = HeldBytes::Files(Arc::default());
-        self.objects.insert(toi, HeldObject { bytes, layout, blocks });
+        self.objects.insert(toi, HeldObject { staged: None, layout, blocks });
     }
 }
 
@@ -146,40 +136,30 @@ impl HeldContent {
         object.is_some_and(|object| object.has(bytes))
     }
 
-    /// Reads bytes of an object, which [are verified](Self::has).
+    /// Reads bytes of a file, which [are verified](Self::has), from `in_file` on. They are those of
+    /// an object from `in_object` on.
     ///
     /// # Errors
     /// They cannot be read, or have changed.
-    pub(crate) fn read(&self, toi: u32, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        let bytes = {
-            let held = self.held.lock();
-            let object = held.as_ref().and_then(|held| held.objects.get(&toi));
-            object.map(|object| object.bytes.clone())
-        };
-        if let Some(HeldBytes::Staged(object)) = &bytes
-            && object.staged.read_at(offset, out).is_ok()
-        {
-            return Ok(());
-        }
-        // Its files may just have got their names.
-        let files = match bytes {
-            Some(HeldBytes::Files(files)) => files,
-            _ => Arc::default(),
-        };
+    pub(crate) fn read(
+        &self,
+        file: &FileEntry,
+        in_file: u64,
+        (toi, in_object): (u32, u64),
+        out: &mut [u8],
+    ) -> Result<(), Error> {
         let gone = || Error::system("read a received file")(std::io::ErrorKind::NotFound.into());
-        let source = files.get_or_init(|| self.source(toi));
-        source.as_ref().ok_or_else(gone)?.read_unchanged_at(offset, out).map_err(Error::from)
-    }
-
-    /// The files of an object that have their names.
-    fn source(&self, toi: u32) -> Option<Arc<ObjectSource>> {
-        let (manifest, directory) = {
+        let (staged, directory) = {
             let held = self.held.lock();
-            let held = held.as_ref()?;
-            (Arc::clone(&held.manifest), held.directory.clone())
+            let held = held.as_ref().ok_or_else(gone)?;
+            let staged = held.objects.get(&toi).and_then(|object| object.staged.clone());
+            (staged, held.directory.clone())
         };
-        let source = Content::object_of_directory(&manifest, &directory, Toi::from(toi));
-        source.inspect_err(|why| tracing::info!(%why, "a received file is not served")).ok()
+        // Once it has its name, it is not staged any more, while others of its object may be.
+        match staged.is_some_and(|object| object.staged.read_at(in_object, out).is_ok()) {
+            true => Ok(()),
+            false => Content::read_received(file, &directory, in_file, out),
+        }
     }
 }
 
@@ -227,16 +207,17 @@ mod tests {
         let oti = Oti { transfer_length: 250, symbol_size: 16, scheme };
         let object = ManifestObject { toi: 1, oti, block_hashes: vec![Hash([0; 32]); 4] };
         let path = RelativePath::new("file").unwrap();
-        let file = Entry::File(FileEntry::whole_object(path, Metadata::default(), 1, 250));
-        let manifest = Arc::new(Manifest::new(1, "", vec![object], vec![file]).unwrap());
+        let file = FileEntry::whole_object(path, Metadata::default(), 1, 250);
+        let entries = vec![Entry::File(file.clone())];
+        let manifest = Arc::new(Manifest::new(1, "", vec![object], entries).unwrap());
         let held = HeldContent::new();
         let block = |sbn| BlockId { toi: Toi(1), sbn: Sbn(sbn) };
         held.on_verified(block(0));
         assert_eq!(held.index(), None, "nothing is accepted");
         held.begin(Hash([7; 32]), &manifest, PathBuf::new());
         assert_eq!(held.index().unwrap().runs, []);
-        let (bytes, layout) = (HeldBytes::Files(Arc::default()), oti.layout().unwrap());
-        let object = HeldObject { bytes, layout, blocks: RangeSet::default() };
+        let layout = oti.layout().unwrap();
+        let object = HeldObject { staged: None, layout, blocks: RangeSet::default() };
         held.held.lock().as_mut().unwrap().objects.insert(1, object);
         [0, 1, 3].map(block).into_iter().for_each(|block| held.on_verified(block));
         let run = |first, count| HeldRun { toi: 1, first: Sbn(first), count };
@@ -260,6 +241,6 @@ mod tests {
         assert_eq!(held.index().unwrap().runs, [run(0, 4)]);
         assert!(held.has(1, &(0..250)));
         // The file is not there.
-        assert!(held.read(1, 0, &mut [0; 16]).is_err());
+        assert!(held.read(&file, 0, (1, 0), &mut [0; 16]).is_err());
     }
 }

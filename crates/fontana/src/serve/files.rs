@@ -120,7 +120,9 @@ impl ServedFiles {
                         object.read(in_object.start, part)?;
                     }
                 }
-                ServedBytes::Held(held) => held.read(toi, in_object.start, part)?,
+                ServedBytes::Held(held) => {
+                    held.read(file, range.start + at, (toi, in_object.start), part)?;
+                }
             }
         }
         Ok(out)

@@ -628,8 +628,14 @@ fn symbols_for_other_receivers_are_those_of_the_sender() {
     let other = plans.source_plan(layout.oti().scheme, 19).unwrap();
     let refused = object.compute_symbols(sbn, &esis, &other, 0, &mut [0; 192]);
     assert!(matches!(refused, Err(StagingError::Geometry(GeometryError::Plan { .. }))));
+    // While it waits for its name, it is read, and not written to.
+    staging.settle(&[file]).unwrap();
+    let mut settled = vec![0; bytes.len()];
+    object.read_at(0, &mut settled).unwrap();
+    assert!(settled == bytes);
+    assert!(matches!(object.write_at(0, &bytes), Err(StagingError::Committed { .. })));
     // Its files have their names: they are read from there.
-    staging.commit(&[file]).unwrap();
+    staging.publish(&[file]).unwrap();
     let gone = object.read_symbols(sbn, &[Esi(3)], |_| SymbolPlace::InPlace, &mut [0; 64]);
     assert!(matches!(gone, Err(StagingError::Committed { .. })), "{gone:?}");
 }
