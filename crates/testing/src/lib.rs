@@ -21,7 +21,7 @@ mod script;
 mod words;
 
 pub use ratchet::{ratchet, ratchets};
-pub use run::{Run, arguments, example, give, program};
+pub use run::{Run, arguments, cargo, example, give, program};
 pub use script::Script;
 
 use std::fs::File;

@@ -105,6 +105,21 @@ pub fn example(name: &str) -> PathBuf {
     built(&["--examples"], &Path::new("examples").join(name))
 }
 
+/// Cargo, for a program that cargo has started. It does not see what that was told of its package:
+/// build scripts that read it would run again, and everything that depends on them would be built
+/// again, now and the next time.
+#[must_use]
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let of_package =
+        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| of_package(name)).for_each(|name| {
+        cargo.env_remove(name);
+    });
+    cargo
+}
+
 /// Cargo unites the features of dev-dependencies with those of others where it builds an example,
 /// as for tests, and not for programs alone. Without one, each crate whose dependencies have other
 /// features then would be built once more, while the tests run.
@@ -119,18 +134,9 @@ fn built(what: &[&str], path: &Path) -> PathBuf {
         None | Some("debug") => "dev",
         Some(profile) => profile,
     };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
+    let mut build = cargo();
     // With the features of all crates, as in `cargo test --workspace`: nothing is built twice.
     build.args(["build", "--quiet", "--offline", "--workspace", "--profile", profile]).args(what);
-    // What cargo tells a test of its package: build scripts that read it would run again, and
-    // everything that depends on them would be built again, now and in the next `cargo test`.
-    let of_package =
-        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|name| of_package(name)).for_each(|name| {
-        build.env_remove(name);
-    });
     let _one_at_a_time = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(build.status().is_ok_and(|status| status.success()), "{build:?}");
     directory.join(path)

@@ -111,7 +111,7 @@ fn build() -> io::Result<Option<Vec<Program>>> {
 
 /// `cargo test` of the workspace, with the options of this program.
 fn cargo_test() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = fontana_testing::cargo();
     cargo.args(["test", "--workspace"]).args(std::env::args_os().skip(1));
     cargo
 }
