@@ -498,6 +498,12 @@ impl ReportCollector {
         self.round_trip.answer(now, answer.echo());
     }
 
+    /// The time from a roll call to an answer that arrives now, without the receiver's wait; `None`
+    /// if it is too long ago.
+    pub fn round_trip_of(&self, now: Instant, answer: &Feedback) -> Option<Duration> {
+        self.round_trip.of(now, answer.echo())
+    }
+
     /// The largest time lately from a roll call to an answer, without the receiver's wait. At most
     /// 500 ms, and that before the first answer.
     pub fn round_trip(&self) -> Duration {

@@ -44,6 +44,11 @@ impl LineError {
         self.share
     }
 
+    /// The share of lost packets that is no news.
+    pub(super) fn usual(&self) -> f64 {
+        self.mean.unwrap_or(0.0).max(self.share)
+    }
+
     /// A line that loses this share.
     pub(super) fn of(share: f64) -> Self {
         Self { mean: Some(share), first: None, share: share.min(MOST) }

@@ -23,13 +23,21 @@
 //! An [automatic](RateConfig::blind) rate begins low, in short rounds that few receivers all
 //! answer, and doubles when all have said that the last rate has arrived. A path that brings less
 //! than is sent is full, although its queue loses nothing yet, and the losses at the first rates
-//! are taken for errors of the line.
+//! are taken for errors of the line. It yields to other traffic (`rivals`).
 
-use super::line_error::{CERTAIN, LineError, OVERLOAD, StartLosses, deviation, is_equal};
+mod judging;
+mod known;
+mod queue_delay;
+mod rivals;
+mod shared;
+
 use super::offered::Offered;
 use crate::feedback::{AT_ONCE, WeightCount};
 use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
+use known::{Known, TypicalLine};
+use rivals::Rivals;
+use shared::Shared;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -45,15 +53,16 @@ pub(super) const QUICK_WINDOW: Duration = Duration::from_millis(99);
 /// least time.
 const SILENT_ROUNDS: u32 = 3;
 const SILENT_FOR: Duration = Duration::from_millis(500);
-/// Rounds at a rate after which a path that brings less is full.
-const HELD_ROUNDS: u32 = 3;
 /// Part of what such a path brings that is sent then, at the start and after a trial: its queue has
 /// to become shorter.
 const DRAINING: f64 = 0.9;
 const DRAINING_AFTER_TRIAL: f64 = 0.97;
-/// Time after which the lines of others are not compared with the one that was found last: a
-/// receiver that joins later may have a full path that loses as much.
-const TYPICAL_FOR: Duration = Duration::from_secs(10);
+/// Part of the rate that arrives where a queue is full that the sender does not fill alone.
+const NEARLY: f64 = 0.97;
+/// Rounds after the start at a lower rate, in which the queue of the slowest path becomes empty:
+/// what the path delays is known then.
+const EMPTYING_ROUNDS: u32 = 2;
+const EMPTYING: f64 = 0.7;
 /// Time without a report, from the start, after which an automatic rate is the one for receivers
 /// that cannot report.
 const BLIND_AFTER: Duration = Duration::from_secs(3);
@@ -151,35 +160,6 @@ pub struct SlowReceiver {
     pub bytes_per_second: u64,
 }
 
-/// A receiver that has reported.
-#[derive(Clone, Debug)]
-struct Known {
-    /// Of its last report; `None`: it has not answered this sender.
-    counter: Option<u64>,
-    /// The last round that it has answered.
-    round: u32,
-    /// When it last reported enough packets to say something.
-    heard_at: Instant,
-    /// The last round in which it has said that the rate arrives.
-    confirmed: u32,
-    start: StartLosses,
-    line: LineError,
-    /// Share of lost packets in its last report outside of trials.
-    lost: f64,
-    /// What its path carried when it was full; `None` if a higher rate arrives.
-    carries: Option<f64>,
-    is_slow: bool,
-    /// It says nothing more.
-    has_finished: bool,
-}
-
-/// What a line loses, with which those of others are compared until a time.
-#[derive(Clone, Copy, Debug)]
-struct TypicalLine {
-    share: f64,
-    until: Instant,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// The rate doubles.
@@ -188,6 +168,10 @@ enum Phase {
     Steady { rounds: u32, is_exact: bool },
     /// The rate is higher than before.
     Trial(Trial),
+    /// The rate is lower for so many rounds, and then this one.
+    Emptying { rounds: u32, rate: f64 },
+    /// Other traffic fills the same queue.
+    Shared(Shared),
 }
 
 /// A trial of a higher rate.
@@ -234,6 +218,9 @@ pub struct RateControl {
     heard: Heard,
     /// The rate at which the last trial has failed; 0 if it has not.
     failed_at: f64,
+    /// The round with which the rate has changed for another reason than that receivers had all.
+    changed_in: u32,
+    rivals: Rivals,
     offered: Offered,
     /// Lengths of a trial before the next one.
     wait: u32,
@@ -282,6 +269,8 @@ impl RateControl {
             was_answered: false,
             heard: Heard::default(),
             failed_at: 0.0,
+            changed_in: 1,
+            rivals: Rivals::new(now),
             offered: Offered::default(),
             wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
@@ -318,7 +307,7 @@ impl RateControl {
         (self.began, self.counted_at) = (now, now);
         let phase = match self.phase {
             Phase::Start => Phase::Start,
-            Phase::Steady { .. } => self.steady(),
+            Phase::Steady { .. } | Phase::Emptying { .. } | Phase::Shared(_) => self.steady(),
             Phase::Trial(trial) => {
                 self.rate = trial.base;
                 self.steady()
@@ -464,7 +453,9 @@ impl RateControl {
     fn counted_packets(&self) -> f64 {
         match self.phase {
             Phase::Trial(trial) => COUNTED_PACKETS * f64::from(trial.lengths),
-            Phase::Start | Phase::Steady { .. } => COUNTED_PACKETS,
+            Phase::Start | Phase::Steady { .. } | Phase::Emptying { .. } | Phase::Shared(_) => {
+                COUNTED_PACKETS
+            }
         }
     }
 
@@ -477,7 +468,8 @@ impl RateControl {
         Phase::Steady { rounds: self.wait * self.trial_rounds(), is_exact: false }
     }
 
-    /// Handles a report, which is authentic. Returns the receiver if it is slow, once.
+    /// Handles a report, which is authentic. `round_trip`: from the roll call that it answers,
+    /// without the receiver's wait. Returns the receiver if it is slow, once.
     ///
     /// # Errors
     /// Why it was ignored.
@@ -485,6 +477,7 @@ impl RateControl {
         &mut self,
         now: Instant,
         report: &RateReport,
+        round_trip: Option<Duration>,
         counter: u64,
     ) -> Result<Option<SlowReceiver>, IgnoredRate> {
         self.count(now)?;
@@ -495,18 +488,7 @@ impl RateControl {
         if is_new && self.receivers.len() >= self.config.max_receivers && !self.forget_silent() {
             return Err(IgnoredRate::TooMany);
         }
-        let known = self.receivers.entry(report.receiver).or_insert_with(|| Known {
-            counter: None,
-            round: 0,
-            heard_at: now,
-            confirmed: 0,
-            start: StartLosses::default(),
-            line: LineError::default(),
-            lost: 0.0,
-            carries: None,
-            is_slow: false,
-            has_finished: false,
-        });
+        let known = self.receivers.entry(report.receiver).or_insert_with(|| Known::new(now));
         if known.counter >= Some(counter) {
             return Err(IgnoredRate::Replayed);
         }
@@ -517,6 +499,9 @@ impl RateControl {
             return Err(IgnoredRate::OtherRound);
         }
         known.round = report.round;
+        if let Some(round_trip) = round_trip.filter(|_| report.round >= self.since) {
+            known.delay.note(now, round_trip, self.changed_in);
+        }
         self.is_unheard = false;
         self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, silence(&self.config));
@@ -576,131 +561,67 @@ impl RateControl {
         sent.is_some_and(|(bytes, seconds)| (bytes as f64) < IDLE * self.rate * seconds)
     }
 
-    /// Whether the sender has sent at its rate while a report counted that answers this round.
-    fn is_at_rate(&self, now: Instant, round: u32) -> bool {
+    /// Part of the rate that the sender has sent while a report counted that answers this round.
+    fn offered_part(&self, now: Instant, round: u32) -> f64 {
         let slack = 2.0 * f64::from(self.config.packet_bytes);
-        self.offered
-            .sent(now, round)
-            .is_none_or(|(bytes, seconds)| bytes as f64 + slack >= OFFERED * self.rate * seconds)
-    }
-
-    /// Sets the rate by what arrives at a receiver.
-    fn judge(&mut self, now: Instant, report: &RateReport) -> Option<SlowReceiver> {
-        let packets = f64::from(report.received) + f64::from(report.lost);
-        if packets < f64::from(LEAST_PACKETS) {
-            return None;
-        }
-        let (most, least) = (self.config.most as f64, self.least());
-        let least_of_it = self.least_of(&report.receiver);
-        let (is_starting, is_quick) = (self.is_starting(), self.is_quick());
-        let is_at_rate = self.is_at_rate(now, report.round);
-        let known = self.receivers.get_mut(&report.receiver)?;
-        known.heard_at = now;
-        let seconds = f64::from(report.window_us) / 1e6;
-        let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
-        let share = f64::from(report.lost) / packets;
-        let is_current = report.round >= self.since;
-        if !is_current && self.config.blind.is_some() {
-            // Its losses at another rate say nothing of this one, if its line loses them.
-            return None;
-        }
-        // What the line loses does not count; `certain` is what it may differ by.
-        let (line, certain) = match is_starting {
-            true => known.start.line(share, packets, self.rate <= self.config.start as f64),
-            false => {
-                known.learn_line(now, share, packets, self.rate, &mut self.typical_line);
-                known.line(self.config.blind.is_some(), packets)
-            }
-        };
-        let excess = 1.0 - (1.0 - share) / (1.0 - line);
-        let mut is_full = excess > OVERLOAD + certain;
-        // What its path carries, if it is full. A sender that pauses sends at its rate in between.
-        let arrives = if is_at_rate { gets / (1.0 - line) } else { (1.0 - excess) * self.rate };
-        let mut carries = arrives.clamp(1.0, most);
-        if is_starting && is_current && !is_full {
-            known.start.note(report.received, report.lost);
-        }
-        if is_quick && is_current && !is_full {
-            let arrives = gets / (1.0 - share) >= IN_USE * self.rate;
-            if known.is_held(report.round, arrives, self.since) && is_at_rate {
-                (is_full, carries) = (true, (DRAINING * carries).max(1.0));
-            }
-        }
-        if is_full && carries < least_of_it {
-            let slow = SlowReceiver { receiver: report.receiver, bytes_per_second: carries as u64 };
-            let is_news = !std::mem::replace(&mut known.is_slow, true);
-            if now >= self.counted_at + *INTERVAL.end() && self.rate > least {
-                // All others have finished. Roll calls arrive at a slow receiver, too, if hardly
-                // more than what its path carries is sent.
-                self.change(least, self.steady());
-            }
-            return is_news.then_some(slow);
-        }
-        if !known.is_slow {
-            self.counted_at = now;
-        }
-        if is_full {
-            known.carries = Some(carries);
-        } else if known.carries.is_some_and(|carried| is_current && carried < self.rate) {
-            known.carries = None;
-        }
-        if is_current {
-            if let Some(restored) = known.line.note(share, packets, is_full, self.rate) {
-                // The losses do not depend on the rate, which others may have lowered, too.
-                known.carries = None;
-                let others = self.receivers.values().filter_map(|known| known.carries);
-                let restored = others.fold(restored, f64::min).max(self.rate);
-                self.forget_trials();
-                self.change(restored.clamp(least, most), self.steady());
-                return None;
-            }
-            self.heard.reports = self.heard.reports.saturating_add(1);
-            self.heard.sent = self.heard.sent.max(gets / (1.0 - share).max(0.01));
-            if let Phase::Trial(trial) = self.phase {
-                let excess = share - known.lost;
-                let before = known.lost.max(LEAST_LOSS);
-                let fails =
-                    |certainty| excess > trial.failing() + deviation(certainty, before, packets);
-                self.heard.is_doubtful |= fails(LIKELY_IN_TRIAL);
-                // Nothing is lost yet, and less arrives: a queue grows.
-                let is_held = self.config.blind.is_some()
-                    && is_at_rate
-                    && packets >= COUNTED_PACKETS / 2.0
-                    && gets / (1.0 - share) < trial.arriving();
-                if is_held || fails(CERTAIN_IN_TRIAL) {
-                    known.carries = Some(carries);
-                    let part = if is_held { DRAINING_AFTER_TRIAL } else { 1.0 };
-                    self.fail((part * trial.base.min(carries)).max(least));
-                    return None;
-                }
-            } else {
-                known.lost = share;
-            }
-            if let Phase::Steady { rounds, is_exact: false } = self.phase
-                && is_at_rate
-                && packets >= COUNTED_PACKETS / 2.0
-                && known.carries.is_some_and(|carried| carried >= carries)
-                && carries < self.rate
-            {
-                let phase = Phase::Steady { rounds, is_exact: true };
-                self.change(carries.max(least), phase);
-                return None;
-            }
-        }
-        if is_full && carries < (1.0 - OVERLOAD) * self.rate {
-            self.fall(carries.max(least));
-        }
-        None
+        let part =
+            |(bytes, seconds): (u64, f64)| (bytes as f64 + slack) / (self.rate * seconds).max(1.0);
+        self.offered.sent(now, round).map_or(1.0, part).min(1.0)
     }
 
     /// A path is full: sets the rate that it carries.
     fn fall(&mut self, rate: f64) {
         self.forget_trials();
-        let phase = match self.phase {
-            Phase::Start => Phase::Steady { rounds: FIRST_STEADY_ROUNDS, is_exact: false },
-            Phase::Steady { .. } | Phase::Trial(_) => self.steady(),
+        match self.phase {
+            Phase::Start if self.config.blind.is_some() => {
+                let rounds = EMPTYING_ROUNDS;
+                self.change(EMPTYING * rate, Phase::Emptying { rounds, rate });
+            }
+            Phase::Start => {
+                let rounds = FIRST_STEADY_ROUNDS;
+                self.change(rate, Phase::Steady { rounds, is_exact: false });
+            }
+            _ => self.change(rate, self.steady()),
+        }
+    }
+
+    /// A queue stands, or drops packets, at a rate that was thought to arrive. A lower one empties
+    /// it, if no other traffic fills it.
+    fn give_way(&mut self, now: Instant, arrives: f64, round_trip: Duration) {
+        if self.rivals.keep_queue(now) && arrives > NEARLY * self.rate {
+            return self.share_path(now, arrives, round_trip);
+        }
+        let rate = (DRAINING_AFTER_TRIAL * arrives.min(self.rate)).max(self.least());
+        self.change(rate, self.steady());
+    }
+
+    /// Other traffic fills a queue of a path that brings this rate.
+    fn share_path(&mut self, now: Instant, arrives: f64, round_trip: Duration) {
+        let arrives = arrives.min(self.rate);
+        let shared = Shared::new(now, arrives, self.config.packet_bytes, round_trip);
+        self.forget_trials();
+        self.change(shared.rate(now).max(self.least()), Phase::Shared(shared));
+    }
+
+    /// A round beside other traffic is over.
+    fn grow(&mut self, now: Instant, mut shared: Shared) {
+        if self.rate <= self.rivals.part() && self.rivals.restarts(now) {
+            // What the path carries is not known any more.
+            let receivers = self.receivers.values_mut();
+            receivers.for_each(|known| known.was_queued = known.delay.is_certain());
+            return self.change(self.rate, Phase::Start);
+        }
+        if self.rivals.is_queued(self.round) {
+            shared.pause(self.interval);
+        }
+        let is_alone = self.rivals.is_alone(now);
+        let most = if is_alone { self.config.most as f64 } else { self.rivals.part() };
+        let rate = shared.rate(now).min(most).min(LEAST_STEP * self.rate).max(self.rate);
+        let phase = match is_alone && rate >= shared.before() {
+            true => self.steady(),
+            false => Phase::Shared(shared),
         };
-        self.change(rate, phase);
+        self.raise(rate, phase);
     }
 
     /// A trial has failed: sets the rate of before, or a lower one.
@@ -725,7 +646,7 @@ impl RateControl {
         (self.rate, self.phase) = (rate, phase);
         self.weights.cut_short();
         self.begin_round();
-        self.since = self.round;
+        (self.since, self.changed_in) = (self.round, self.round);
         self.heard = Heard::default();
     }
 
@@ -734,7 +655,10 @@ impl RateControl {
     fn note_start(&mut self, arrives: bool) {
         if self.is_starting() {
             let rate = self.rate;
-            self.receivers.values_mut().for_each(|known| known.start.end_rate(arrives, rate));
+            self.receivers.values_mut().for_each(|known| {
+                known.start.end_rate(arrives, rate);
+                known.was_queued = known.delay.is_certain();
+            });
         }
     }
 
@@ -799,8 +723,25 @@ impl RateControl {
                 self.phase = Phase::Steady { rounds: rounds - 1, is_exact };
                 self.begin_round();
             }
-            Phase::Steady { .. } if is_used && self.rate < most => self.attempt(LEAST_STEP),
+            Phase::Steady { .. }
+                if is_used
+                    && self.rate < most
+                    && self.rivals.is_free(self.round)
+                    && self.rivals.is_alone(now) =>
+            {
+                self.attempt(LEAST_STEP);
+            }
             Phase::Steady { .. } => self.begin_round(),
+            Phase::Emptying { rounds: rounds @ 1.., rate } => {
+                self.phase = Phase::Emptying { rounds: rounds - 1, rate };
+                self.begin_round();
+            }
+            Phase::Emptying { rate, .. } => {
+                let rounds = FIRST_STEADY_ROUNDS;
+                self.raise(rate, Phase::Steady { rounds, is_exact: false });
+            }
+            Phase::Shared(shared) if is_used => self.grow(now, shared),
+            Phase::Shared(_) => self.begin_round(),
             Phase::Trial(trial @ Trial { rounds: 1.., .. }) => {
                 self.phase = Phase::Trial(Trial { rounds: trial.rounds - 1, ..trial });
                 self.begin_round();
@@ -817,7 +758,9 @@ impl RateControl {
             }
             Phase::Trial(trial) => {
                 self.forget_trials();
-                self.attempt((2.0 * trial.step - 1.0).min(LARGEST_STEP));
+                let step =
+                    if self.rivals.is_alone(now) { 2.0 * trial.step - 1.0 } else { LEAST_STEP };
+                self.attempt(step.min(LARGEST_STEP));
             }
         }
     }
@@ -855,57 +798,6 @@ impl RateControl {
             None if self.was_answered => began_at + LATE_INTERVALS * self.interval,
             None => regular,
         })
-    }
-}
-
-impl Known {
-    /// Notes whether the rate since this round arrives, while it doubles. Returns whether it has
-    /// not for some rounds: the queue on its path grows.
-    fn is_held(&mut self, round: u32, arrives: bool, since: u32) -> bool {
-        if arrives {
-            self.confirmed = round;
-        }
-        !arrives && round >= since.saturating_add(HELD_ROUNDS)
-    }
-
-    /// Finds out whether its line loses this share of so many packets: as much as at the start, or
-    /// as a typical line. The lines of a crowd lose alike, and of a crowd few report at the start.
-    fn learn_line(
-        &mut self,
-        now: Instant,
-        share: f64,
-        packets: f64,
-        rate: f64,
-        typical: &mut Option<TypicalLine>,
-    ) {
-        let is_alike = |line: TypicalLine| is_equal(share, line.share, packets);
-        *typical = typical.filter(|line| now < line.until);
-        if let Some(share) = self.start.persists(share, packets, rate) {
-            *typical = Some(TypicalLine { share, until: now + TYPICAL_FOR });
-            self.line = LineError::of(share);
-        } else if self.line.share() == 0.0 && typical.is_some_and(is_alike) {
-            self.line = LineError::of(share);
-        }
-    }
-
-    /// What its line loses, and what the share of so many packets may differ by.
-    fn line(&self, is_automatic: bool, packets: f64) -> (f64, f64) {
-        let line = self.line.share();
-        let mean = if is_automatic { line.max(OVERLOAD) } else { OVERLOAD };
-        (line, deviation(CERTAIN, mean, packets))
-    }
-}
-
-impl Trial {
-    /// The rate that arrives, if half of what is more does.
-    fn arriving(&self) -> f64 {
-        self.base * (1.0 + self.step) / 2.0
-    }
-
-    /// Share of lost packets, beyond those before the trial, above which it fails: half of what is
-    /// more.
-    fn failing(&self) -> f64 {
-        (1.0 - 1.0 / self.step) / 2.0
     }
 }
 

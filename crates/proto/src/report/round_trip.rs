@@ -33,13 +33,17 @@ impl RoundTrip {
         self.calls.push_back((serial, now));
     }
 
-    /// An answer has arrived. One that claims to be older than its roll call counts as immediate.
-    pub(super) fn answer(&mut self, now: Instant, echo: RollCallEcho) {
-        let Some(&(_, at)) = self.calls.iter().find(|(serial, _)| *serial == echo.serial) else {
-            return;
-        };
+    /// The time of an answer that arrives now; `None` if its roll call is not remembered. One that
+    /// claims to be older than that counts as immediate.
+    pub(super) fn of(&self, now: Instant, echo: RollCallEcho) -> Option<Duration> {
+        let &(_, at) = self.calls.iter().find(|(serial, _)| *serial == echo.serial)?;
         let held = Duration::from_micros(echo.held_us.into());
-        let sample = now.saturating_since(at).saturating_sub(held).min(LONGEST);
+        Some(now.saturating_since(at).saturating_sub(held).min(LONGEST))
+    }
+
+    /// An answer has arrived.
+    pub(super) fn answer(&mut self, now: Instant, echo: RollCallEcho) {
+        let Some(sample) = self.of(now, echo) else { return };
         self.present = Some(match self.present {
             Some((largest, since)) if now < since + PERIOD => (largest.max(sample), since),
             last => {

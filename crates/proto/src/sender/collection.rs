@@ -489,7 +489,8 @@ impl Collection {
         if self.must_finish && !self.collector.knows(by, &report.receiver) {
             control.must_finish(report.receiver);
         }
-        let Ok(slow) = control.handle_report(now, report, opened.counter) else {
+        let round_trip = self.collector.round_trip_of(now, &opened.feedback);
+        let Ok(slow) = control.handle_report(now, report, round_trip, opened.counter) else {
             return self.collector.ignore();
         };
         self.demands.extend(slow.map(|slow| Demand::Event(SenderEvent::Slow(slow))));

@@ -32,3 +32,4 @@ mod stream;
 mod stream_repair;
 mod support;
 mod versions;
+mod yielding;

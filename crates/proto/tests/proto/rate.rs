@@ -224,7 +224,7 @@ impl Session {
             let Some((_, report, counter)) = self.up.pop_front() else { break };
             self.reports += 1;
             self.collector.measure(self.now, &Feedback::Rate(report));
-            let taken = self.control.handle_report(self.now, &report, counter);
+            let taken = self.control.handle_report(self.now, &report, None, counter);
             if let Ok(Some(slow)) = taken {
                 self.slow.push(slow.receiver);
             }
@@ -516,7 +516,7 @@ fn receivers_that_have_gone_give_way_to_others() {
             lost: 0,
             weight: 1,
         };
-        control.handle_report(now, &report, call.round.into()).map(|_| ())
+        control.handle_report(now, &report, None, call.round.into()).map(|_| ())
     };
     assert_eq!([1, 2, 3].map(|it| tell(&mut control, now, it).is_ok()), [true, true, false]);
     for _ in 0..200 {

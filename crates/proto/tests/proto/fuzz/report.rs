@@ -549,7 +549,7 @@ fn any_rate_reports() {
                 2 => control.note_sent(script.magnitude()),
                 _ => {}
             }
-            let _ = control.handle_report(now, &report, counter);
+            let _ = control.handle_report(now, &report, None, counter);
             if script.once_in(2) {
                 let trip = Duration::from_micros(script.magnitude() >> 32);
                 let call =

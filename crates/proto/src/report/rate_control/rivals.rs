@@ -1,0 +1,110 @@
+//! What an automatic rate knows of other traffic on its paths.
+//!
+//! A path that is full has a queue. If the sender has filled it alone, a little less than what
+//! arrives empties it. A queue that stays, or drops packets again, is filled by others, too: the
+//! rate is then [shared](super::shared), and rises to a part of what the path has carried as long as
+//! there is a queue now and then.
+
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Time in which a queue is empty that no other traffic fills.
+const LOWERED_FOR: Duration = Duration::from_secs(8);
+/// Rounds without a queue before a higher rate is tried.
+const FREE_ROUNDS: u32 = 3;
+/// Time without one after which there is no other traffic.
+const ALONE_AFTER: Duration = Duration::from_secs(30);
+/// Parts of the most that has arrived: up to the first one a queue that stands is no reason to send
+/// less, because a flow that never lets it become empty would take everything; up to the second
+/// one the rate grows.
+const KEPT: f64 = 0.25;
+const PART: f64 = 0.4;
+/// How long it is known.
+const TOP_FOR: Duration = Duration::from_secs(300);
+/// Time after which the rate doubles again beside other traffic: when it did so last, that may have
+/// begun as well.
+const STARTED_FOR: Duration = Duration::from_secs(30);
+
+/// Other traffic.
+#[derive(Clone, Debug)]
+pub(super) struct Rivals {
+    /// The last round in which a receiver said that there was a queue.
+    queued_in: u32,
+    /// When there was one last at a rate that had been the same for some rounds.
+    queued_at: Option<Instant>,
+    /// A queue that the sender has filled alone is empty then.
+    lowered_until: Instant,
+    /// When the rate has begun to double.
+    started_at: Instant,
+    /// The most that has arrived, in bytes per second, and when.
+    top: f64,
+    top_at: Instant,
+}
+
+impl Rivals {
+    /// None is known.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            queued_in: 0,
+            queued_at: None,
+            lowered_until: now,
+            started_at: now,
+            top: 0.0,
+            top_at: now,
+        }
+    }
+
+    /// So much has arrived at a receiver, in bytes per second.
+    pub(super) fn note(&mut self, now: Instant, gets: f64) {
+        if gets >= self.top || now >= self.top_at + TOP_FOR {
+            (self.top, self.top_at) = (gets, now);
+        }
+    }
+
+    /// There is a queue in this round. `is_steady`: at a rate that has been the same for some.
+    pub(super) fn note_queue(&mut self, now: Instant, round: u32, is_steady: bool) {
+        self.queued_in = round;
+        if is_steady {
+            self.queued_at = Some(now);
+        }
+    }
+
+    /// A queue has to be emptied. Returns whether it has been lately.
+    pub(super) fn keep_queue(&mut self, now: Instant) -> bool {
+        now < std::mem::replace(&mut self.lowered_until, now + LOWERED_FOR)
+    }
+
+    /// Whether the rate may double again, which then begins now.
+    pub(super) fn restarts(&mut self, now: Instant) -> bool {
+        let restarts = now >= self.started_at + STARTED_FOR;
+        if restarts {
+            self.started_at = now;
+        }
+        restarts
+    }
+
+    /// Whether there is a queue in this round.
+    pub(super) fn is_queued(&self, round: u32) -> bool {
+        self.queued_in == round
+    }
+
+    /// Whether there was no queue for some rounds.
+    pub(super) fn is_free(&self, round: u32) -> bool {
+        self.queued_in == 0 || round > self.queued_in.saturating_add(FREE_ROUNDS)
+    }
+
+    /// Whether there is no other traffic.
+    pub(super) fn is_alone(&self, now: Instant) -> bool {
+        self.queued_at.is_none_or(|at| now >= at + ALONE_AFTER)
+    }
+
+    /// The rate that is kept beside a queue that stands.
+    pub(super) fn kept(&self) -> f64 {
+        KEPT * self.top
+    }
+
+    /// The rate that grows no further beside other traffic.
+    pub(super) fn part(&self) -> f64 {
+        PART * self.top
+    }
+}

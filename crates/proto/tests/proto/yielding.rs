@@ -1,0 +1,122 @@
+//! An automatic rate beside other traffic: it yields.
+
+use crate::support::cubic::Cubic;
+use crate::support::paths::{PACKET_BYTES, Path, Session, automatic};
+use fontana_proto::Instant;
+use fontana_proto::report::RateConfig;
+use std::time::Duration;
+
+/// A bottleneck that a session shares with one CUBIC flow.
+#[derive(Clone, Copy, Debug)]
+struct Bottleneck {
+    megabits: u32,
+    queue_ms: u32,
+    delay_ms: u64,
+    /// Seconds without the session, and without the flow, at the beginning.
+    session_after: u64,
+    rival_after: u64,
+    seed: u64,
+}
+
+impl Bottleneck {
+    fn packets_per_second(&self) -> f64 {
+        f64::from(self.megabits) * 1e6 / 8.0 / f64::from(PACKET_BYTES)
+    }
+
+    /// The parts of the session and of the flow in each second, when both send.
+    fn run(&self, seconds: u64) -> Vec<[f64; 2]> {
+        self.run_until(u64::MAX, seconds)
+    }
+
+    /// The same, if the flow ends after so many of them.
+    fn run_until(&self, rival_for: u64, seconds: u64) -> Vec<[f64; 2]> {
+        let packets_per_second = self.packets_per_second();
+        let queue = (packets_per_second * f64::from(self.queue_ms) / 1e3) as usize;
+        let most = 5 * u64::from(self.megabits) * 1_000_000 / 8;
+        let config = RateConfig { most, blind: Some(most), ..automatic() };
+        let path = Path { packets_per_second, queue, errors: 0.0 };
+        let delay = Duration::from_millis(self.delay_ms);
+        let mut session = Session::with(config, &[path], delay, self.seed);
+        let rival_at = Instant::ZERO + Duration::from_secs(self.rival_after);
+        session.receivers[0].rival = Some(Cubic::new(rival_at, 2 * delay));
+        session.supply = 0.0;
+        session.run(self.session_after);
+        session.supply = f64::INFINITY;
+        session.run(self.rival_after);
+        let delivered = |session: &Session| {
+            let receiver = &session.receivers[0];
+            let rival = receiver.rival.as_ref().map_or(0, |rival| rival.delivered);
+            [receiver.counts.received, rival].map(|packets| packets as f64)
+        };
+        let mut before = delivered(&session);
+        let second = |second| {
+            if second == rival_for {
+                session.receivers[0].rival = None;
+                before[1] = 0.0;
+            }
+            session.run(1);
+            let after = delivered(&session);
+            let part = |number: usize| (after[number] - before[number]) / packets_per_second;
+            let parts = [part(0), part(1)];
+            before = after;
+            parts
+        };
+        (0..seconds).map(second).collect()
+    }
+}
+
+fn mean(parts: &[[f64; 2]]) -> [f64; 2] {
+    let sum = |number: usize| parts.iter().map(|parts| parts[number]).sum::<f64>();
+    [0, 1].map(|number| sum(number) / parts.len() as f64)
+}
+
+/// A CUBIC flow keeps half of the bottleneck, and the session at least a tenth. Behind a queue of a
+/// third of the round trip at 200 Mbit/s the flow takes half a minute to grow, and keeps a fifth.
+#[test]
+fn a_tcp_flow_keeps_half() {
+    let mut kept = Vec::new();
+    for megabits in [20, 200] {
+        for (queue_ms, delay_ms) in [(20, 2), (20, 30), (200, 2), (200, 30)] {
+            for (session_after, rival_after) in [(10, 0), (0, 0), (0, 20)] {
+                for seed in 1..=2 {
+                    let case = Bottleneck {
+                        megabits,
+                        queue_ms,
+                        delay_ms,
+                        session_after,
+                        rival_after,
+                        seed,
+                    };
+                    let [session, rival] = mean(&case.run(120));
+                    println!("{case:?}: session {session:.3}, CUBIC {rival:.3}");
+                    assert!(session >= 0.1, "{case:?}: {session}");
+                    let is_slow = megabits == 200 && queue_ms < delay_ms as u32;
+                    assert!(rival >= if is_slow { 0.2 } else { 0.35 }, "{case:?}: {rival}");
+                    kept.extend((!is_slow).then_some(rival));
+                }
+            }
+        }
+    }
+    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+    assert!(mean >= 0.55, "{mean}");
+}
+
+/// When the flow ends, the session has the path again.
+#[test]
+fn what_is_learned_of_other_traffic_expires() {
+    for queue_ms in [20, 200] {
+        let case = Bottleneck {
+            megabits: 20,
+            queue_ms,
+            delay_ms: 2,
+            session_after: 0,
+            rival_after: 5,
+            seed: 1,
+        };
+        let parts = case.run_until(60, 180);
+        let [session, rival] = mean(&parts[30..60]);
+        assert!(rival >= 0.4, "{queue_ms} ms: {session} and {rival}");
+        let [session, _] = mean(&parts[120..]);
+        assert!(session >= 0.85, "{queue_ms} ms: {session}");
+    }
+}
