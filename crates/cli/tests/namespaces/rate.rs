@@ -4,6 +4,7 @@ use crate::bench::Bench;
 use crate::reports::keygen;
 use crate::scene::{Scene, same_file};
 use serde_json::Value;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Time limit for what takes half a minute.
@@ -273,6 +274,77 @@ fn a_new_version_goes_on_at_the_rate_of_the_one_before() {
     let [_, first, second] = &versions[..] else { panic!("{versions:?}") };
     assert!(first.iter().any(|rate| (15.0..=40.0).contains(rate)), "{versions:?}");
     assert!(second.iter().all(|rate| *rate >= 10.0), "{versions:?}");
+}
+
+/// Takes what a TCP flow sends, and prints its bytes between two seconds.
+const TAKE: &str = "
+import socket, sys, time
+listening = socket.create_server(('', 9999))
+flow = listening.accept()[0]
+began, total = time.monotonic(), 0
+while time.monotonic() < began + float(sys.argv[2]):
+    taken = len(flow.recv(65536))
+    if time.monotonic() >= began + float(sys.argv[1]):
+        total += taken
+print(total)
+";
+const GIVE: &str = "
+import socket, sys
+flow = socket.create_connection((sys.argv[1], 9999))
+try:
+    while True:
+        flow.sendall(bytes(65536))
+except OSError:
+    pass
+";
+
+/// What one flow of the system's TCP has of a link of 20 Mbit/s with a queue of so many packets, and
+/// what the two commands without options have, which begin three seconds later. In the seconds 10
+/// to 40.
+fn beside_tcp(queue: u32) -> Option<[f64; 2]> {
+    let scene = Scene::new(2)?;
+    scene.bench.shape_with_queue(1, 20, queue);
+    let python = |host, script: &str, words: &[&str]| {
+        let mut command = scene.bench.command(host, "python3");
+        command.args(["-c", script]).args(words).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let taking = python(1, TAKE, &["10", "40"]);
+    std::thread::sleep(Duration::from_secs(1));
+    let mut giving = python(0, GIVE, &[&Bench::address(1)]);
+    std::thread::sleep(Duration::from_secs(3));
+    let file = scene.noise("image.raw", 200 << 20);
+    let session = scene.send(0, "", &file);
+    let mut reception = scene.receive(1, &session.ticket, "--timeout 100");
+    let taken = taking.wait_with_output().unwrap();
+    giving.kill().unwrap();
+    giving.wait().unwrap();
+    reception.receiver.interrupt();
+    reception.receiver.finish(PATIENCE);
+    let arrived = |at: f64| {
+        let mut seen = reception.receiver.all("progress");
+        let progress = seen.find(|progress| number(progress, "seconds") >= at);
+        progress.map(|it| [number(it, "seconds"), number(it, "datagrams")])
+    };
+    let [first, last] = [7.0, 35.0].map(|at| arrived(at).unwrap());
+    let session_part = (last[1] - first[1]) * FRAME * 8.0 / (last[0] - first[0]) / 20e6;
+    session.end();
+    let taken: f64 = String::from_utf8(taken.stdout).unwrap().trim().parse().unwrap();
+    // Headers of Ethernet, IP and TCP.
+    let tcp = taken * 8.0 / 30.0 / 20e6 * 1_514.0 / 1_448.0;
+    println!("queue of {queue}: TCP {tcp:.3}, session {session_part:.3}");
+    Some([tcp, session_part])
+}
+
+/// Run by `.ci/long reports`.
+#[test]
+#[ignore = "80 s"]
+fn without_options_a_tcp_flow_keeps_half_of_a_link() {
+    // 20 and 200 ms.
+    for queue in [33, 330] {
+        let Some([tcp, session]) = beside_tcp(queue) else { return };
+        assert!(tcp >= 0.45, "{queue}: {tcp} and {session}");
+        assert!(session >= 0.05, "{queue}: {tcp} and {session}");
+    }
 }
 
 /// Run by `.ci/long reports`.
