@@ -210,3 +210,6 @@ def test_the_program_is_in_the_wheel() -> None:
     assert program
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     assert fontana.__version__ in version.stdout
+    licenses = pathlib.Path(sys.prefix, "share/doc/fontana/THIRD-PARTY-LICENSES.txt").read_text()
+    # A library of the program, and one of the module.
+    assert "\nclap " in licenses and "\npyo3 " in licenses

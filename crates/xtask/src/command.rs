@@ -36,6 +36,15 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     String::from_utf8(output.stdout).map_err(|error| format!("{command:?}: {error}"))
 }
 
+/// Checks that a program can be run, before a build takes minutes. `source` has it.
+///
+/// # Errors
+/// It cannot be run.
+pub(crate) fn require(program: &str, source: &str) -> Outcome<()> {
+    let ran = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    ran.map(drop).map_err(|error| format!("{program} cannot be run: {error}. Install {source}"))
+}
+
 /// Writes a file, and creates its directory.
 ///
 /// # Errors

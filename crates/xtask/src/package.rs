@@ -1,6 +1,6 @@
 //! Packages of the program: the same files for all of them.
 
-use crate::command::{self, Outcome, empty_directory, output, write};
+use crate::command::{self, Outcome, empty_directory, output, require, write};
 use crate::usage::USAGE;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,9 @@ struct Package<'a> {
     out: &'a Path,
 }
 
+/// The crate of the program.
+const PROGRAM: &str = "fontana-cli";
+
 /// The summary of the program, in packages.
 const SUMMARY: &str = "bulk data to any number of hosts at once, by multicast";
 const DESCRIPTION: &str = "\
@@ -68,11 +71,20 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
     if targets.is_empty() {
         targets.push(Target::X86_64);
     }
+    // It writes the manual pages and completions of all targets.
+    let host = Target::of_this_host()?;
+    for target in targets.iter().chain([&host]) {
+        require(target.compiler(), target.compiler_source())?;
+    }
+    if makes_rpm {
+        require("rpmbuild", "Debian's rpm, or use --no-rpm")?;
+    }
+    if key.is_some() {
+        require("minisign", "Debian's minisign")?;
+    }
     let release = Release::read()?;
     let out = out.unwrap_or_else(|| release.builds.join("package"));
     empty_directory(&out)?;
-    // It writes the manual pages and completions of all targets.
-    let host = Target::of_this_host()?;
     let writer = build::program(&release, host)?;
     for target in targets {
         let program =
@@ -105,7 +117,7 @@ impl Release {
         let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
         let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("cargo metadata");
         let packages = metadata["packages"].as_array().ok_or("cargo metadata")?;
-        let program = packages.iter().find(|package| package["name"] == "fontana-cli");
+        let program = packages.iter().find(|package| package["name"] == PROGRAM);
         let root = PathBuf::from(text(&metadata["workspace_root"])?);
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(epoch) => epoch,
@@ -120,7 +132,7 @@ impl Release {
         Ok(Self {
             root,
             builds: PathBuf::from(text(&metadata["target_directory"])?),
-            version: text(&program.ok_or("there is no fontana-cli")?["version"])?,
+            version: text(&program.ok_or("the workspace has no program")?["version"])?,
             epoch,
         })
     }

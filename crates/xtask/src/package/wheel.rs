@@ -1,8 +1,8 @@
 //! The wheel for Python: the library, and the program for `pip install`.
 
 use super::target::Target;
-use super::{Release, build, licenses};
-use crate::command::{self, Outcome, copy, empty_directory, write};
+use super::{PROGRAM, Release, build, licenses};
+use crate::command::{self, Outcome, copy, empty_directory, require, write};
 use crate::usage::USAGE;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,12 +33,14 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
         _ => return Err(USAGE.to_owned()),
     };
     let target = Target::of_this_host()?;
+    require(target.compiler(), target.compiler_source())?;
+    require("maturin", "maturin and ziglang, by pip")?;
     let program = build::program(&release, target)?;
     let python = release.root.join("crates/python");
     let data = python.join("fontana.data");
     let (scripts, doc) = (data.join("scripts"), data.join("data/share/doc/fontana"));
     copy(&program, &scripts.join("fontana"))?;
-    let licenses = licenses::of_dependencies(&release, target)?;
+    let licenses = licenses::of_dependencies(&release, target, &[PROGRAM, "fontana-python"])?;
     write(&doc.join("THIRD-PARTY-LICENSES.txt"), licenses)?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&release.root.join(name), &doc.join(name))?;
