@@ -1,6 +1,8 @@
 //! Packages of the program: the same files for all of them.
 
-use crate::command::{self, Outcome, empty_directory, output, require, write};
+use crate::command::{
+    self, Outcome, empty_directory, output, output_directory, packages_in, require, write,
+};
 use crate::usage::USAGE;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -83,8 +85,9 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
         require("minisign", "Debian's minisign")?;
     }
     let release = Release::read()?;
-    let out = out.unwrap_or_else(|| release.builds.join("package"));
-    empty_directory(&out)?;
+    // `target/package` is cargo's own.
+    let out = out.unwrap_or_else(|| release.builds.join("packages"));
+    output_directory(&out)?;
     let writer = build::program(&release, host)?;
     for target in targets {
         let program =
@@ -166,9 +169,7 @@ fn sha256(path: &Path) -> Outcome<String> {
 
 /// Writes `SHA256SUMS`, which `sha256sum --check` reads.
 fn checksums(out: &Path) -> Outcome<()> {
-    let entries = std::fs::read_dir(out).map_err(|error| error.to_string())?;
-    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
+    let names = packages_in(out)?;
     let sums = output(Command::new("sha256sum").current_dir(out).arg("--").args(&names))?;
     print!("{sums}");
     write(&out.join("SHA256SUMS"), sums)
@@ -191,6 +192,17 @@ fn sign(release: &Release, out: &Path, key: &Path) -> Outcome<()> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn packages_of_an_earlier_run_are_deleted_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["fontana_0.0.1_amd64.deb", "SHA256SUMS", "SHA256SUMS.minisig", "thesis.txt"] {
+            fs::write(directory.path().join(name), name).unwrap();
+        }
+        output_directory(directory.path()).unwrap();
+        assert!(packages_in(directory.path()).unwrap().is_empty());
+        assert!(directory.path().join("thesis.txt").exists());
+    }
 
     #[test]
     fn a_signature_verifies_and_is_the_same_each_time() {

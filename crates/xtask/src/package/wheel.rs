@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{PROGRAM, Release, build, licenses};
-use crate::command::{self, Outcome, copy, empty_directory, require, write};
+use crate::command::{self, Outcome, copy, output_directory, require, write};
 use crate::usage::USAGE;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&release.root.join(name), &doc.join(name))?;
     }
-    empty_directory(&out)?;
+    output_directory(&out)?;
     let made = LIBRARIES.iter().try_for_each(|library| make(&release, library, &python, &out));
     // They would be in every wheel that is built from here.
     for directory in [scripts, doc] {
