@@ -10,8 +10,9 @@ use std::process::Command;
 
 /// What the beginning of the text says.
 const PREFACE: &str = "\
-This package contains these libraries. Each is followed by its license, as an SPDX expression. Below the list are the texts that come with them. The text of Apache-2.0, for those
-that come without one, is in LICENSE-APACHE.
+This package contains these libraries. Each is followed by its license, as an SPDX expression.
+Below the list are the texts that come with them. The text of Apache-2.0, for those that come
+without one, is in LICENSE-APACHE.
 ";
 
 /// What is linked beside crates.
