@@ -87,17 +87,13 @@ impl Session {
     }
 
     /// Waits for bytes of the buffer, and takes events. Whether they are there; `None`: not yet.
-    fn await_bytes(&self, range: &Range<u64>) -> Option<bool> {
-        let is_verified = |most| match &self.buffer {
-            Some(buffer) => buffer.memory.wait(range, most),
-            None => range.is_empty(),
-        };
-        if is_verified(ATTENTION) {
+    fn await_bytes(&self, buffer: &Buffer, range: &Range<u64>) -> Option<bool> {
+        if buffer.memory.wait(range, ATTENTION) {
             return Some(true);
         }
         while let Some(event) = self.step(Duration::ZERO) {
             if event.is_none() {
-                return Some(is_verified(Duration::ZERO));
+                return Some(buffer.memory.wait(range, Duration::ZERO));
             }
         }
         None
@@ -121,8 +117,10 @@ impl Session {
     /// Waits until these bytes of the buffer are verified, without events. False: the session has
     /// ended without them.
     fn wait(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<bool> {
+        let no_buffer = || raised(Failure::argument("wait", "the session has no buffer"));
+        let buffer = self.buffer.as_ref().ok_or_else(no_buffer)?;
         loop {
-            match py.detach(|| self.await_bytes(&(start..stop))) {
+            match py.detach(|| self.await_bytes(buffer, &(start..stop))) {
                 Some(are_there) => return Ok(are_there),
                 None => py.check_signals()?,
             }

@@ -36,6 +36,15 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     String::from_utf8(output.stdout).map_err(|error| format!("{command:?}: {error}"))
 }
 
+/// Checks that a program can be run, before a build takes minutes. `source` has it.
+///
+/// # Errors
+/// It cannot be run.
+pub(crate) fn require(program: &str, source: &str) -> Outcome<()> {
+    let ran = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    ran.map(drop).map_err(|error| format!("{program} cannot be run: {error}. Install {source}"))
+}
+
 /// Writes a file, and creates its directory.
 ///
 /// # Errors
@@ -71,6 +80,32 @@ pub(crate) fn empty_directory(path: &Path) -> Outcome<()> {
     removed
         .and_then(|()| fs::create_dir_all(path))
         .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The names of the packages, wheels and checksums in a directory, sorted.
+///
+/// # Errors
+/// The system refuses it.
+pub(crate) fn packages_in(directory: &Path) -> Outcome<Vec<String>> {
+    let entries = fs::read_dir(directory);
+    let entries = entries.map_err(|error| format!("{}: {error}", directory.display()))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_package = |name: &String| name.starts_with("fontana") || name.starts_with("SHA256SUMS");
+    let mut names: Vec<_> = names.filter(is_package).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A directory for packages or wheels, without those of an earlier run.
+///
+/// # Errors
+/// The system refuses it.
+pub(crate) fn output_directory(path: &Path) -> Outcome<()> {
+    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    packages_in(path)?.iter().try_for_each(|name| {
+        let package = path.join(name);
+        fs::remove_file(&package).map_err(|error| format!("{}: {error}", package.display()))
+    })
 }
 
 fn create_parent(path: &Path) -> std::io::Result<()> {

@@ -1,6 +1,8 @@
 //! Packages of the program: the same files for all of them.
 
-use crate::command::{self, Outcome, empty_directory, output, write};
+use crate::command::{
+    self, Outcome, empty_directory, output, output_directory, packages_in, require, write,
+};
 use crate::usage::USAGE;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,9 @@ struct Package<'a> {
     out: &'a Path,
 }
 
+/// The crate of the program.
+const PROGRAM: &str = "fontana-cli";
+
 /// The summary of the program, in packages.
 const SUMMARY: &str = "bulk data to any number of hosts at once, by multicast";
 const DESCRIPTION: &str = "\
@@ -68,11 +73,21 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
     if targets.is_empty() {
         targets.push(Target::X86_64);
     }
-    let release = Release::read()?;
-    let out = out.unwrap_or_else(|| release.builds.join("package"));
-    empty_directory(&out)?;
     // It writes the manual pages and completions of all targets.
     let host = Target::of_this_host()?;
+    for target in targets.iter().chain([&host]) {
+        require(target.compiler(), target.compiler_source())?;
+    }
+    if makes_rpm {
+        require("rpmbuild", "Debian's rpm, or use --no-rpm")?;
+    }
+    if key.is_some() {
+        require("minisign", "Debian's minisign")?;
+    }
+    let release = Release::read()?;
+    // `target/package` is cargo's own.
+    let out = out.unwrap_or_else(|| release.builds.join("packages"));
+    output_directory(&out)?;
     let writer = build::program(&release, host)?;
     for target in targets {
         let program =
@@ -105,7 +120,7 @@ impl Release {
         let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
         let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("cargo metadata");
         let packages = metadata["packages"].as_array().ok_or("cargo metadata")?;
-        let program = packages.iter().find(|package| package["name"] == "fontana-cli");
+        let program = packages.iter().find(|package| package["name"] == PROGRAM);
         let root = PathBuf::from(text(&metadata["workspace_root"])?);
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(epoch) => epoch,
@@ -120,7 +135,7 @@ impl Release {
         Ok(Self {
             root,
             builds: PathBuf::from(text(&metadata["target_directory"])?),
-            version: text(&program.ok_or("there is no fontana-cli")?["version"])?,
+            version: text(&program.ok_or("the workspace has no program")?["version"])?,
             epoch,
         })
     }
@@ -154,9 +169,7 @@ fn sha256(path: &Path) -> Outcome<String> {
 
 /// Writes `SHA256SUMS`, which `sha256sum --check` reads.
 fn checksums(out: &Path) -> Outcome<()> {
-    let entries = std::fs::read_dir(out).map_err(|error| error.to_string())?;
-    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
+    let names = packages_in(out)?;
     let sums = output(Command::new("sha256sum").current_dir(out).arg("--").args(&names))?;
     print!("{sums}");
     write(&out.join("SHA256SUMS"), sums)
@@ -179,6 +192,17 @@ fn sign(release: &Release, out: &Path, key: &Path) -> Outcome<()> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn packages_of_an_earlier_run_are_deleted_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["fontana_0.0.1_amd64.deb", "SHA256SUMS", "SHA256SUMS.minisig", "thesis.txt"] {
+            fs::write(directory.path().join(name), name).unwrap();
+        }
+        output_directory(directory.path()).unwrap();
+        assert!(packages_in(directory.path()).unwrap().is_empty());
+        assert!(directory.path().join("thesis.txt").exists());
+    }
 
     #[test]
     fn a_signature_verifies_and_is_the_same_each_time() {

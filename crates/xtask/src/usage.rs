@@ -5,8 +5,9 @@ pub(crate) const USAGE: &str = "\
 usage: cargo xtask package [--target TARGET]... [--out DIR] [--no-rpm] [--sign KEY]
        cargo xtask wheel [--out DIR]
 
-`package` builds the program, and makes packages of it in DIR (target/package): a tar archive, a Debian
-package, an RPM package and an OCI image for each target, and SHA256SUMS.
+`package` builds the program, and makes packages of it in DIR (target/packages): a tar archive, a
+Debian package, an RPM package and an OCI image for each target, and SHA256SUMS. Those of an earlier
+run are deleted, and nothing else there.
 
   --target TARGET  x86_64-unknown-linux-musl (default), aarch64-unknown-linux-musl
   --no-rpm         make no RPM package, where there is no rpmbuild

@@ -108,7 +108,8 @@ def recv(
 
     ticket: what the sender shows. None: the first session on the group.
     to: the directory, which is created if it does not exist (".").
-    into: a writable buffer: bytearray, memoryview, array of numpy. Bytes are there as they arrive.
+    into: a writable buffer: bytearray, memoryview, array of numpy, tensor of torch in memory. Bytes
+    are there as they arrive.
     ``Receiver.written`` is how many are verified, from the beginning, and ``Receiver.wait`` waits
     for some.
     staging: with ``into``, a directory for repair symbols until their blocks are verified
@@ -124,9 +125,11 @@ def recv(
     """
     if into is not None and to is not None:
         raise errors.Argument("to: it goes into a directory or into a buffer, not both", 2)
-    view = None if into is None else memoryview(into).cast("B")
-    if view is not None and view.readonly:
-        raise errors.Argument("into: the buffer is read-only", 2)
+    # A tensor is no buffer, but its array is one.
+    into = into.numpy() if hasattr(into, "numpy") else into
+    view = None if into is None else memoryview(into)
+    if view is not None and (view.readonly or not view.c_contiguous):
+        raise errors.Argument("into: the buffer must be writable and contiguous", 2)
     directory = to if view is None else staging
     keywords = {
         "ticket": ticket,
@@ -141,4 +144,4 @@ def recv(
     }
     with raising():
         path = None if directory is None else os.fspath(directory)
-        return Receiver(_fontana.receive(path, view, keywords))
+        return Receiver(_fontana.receive(path, None if view is None else view.cast("B"), keywords))

@@ -122,4 +122,5 @@ class Receiver(Session):
         They do not change any more then. Events that come meanwhile are dropped. False: the session
         has ended without these bytes, and ``join`` says why.
         """
-        return self._session.wait(start, stop)
+        with raising():
+            return self._session.wait(start, stop)

@@ -1,7 +1,7 @@
 //! The program, without paths of this host in it.
 
 use super::target::Target;
-use super::{Release, cargo};
+use super::{PROGRAM, Release, cargo};
 use crate::command::{Outcome, run};
 use std::env;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) fn program(release: &Release, target: Target) -> Outcome<PathBuf> {
     let mut cargo = Command::new(cargo());
     cargo
         .current_dir(&release.root)
-        .args(["build", "--locked", "--profile", "dist", "-p", "fontana-cli", "--target"])
+        .args(["build", "--locked", "--profile", "dist", "-p", PROGRAM, "--target"])
         .arg(target.triple())
         .env(format!("CC_{variable}"), target.compiler());
     if target != Target::of_this_host()? {

@@ -1,7 +1,7 @@
 //! The files of a package, as they are installed.
 
 use super::target::Target;
-use super::{Release, licenses};
+use super::{PROGRAM, Release, licenses};
 use crate::command::{Outcome, copy, output, run, write};
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,7 @@ pub(super) fn stage(
     let pages = usr.join("share/man/man1");
     std::fs::create_dir_all(&pages).map_err(|error| error.to_string())?;
     run(Command::new(writer).arg("man").arg(&pages))?;
-    let third_party = licenses::of_dependencies(release, target)?;
+    let third_party = licenses::of_dependencies(release, target, &[PROGRAM])?;
     write(&usr.join("share/doc/fontana/THIRD-PARTY-LICENSES.txt"), third_party)?;
     write(&usr.join("share/doc/fontana/copyright"), copyright())?;
     // Whatever the umask is.

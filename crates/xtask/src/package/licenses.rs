@@ -10,9 +10,9 @@ use std::process::Command;
 
 /// What the beginning of the text says.
 const PREFACE: &str = "\
-The program fontana contains these libraries. Each is followed by its license, as an SPDX
-expression. Below the list are the texts that come with them. The text of Apache-2.0, for those
-that come without one, is in LICENSE-APACHE.
+This package contains these libraries. Each is followed by its license, as an SPDX expression.
+Below the list are the texts that come with them. The text of Apache-2.0, for those that come
+without one, is in LICENSE-APACHE.
 ";
 
 /// What is linked beside crates.
@@ -42,12 +42,16 @@ TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE
 SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 ";
 
-/// The licenses of the crates that a target's program has, and their texts.
+/// The licenses of the crates that are linked into `members` of the workspace, and their texts.
 ///
 /// # Errors
 /// cargo fails, or a crate has neither a license nor a text.
-pub(super) fn of_dependencies(release: &Release, target: Target) -> Outcome<String> {
-    let crates = crates(release, target)?;
+pub(super) fn of_dependencies(
+    release: &Release,
+    target: Target,
+    members: &[&str],
+) -> Outcome<String> {
+    let crates = crates(release, target, members)?;
     let places = places(release, target)?;
     let mut text = format!("{PREFACE}\n{SYSTEM}");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -71,12 +75,17 @@ pub(super) fn of_dependencies(release: &Release, target: Target) -> Outcome<Stri
     Ok(text)
 }
 
-/// The crates of others in the program, as name and version, with their licenses.
-fn crates(release: &Release, target: Target) -> Outcome<BTreeSet<(String, String)>> {
+/// The crates of others in `members`, as name and version, with their licenses.
+fn crates(
+    release: &Release,
+    target: Target,
+    members: &[&str],
+) -> Outcome<BTreeSet<(String, String)>> {
     let tree = output(
         Command::new(cargo())
             .current_dir(&release.root)
-            .args(["tree", "--locked", "-p", "fontana-cli", "-e", "normal", "--prefix", "none"])
+            .args(["tree", "--locked", "-e", "normal", "--prefix", "none"])
+            .args(members.iter().flat_map(|member| ["-p", member]))
             .args(["--no-dedupe", "-f", "{p}\t{l}", "--target", target.triple()]),
     )?;
     let others = tree.lines().filter_map(|line| {

@@ -62,4 +62,12 @@ impl Target {
             Self::Aarch64 => "aarch64-linux-gnu-gcc",
         }
     }
+
+    /// What has this compiler.
+    pub(super) const fn compiler_source(self) -> &'static str {
+        match self {
+            Self::X86_64 => "Debian's musl-tools",
+            Self::Aarch64 => "Debian's gcc-aarch64-linux-gnu and libc6-dev-arm64-cross",
+        }
+    }
 }

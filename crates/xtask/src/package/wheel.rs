@@ -1,8 +1,8 @@
 //! The wheel for Python: the library, and the program for `pip install`.
 
 use super::target::Target;
-use super::{Release, build, licenses};
-use crate::command::{self, Outcome, copy, empty_directory, write};
+use super::{PROGRAM, Release, build, licenses};
+use crate::command::{self, Outcome, copy, output_directory, require, write};
 use crate::usage::USAGE;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,17 +33,19 @@ pub(crate) fn run(options: &[&str]) -> Outcome<()> {
         _ => return Err(USAGE.to_owned()),
     };
     let target = Target::of_this_host()?;
+    require(target.compiler(), target.compiler_source())?;
+    require("maturin", "maturin and ziglang, by pip")?;
     let program = build::program(&release, target)?;
     let python = release.root.join("crates/python");
     let data = python.join("fontana.data");
     let (scripts, doc) = (data.join("scripts"), data.join("data/share/doc/fontana"));
     copy(&program, &scripts.join("fontana"))?;
-    let licenses = licenses::of_dependencies(&release, target)?;
+    let licenses = licenses::of_dependencies(&release, target, &[PROGRAM, "fontana-python"])?;
     write(&doc.join("THIRD-PARTY-LICENSES.txt"), licenses)?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&release.root.join(name), &doc.join(name))?;
     }
-    empty_directory(&out)?;
+    output_directory(&out)?;
     let made = LIBRARIES.iter().try_for_each(|library| make(&release, library, &python, &out));
     // They would be in every wheel that is built from here.
     for directory in [scripts, doc] {
