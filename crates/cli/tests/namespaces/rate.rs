@@ -298,9 +298,9 @@ except OSError:
     pass
 ";
 
-/// What one flow of the system's TCP has of a link of 20 Mbit/s with a queue of so many packets, and
-/// what the two commands without options have, which begin three seconds later. In the seconds 10
-/// to 40.
+/// What one flow of the system's TCP has of a link of 20 Mbit/s with a queue of so many packets,
+/// and what the two commands without options have, which begin three seconds later. In the seconds
+/// 10 to 40.
 fn beside_tcp(queue: u32) -> Option<[f64; 2]> {
     let scene = Scene::new(2)?;
     scene.bench.shape_with_queue(1, 20, queue);

@@ -2,8 +2,8 @@
 //!
 //! A path that is full has a queue. If the sender has filled it alone, a little less than what
 //! arrives empties it. A queue that stays, or drops packets again, is filled by others, too: the
-//! rate is then [shared](super::shared), and rises to a part of what the path has carried as long as
-//! there is a queue now and then.
+//! rate is then [shared](super::shared), and rises to a part of what the path has carried as long
+//! as there is a queue now and then.
 
 use crate::time::Instant;
 use std::time::Duration;

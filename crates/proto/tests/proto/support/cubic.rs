@@ -91,7 +91,8 @@ impl Cubic {
         self.acknowledged.push_back(now + self.delay);
     }
 
-    /// One was dropped at the end of the queue: the acknowledgements of those before it arrive first.
+    /// One was dropped at the end of the queue: the acknowledgements of those before it arrive
+    /// first.
     pub(crate) fn drop(&mut self, now: Instant, queued: Duration) {
         self.lost.push_back(now + self.delay + queued);
     }
