@@ -276,7 +276,10 @@ impl Plan {
             .mirrored(arguments.manifest.is_some() || networks::count(arguments) > 1)
             .filter(filter)
             .memory(memory(arguments) / networks::count(arguments))
-            .scratch(arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64))
+            .scratch(match arguments.dry_run {
+                true => Some(0),
+                false => arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64),
+            })
     }
 
     fn format(&self, arguments: &SendArguments) -> Format {
