@@ -29,7 +29,7 @@ ip netns exec case-0 timeout 10 "$FONTANA" send f -i eth0 --for 0.1 --ticket-fil
 receivers=()
 for n in 1 2 3 4; do
   (
-    ip netns exec "case-$n" timeout 45 "$FONTANA" recv "$(cat t)" -i eth0 -o "o$n" --share \
+    ip netns exec "case-$n" timeout 45 "$FONTANA" recv "$(cat t)" -i eth0 -o "o$n" \
       --share=3M --silence 12 >"r$n.log" 2>&1
     echo $? >"code$n"
   ) &

@@ -8,6 +8,7 @@ mod address_space;
 mod args;
 mod certify;
 mod complete;
+mod control_group;
 mod demo;
 mod doctor;
 mod events;
@@ -57,7 +58,10 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result<Outcome, Failure> {
-    command.memory().map_or(Ok(()), address_space::check)?;
+    if let Some(memory) = command.memory() {
+        address_space::check(memory)?;
+        control_group::check(memory, console);
+    }
     match command {
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),

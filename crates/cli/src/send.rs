@@ -131,10 +131,10 @@ pub(crate) fn run(
     if !arguments.dry_run {
         console.write_aside()?;
     }
-    if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
+    let is_drawn_later = arguments.dry_run && arguments.new_ticket;
+    if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !is_drawn_later) {
         ticket_file::write(path, &tickets)?;
     }
-    let is_drawn_later = arguments.dry_run && arguments.new_ticket;
     let tickets = if is_drawn_later { Vec::new() } else { tickets };
     outline.announce(&session, &tickets, arguments, console);
     let left_out = show_left_out(&session, console);
@@ -276,7 +276,10 @@ impl Plan {
             .mirrored(arguments.manifest.is_some() || networks::count(arguments) > 1)
             .filter(filter)
             .memory(memory(arguments) / networks::count(arguments))
-            .scratch(arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64))
+            .scratch(match arguments.dry_run {
+                true => Some(0),
+                false => arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64),
+            })
     }
 
     fn format(&self, arguments: &SendArguments) -> Format {

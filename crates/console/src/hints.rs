@@ -24,7 +24,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::Mtu, ""),
     (
         ErrorKind::FileName,
-        "rename the file; if its path is too long or too deep, send a directory further down",
+        "of a path that is too long or too deep, send a directory further down; otherwise rename it",
     ),
     (ErrorKind::StreamName, "ask the sender to send it in another way"),
     (ErrorKind::SameName, "rename one of them, or send them in two sessions"),

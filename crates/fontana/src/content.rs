@@ -7,7 +7,7 @@ use fontana_fec::{Oti, Sbn};
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
 use fontana_proto::BlockId;
-use fontana_store::{FileIndex, Filter, ObjectSource, SourceBytes, SourceError};
+use fontana_store::{FileIndex, Filter, ObjectSource, ScratchFile, SourceBytes, SourceError};
 use fontana_wire::{
     ContentEncoding, Entry, FileRun, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
 };
@@ -65,6 +65,9 @@ pub(crate) struct ContentOptions<'a> {
     pub(crate) signed: bool,
     /// Whether what is read later of a file that was written to is compared with hashes.
     pub(crate) verifies: bool,
+    /// Where objects of several files are copied while they are hashed, as far as it has room, so
+    /// that one file that changes later does not cost the others.
+    pub(crate) copies: Option<&'a Arc<ScratchFile>>,
     pub(crate) workers: usize,
 }
 

@@ -175,6 +175,7 @@ fn options(filter: &Filter, block_symbols: u32) -> ContentOptions<'_> {
         plain: false,
         signed: false,
         verifies: false,
+        copies: None,
         workers: default_workers(),
     }
 }

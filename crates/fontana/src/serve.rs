@@ -44,11 +44,13 @@ use crate::receive::HeldContent;
 use crate::session::{Events, Running};
 use crate::system::default_workers;
 use counters::Counters;
+use fontana_net::ThreadError;
+use fontana_net::thread::spawn_scoped;
 use routes::router;
 use sites::Sites;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 
@@ -260,9 +262,11 @@ fn run(
     emit: &mut dyn FnMut(ServeEvent),
 ) -> Result<ServeReport, Error> {
     let counters = Arc::clone(&sites.counters);
+    let (connecting, blocking) = (workers.clamp(1, 4), workers + READERS);
+    check_threads(connecting + blocking)?;
     let runtime = Builder::new_multi_thread()
-        .worker_threads(workers.clamp(1, 4))
-        .max_blocking_threads(workers + READERS)
+        .worker_threads(connecting)
+        .max_blocking_threads(blocking)
         .thread_name("serve")
         .enable_io()
         .enable_time()
@@ -294,10 +298,27 @@ fn run(
             emit(ServeEvent::Progress(counters.progress()));
         }
     }
+    if !is_left {
+        // The answer that has found the last wrong block names its file.
+        std::thread::sleep(LOOK_EVERY);
+    }
     runtime.shutdown_timeout(END_TIME);
     // Those of the answers that it was still making.
     report(emit);
+    if !is_left {
+        outcome = outcome.worst(Outcome::SourceChanged);
+    }
     Ok(ServeReport { outcome, progress: counters.progress() })
+}
+
+/// Starts so many threads, and ends them. The runtime panics where it cannot start one, and then
+/// waits for the others without end.
+fn check_threads(count: usize) -> Result<(), ThreadError> {
+    let held = Mutex::new(());
+    std::thread::scope(|scope| {
+        let _until_all_are_started = held.lock();
+        (0..count).try_for_each(|_| spawn_scoped(scope, "serve", || drop(held.lock())).map(drop))
+    })
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `scan`, `source`, `extents` | [`Tree`], [`SourceFiles`], [`Extents`]: what is sent |
-//! | `object_source`, `encode`, `solved` | [`ObjectSource`], [`ObjectEncoder`], [`SolvedStore`]: blocks and symbols of an object |
+//! | `object_source`, `object_copy`, `encode`, `solved` | [`ObjectSource`], [`ObjectEncoder`], [`SolvedStore`]: blocks and symbols of an object |
 //! | `target`, `existing`, `selection` | [`TargetDirectory`], [`ExistingFile`], [`Selection`]: where files are received |
 //! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
@@ -151,6 +151,7 @@ mod leftover;
 mod lock;
 mod memo;
 mod memory;
+mod object_copy;
 mod object_source;
 mod open_files;
 mod ours;
@@ -188,6 +189,7 @@ pub use ids::FileIndex;
 pub use journal::{Kept, KeptBlock, Note};
 pub use leftover::Leftover;
 pub use memory::Memory;
+pub use object_copy::ObjectCopy;
 pub use object_source::ObjectSource;
 pub use ours::is_ours;
 pub use recover::{RecoveryMemory, RecoverySteps};

@@ -5,9 +5,11 @@ use crate::extents::Extents;
 use crate::geometry::GeometryError;
 use crate::identity::Identity;
 use crate::ids::FileIndex;
+use crate::object_copy::ObjectCopy;
 use crate::placement::{Placement, check_size};
 use crate::source::{Deviations, SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
+use rustix::io::Errno;
 use std::sync::Arc;
 
 /// Bytes that are read at a time to find the files that cannot be read.
@@ -18,6 +20,8 @@ const CHUNK: usize = 64 << 10;
 pub struct ObjectSource {
     files: Arc<SourceFiles>,
     placement: Placement,
+    /// What is read instead of the files.
+    copy: Option<ObjectCopy>,
 }
 
 impl ObjectSource {
@@ -37,7 +41,14 @@ impl ObjectSource {
                 return Err(GeometryError::BeyondFile { file: extent.file, end, length });
             }
         }
-        Ok(Self { files, placement: Placement::new(layout, extents)? })
+        Ok(Self { files, placement: Placement::new(layout, extents)?, copy: None })
+    }
+
+    /// The object, read from a copy of all its bytes: its files may change.
+    #[must_use]
+    pub fn with_copy(mut self, copy: ObjectCopy) -> Self {
+        self.copy = Some(copy);
+        self
     }
 
     /// The object's geometry.
@@ -59,6 +70,9 @@ impl ObjectSource {
     /// # Errors
     /// Those of [`SourceFiles::read_exact_at`].
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        if let Some(copy) = &self.copy {
+            return self.read_copy(copy, offset, out);
+        }
         let mut end = 0;
         for piece in self.placement.extents().pieces(offset, out.len()) {
             end = piece.within.end;
@@ -104,6 +118,9 @@ impl ObjectSource {
         out: &mut [u8],
         mut note: impl FnMut(FileIndex, Identity),
     ) -> Result<(), SourceError> {
+        if let Some(copy) = &self.copy {
+            return self.read_copy(copy, offset, out);
+        }
         let mut end = 0;
         for piece in self.placement.extents().pieces(offset, out.len()) {
             end = piece.within.end;
@@ -115,6 +132,21 @@ impl ObjectSource {
         }
         out.get_mut(end..).unwrap_or_default().fill(0);
         Ok(())
+    }
+
+    fn read_copy(&self, copy: &ObjectCopy, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let left = self.layout().oti().transfer_length.saturating_sub(offset);
+        let end = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
+        let (bytes, beyond) = out.split_at_mut(end);
+        beyond.fill(0);
+        copy.read(offset, bytes).map_err(|error| {
+            let first =
+                self.extents().as_slice().first().map(|extent| self.files.file(extent.file));
+            let path = first.and_then(Result::ok).map(|file| file.path().to_owned());
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            let doing = "read the copy of files such as";
+            SourceError::System { path: path.unwrap_or_default(), doing, errno }
+        })
     }
 
     /// Reads a source symbol into `out`, padding included. Otherwise like
@@ -154,6 +186,9 @@ impl ObjectSource {
         count: usize,
     ) -> Result<bool, SourceError> {
         let range = self.placement.block_range(sbn)?;
+        if self.copy.is_some() {
+            return Ok(false);
+        }
         let length = (range.end - range.start) as usize;
         let pieces = || self.placement.extents().pieces(range.start, length);
         let all = pieces().count();
@@ -281,6 +316,9 @@ impl ObjectSource {
     /// As [`check_unchanged`](Self::check_unchanged).
     pub fn deviations(&self, sbn: Sbn) -> Result<Option<Deviations>, SourceError> {
         let range = self.placement.block_range(sbn)?;
+        if self.copy.is_some() {
+            return Ok(None);
+        }
         let length = (range.end - range.start) as usize;
         let mut found = Vec::new();
         for piece in self.placement.extents().pieces(range.start, length) {

@@ -21,7 +21,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub struct SolvedStore {
     limit: usize,
     used: AtomicUsize,
-    scratch: Option<ScratchFile>,
+    scratch: Option<Arc<ScratchFile>>,
+    /// Bytes of the file that others use.
+    used_by_others: u64,
     /// Memory of blocks that were not stored, for the next ones: at most one for each thread.
     spare: Lock<Vec<Scratch>>,
     solved_bytes: AtomicU64,
@@ -35,8 +37,9 @@ impl SolvedStore {
     }
 
     /// A store of at most `limit` bytes of memory, and of a file for the blocks that exceed them.
-    pub fn with_scratch(limit: usize, scratch: Option<ScratchFile>) -> Arc<Self> {
+    pub fn with_scratch(limit: usize, scratch: Option<Arc<ScratchFile>>) -> Arc<Self> {
         Arc::new(Self {
+            used_by_others: scratch.as_ref().map_or(0, |file| file.used()),
             limit,
             used: AtomicUsize::new(0),
             scratch,
@@ -61,9 +64,9 @@ impl SolvedStore {
         self.repair_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were written to the file.
+    /// Bytes of blocks that were written to the file.
     pub fn scratch_bytes(&self) -> u64 {
-        self.scratch.as_ref().map_or(0, ScratchFile::used)
+        self.scratch.as_ref().map_or(0, |file| file.used()).saturating_sub(self.used_by_others)
     }
 
     pub(crate) fn count_solved(&self, bytes: usize) {
@@ -125,7 +128,8 @@ impl Drop for Taken {
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 
-/// A file for solved blocks. Its contents are of no use after the session: it should have no name.
+/// A file for solved blocks, and for copies of small files. Its contents are of no use after the
+/// session: it should have no name.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: File,
@@ -162,9 +166,13 @@ impl ScratchFile {
         }
     }
 
-    /// Largest number of bytes.
-    pub fn limit(&self) -> u64 {
-        self.limit
+    /// Bytes that are not used at present.
+    pub fn room(&self) -> u64 {
+        self.limit.saturating_sub(self.used())
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Bytes that are used at present.
@@ -172,8 +180,8 @@ impl ScratchFile {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The offset of `bytes` bytes that no other block uses.
-    fn reserve(&self, bytes: u64) -> Option<u64> {
+    /// The offset of `bytes` bytes that nothing else uses.
+    pub(crate) fn reserve(&self, bytes: u64) -> Option<u64> {
         let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
     }

@@ -305,11 +305,11 @@ pub(crate) struct SendArguments {
     pub(crate) content_version: u64,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
-    /// Use at most this much disk space for solved blocks that exceed the memory; 0: none
+    /// Use at most this much disk space for copies of small files and for solved blocks; 0: none
     ///
     /// They are in an unnamed file in $TMPDIR, or in /var/tmp, unless that is in memory. The
-    /// default is a quarter of the free space there. Without room, each visit of a block solves it
-    /// again.
+    /// default is a quarter of the free space there. Without room for copies, a small file that
+    /// changes while it is sent takes others with it, and each visit of a block solves it again.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) scratch: Option<u64>,
     /// Write the manifest to FILE, or send what an existing FILE describes

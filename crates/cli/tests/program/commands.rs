@@ -107,6 +107,12 @@ fn a_ticket_goes_to_a_file_too() {
     assert_eq!(sent.stdout.lines().collect::<Vec<_>>(), lines);
     assert_eq!(lines.len(), 2);
 
+    // Also of what would be sent.
+    let words = format!("send -i lo --dry-run --ticket-file {}", to.display());
+    let dry = run(&arguments(&words, &[&file])).expect(0);
+    let ticket = std::fs::read_to_string(&to).unwrap();
+    assert!(dry.stdout.contains(&format!("fontana recv '{}'", ticket.trim_end())), "{ticket}");
+
     let nowhere = directory.path().join("none/ticket");
     let words = format!("send -i lo --ticket-file {}", nowhere.display());
     let refused = run(&arguments(&words, &[&file])).expect(6);

@@ -443,7 +443,7 @@ fn a_receiver_serves_what_it_is_receiving() {
 }
 
 /// Reads events until one of this name.
-fn event(running: &mut Running, name: &str) -> Value {
+pub(crate) fn event(running: &mut Running, name: &str) -> Value {
     loop {
         let event: Value = serde_json::from_str(&running.line()).unwrap();
         if event["event"] == name {

@@ -129,6 +129,27 @@ fn a_receiver_without_threads_ends_with_5() {
     sender.finish();
 }
 
+/// It is interrupted when it serves.
+#[test]
+fn a_server_without_threads_ends_with_5() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut words = arguments("--preserve-status -s INT 5", &[]);
+    words.push(env!("CARGO_BIN_EXE_fontana").to_owned());
+    words.extend(arguments("serve --listen 127.0.0.1:0", &[&file(directory.path())]));
+    for threads in 0..MANY_THREADS {
+        let Run { code, stderr, .. } = run_with_threads("timeout".as_ref(), threads, &words, b"");
+        assert!(!stderr.contains("panicked"), "{threads} threads: {stderr}");
+        if code == Some(130) {
+            // Signals, the server, and those that connect, read and compute.
+            assert!(threads >= 10, "{threads}");
+            return;
+        }
+        assert_eq!(code, Some(5), "{threads} threads: {stderr}");
+        assert!(stderr.contains("error: cannot start "), "{threads} threads: {stderr}");
+    }
+    panic!("{MANY_THREADS} threads are not enough");
+}
+
 #[test]
 fn the_lab_without_threads_ends_with_5() {
     let lab = fontana_testing::program("fontana-lab");

@@ -216,3 +216,18 @@ fn a_sender_ends_when_its_time_is_up() {
     let seconds = sent.event("summary")["seconds"].as_f64().unwrap();
     assert!(seconds >= 0.5, "{seconds}");
 }
+
+#[test]
+fn a_receiver_reports_over_ipv6() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[100_000]);
+    let Ok(socket) = std::net::UdpSocket::bind("[::1]:0") else { return };
+    let host = socket.local_addr().unwrap();
+    drop(socket);
+    let sender = Sender::start(&format!("--to {host} --receivers 1 --for 60"), &paths(&files));
+    let into = directory.path().join("into");
+    run(&arguments(&format!("recv {} --timeout 50 -o", sender.ticket), &[&into])).expect(0);
+    assert_equal(&files, &into);
+    // Its report has arrived.
+    sender.into_running().wait().expect(0);
+}

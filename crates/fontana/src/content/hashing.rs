@@ -1,12 +1,15 @@
 //! The hashes of blocks, and of runs of small files. A file that cannot be read is lost alone: the
-//! others are hashed without it.
+//! others are hashed without it. What is hashed of several files together is copied, if there is
+//! room.
 
 use super::lost::Lost;
 use super::objects::fragments;
 use super::{ContentObject, ContentOptions, in_parallel};
 use crate::error::Error;
 use fontana_fec::Sbn;
-use fontana_store::{Deviations, Extent, FileIndex, ObjectSource, SourceError, SourceFiles};
+use fontana_store::{
+    Deviations, Extent, FileIndex, ObjectCopy, ObjectSource, ScratchFile, SourceError, SourceFiles,
+};
 use fontana_wire::{BlockHasher, FileRun, Hash, RunHasher, Toi};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,10 +51,15 @@ pub(super) fn objects(
             cut.extend(objects.into_iter().map(|object| (number, object)));
         }
         let objects = cut.iter().map(|(_, object)| object);
-        let Hashed { hashes, runs: of_objects, failures } =
-            hash_objects(objects, options.workers, |_| false)?;
-        for (((number, source), blocks), of_object) in cut.into_iter().zip(hashes).zip(of_objects) {
+        let Hashed { hashes, runs: of_objects, copies, failures } =
+            hash_all(objects, options.workers, |_| false, run_lengths, options.copies)?;
+        let hashes = hashes.into_iter().zip(of_objects).zip(copies);
+        for ((number, source), ((blocks, of_object), copy)) in cut.into_iter().zip(hashes) {
             if let Some(run) = runs.get_mut(number) {
+                let source = match copy.filter(|copy| !copy.has_failed()) {
+                    Some(copy) => source.with_copy(copy),
+                    None => source,
+                };
                 let hashed = HashedObject { source, blocks, runs: of_object };
                 run.hashed.get_or_insert_default().push(hashed);
             }
@@ -87,6 +95,7 @@ pub(super) struct Hashed {
     pub(super) hashes: Vec<Vec<Hash>>,
     /// The runs of every object with bytes of several files, if they were asked for.
     pub(super) runs: Vec<Vec<FileRun>>,
+    copies: Vec<Option<ObjectCopy>>,
     pub(super) failures: BTreeMap<FileIndex, SourceError>,
 }
 
@@ -104,7 +113,7 @@ pub(super) fn hash_blocks<'a>(
     workers: usize,
     may_change: impl Fn(FileIndex) -> bool + Sync,
 ) -> Result<Hashed, Error> {
-    hash_all(objects, workers, may_change, |_, _| Vec::new())
+    hash_all(objects, workers, may_change, |_, _| Vec::new(), None)
 }
 
 /// Like [`hash_blocks`], with the runs of objects that have bytes of several files.
@@ -113,7 +122,13 @@ pub(super) fn hash_objects<'a>(
     workers: usize,
     may_change: impl Fn(FileIndex) -> bool + Sync,
 ) -> Result<Hashed, Error> {
-    hash_all(objects, workers, may_change, run_lengths)
+    hash_all(objects, workers, may_change, run_lengths, None)
+}
+
+fn has_several_files(object: &ObjectSource) -> bool {
+    let extents = object.extents().as_slice();
+    let files = extents.first().zip(extents.last());
+    files.is_some_and(|(first, last)| first.file != last.file)
 }
 
 /// The lengths of the runs that a block of an object consists of: a run ends where a file does,
@@ -121,9 +136,7 @@ pub(super) fn hash_objects<'a>(
 /// of one file.
 fn run_lengths(object: &ObjectSource, sbn: Sbn) -> Vec<u64> {
     let extents = object.extents().as_slice();
-    let files = extents.first().zip(extents.last());
-    let has_several = files.is_some_and(|(first, last)| first.file != last.file);
-    let block = object.layout().block_range(sbn).filter(|_| has_several);
+    let block = object.layout().block_range(sbn).filter(|_| has_several_files(object));
     let Some(block) = block else { return Vec::new() };
     let (mut lengths, mut start, mut at) = (Vec::new(), block.start, 0);
     for file in extents.chunk_by(|one, next| one.file == next.file) {
@@ -145,8 +158,14 @@ fn hash_all<'a>(
     workers: usize,
     may_change: impl Fn(FileIndex) -> bool + Sync,
     run_lengths: impl Fn(&ObjectSource, Sbn) -> Vec<u64> + Sync,
+    scratch: Option<&Arc<ScratchFile>>,
 ) -> Result<Hashed, Error> {
     let objects: Vec<_> = objects.into_iter().collect();
+    let copy = |object: &&ObjectSource| {
+        let scratch = scratch.filter(|_| has_several_files(object))?;
+        ObjectCopy::reserve(scratch, object.layout().oti().transfer_length)
+    };
+    let copies: Vec<Option<ObjectCopy>> = objects.iter().map(copy).collect();
     let blocks: Vec<(usize, Sbn)> = objects
         .iter()
         .enumerate()
@@ -157,6 +176,7 @@ fn hash_all<'a>(
     let hashed = in_parallel(blocks.len(), workers, |number| {
         let block = blocks.get(number).and_then(|&(object, sbn)| Some((objects.get(object)?, sbn)));
         let Some((object, sbn)) = block else { return Ok(None) };
+        let copy = blocks.get(number).and_then(|(object, _)| copies.get(*object)?.as_ref());
         let extents = object.extents().as_slice();
         let files = extents.first().zip(extents.last());
         if files.is_some_and(|(a, b)| a.file == b.file && failed().contains_key(&a.file)) {
@@ -164,7 +184,7 @@ fn hash_all<'a>(
             return Ok(None);
         }
         let lengths = run_lengths(object, sbn);
-        let error = match hash(object, sbn, &may_change, &lengths) {
+        let error = match hash(object, sbn, &may_change, &lengths, copy) {
             Ok(hash) => return Ok(Some(hash)),
             Err(error @ SourceError::Geometry(_)) => return Err(error),
             Err(error) => error,
@@ -173,7 +193,7 @@ fn hash_all<'a>(
         match (found.is_empty(), files) {
             (false, _) => failed().extend(found),
             // It can be read again.
-            (true, Some((first, _))) => match hash(object, sbn, &may_change, &lengths) {
+            (true, Some((first, _))) => match hash(object, sbn, &may_change, &lengths, copy) {
                 Ok(hash) => return Ok(Some(hash)),
                 Err(error) => _ = failed().insert(first.file, error),
             },
@@ -191,7 +211,7 @@ fn hash_all<'a>(
         }
     }
     let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Hashed { hashes, runs, failures })
+    Ok(Hashed { hashes, runs, copies, failures })
 }
 
 /// The hashes of a block and of the runs in it.
@@ -261,17 +281,21 @@ impl<'l> RunsHasher<'l> {
     }
 }
 
-/// The hashes of a block, and of runs of these lengths in it.
+/// The hashes of a block, and of runs of these lengths in it. Copies what is hashed.
 fn hash(
     object: &ObjectSource,
     sbn: Sbn,
     may_change: impl Fn(FileIndex) -> bool,
     lengths: &[u64],
+    copy: Option<&ObjectCopy>,
 ) -> Result<HashedBlock, SourceError> {
     let (mut hasher, mut runs) = (BlockHasher::new(), RunsHasher::new(lengths));
+    let mut at = object.layout().block_range(sbn).map_or(0, |block| block.start);
     let found = object.for_each_chunk_and_deviations(sbn, |bytes| {
         hasher.update(bytes);
         runs.update(bytes);
+        copy.inspect(|copy| copy.write(at, bytes));
+        at += bytes.len() as u64;
     })?;
     // What was read of a file that may change is verified by the caller.
     let check = |found: &Deviations| match found.files().all(&may_change) {
@@ -313,6 +337,7 @@ mod tests {
             plain: false,
             signed: false,
             verifies: true,
+            copies: None,
             workers: 3,
         };
         for number in 0..60 {

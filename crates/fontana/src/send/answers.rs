@@ -135,6 +135,13 @@ pub(super) struct Answers {
     crowd: CrowdWatch,
 }
 
+impl Drop for Answers {
+    /// Ends the thread that reads also where an error has ended the session.
+    fn drop(&mut self) {
+        self.reads.cancel();
+    }
+}
+
 impl Answers {
     /// The answers that have arrived.
     pub(super) fn take(&self) -> Vec<Answer> {
@@ -227,5 +234,26 @@ pub(super) fn shown(event: SenderEvent) -> Option<SendEvent> {
         SenderEvent::Awaited(awaited) => Some(SendEvent::Awaited(awaited)),
         SenderEvent::Resting(rests) => Some(SendEvent::Resting(rests)),
         SenderEvent::Finished | SenderEvent::Withdrawn { .. } | SenderEvent::Over => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_that_reads_ends_also_where_the_session_has_failed() {
+        let stop = CancellationToken::new();
+        let (_queue, answers) = bounded(1);
+        let answers = Answers {
+            answers,
+            reads: stop.clone(),
+            signer: SecretKey::from_seed(&[1; 32]),
+            refused: Arc::default(),
+            crowd: CrowdWatch::new(true),
+        };
+        assert!(!stop.is_cancelled());
+        drop(answers);
+        assert!(stop.is_cancelled());
     }
 }

@@ -106,6 +106,7 @@ impl Carousel {
             plain: true,
             signed: false,
             verifies: false,
+            copies: None,
             workers: self.options.workers,
         };
         let mut content = Content::compound(&content_options, self.slice_bytes, state.next_toi)?;

@@ -122,7 +122,9 @@ impl PreparedSender {
         let channels = clock(&congestion_control, rate_bytes_per_second, packet_bytes, seed)?;
         let socket = egress.socket(&options.addressing)?;
         socket.check_size(egress.payload_bytes(symbol_size, options.code, extension_bytes))?;
-        let mut content = examine(&content_options(&options, symbol_size), &options.format)?;
+        let file = crate::system::scratch_file(options.scratch).map(Arc::new);
+        let content_options = content_options(&options, symbol_size, file.as_ref());
+        let mut content = examine(&content_options, &options.format)?;
         let instance = sealing.instance;
         let announced = Announced { instance, congestion_control: &congestion_control, records };
         let manifest = options.format.fontana().map(|_| EmittedManifest::of(&content.manifest));
@@ -149,7 +151,7 @@ impl PreparedSender {
         }
         let ticket = Ticket { ask: reports.as_ref().map(Reports::port), ..ticket };
         let shares = SenderMemory::of(options.memory, options.workers);
-        let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares)?;
+        let (layout, solved) = plan(&options, &content, symbol_size, channel_count, &shares, file)?;
         let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: send_objects(&content, options.source_pass).collect(),
@@ -348,16 +350,20 @@ fn plan(
     symbol_size: u16,
     channels: u8,
     shares: &SenderMemory,
+    scratch: Option<Arc<ScratchFile>>,
 ) -> Result<(Layout, Arc<SolvedStore>), Error> {
-    let scratch = crate::system::scratch_file(options.scratch);
-    let scratch_bytes = scratch.as_ref().map_or(0, ScratchFile::limit);
+    let scratch_bytes = scratch.as_ref().map_or(0, |scratch| scratch.room());
     let layout = Layout::of(options, content, symbol_size, channels, shares, scratch_bytes)?;
     let scratch = scratch.filter(|_| layout.needs_scratch);
     let solved = SolvedStore::with_scratch(layout.solved_bytes, scratch);
     Ok((layout, solved))
 }
 
-fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_> {
+fn content_options<'a>(
+    options: &'a SendOptions,
+    symbol_size: u16,
+    copies: Option<&'a Arc<ScratchFile>>,
+) -> ContentOptions<'a> {
     ContentOptions {
         files: &options.files,
         in_memory: &options.in_memory,
@@ -376,6 +382,7 @@ fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_
         signed: options.will_be_signed(),
         // Plain FLUTE and FCAST have no hashes of blocks.
         verifies: options.format.fontana().is_some(),
+        copies,
         workers: options.workers,
     }
 }

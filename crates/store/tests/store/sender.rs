@@ -324,7 +324,7 @@ fn blocks_that_exceed_the_memory_are_solved_once_with_a_scratch_file() {
     // The second block is solved in several ranges of columns.
     for (memory, budget) in [(0, usize::MAX), (one_block, usize::MAX), (0, one_block / 3)] {
         let scratch = ScratchFile::new(tempfile::tempfile().unwrap(), 1 << 20);
-        let store = SolvedStore::with_scratch(memory, Some(scratch));
+        let store = SolvedStore::with_scratch(memory, Some(Arc::new(scratch)));
         let encoding = encoding_with(50_000, 256, 1, store);
         // Long visits read the rows together, short ones one by one.
         for (first, count) in [(98, 20), (200, 20), (900, 1), (95, 10)] {
@@ -344,7 +344,8 @@ fn blocks_that_exceed_the_memory_are_solved_once_with_a_scratch_file() {
 #[test]
 fn blocks_that_exceed_the_scratch_file_are_solved_again() {
     let scratch = ScratchFile::new(tempfile::tempfile().unwrap(), 40_000);
-    let encoding = encoding_with(50_000, 256, 1, SolvedStore::with_scratch(0, Some(scratch)));
+    let encoding =
+        encoding_with(50_000, 256, 1, SolvedStore::with_scratch(0, Some(Arc::new(scratch))));
     for _ in 0..2 {
         for sbn in [Sbn(0), Sbn(1)] {
             let symbols = encoding.encode(sbn, &[Esi(200)], usize::MAX).unwrap();

@@ -53,6 +53,7 @@ impl Folder {
             plain: false,
             signed: true,
             verifies: true,
+            copies: None,
             workers: 1,
         };
         let tree = Tree::scan(&files, &self.filter).unwrap();

@@ -154,6 +154,40 @@ fn a_file_that_changes_while_it_is_sent_costs_no_other() {
     assert_eq!(sending.sender.join().unwrap().outcome, Outcome::SourceChanged);
 }
 
+/// Small files share an object, which is sent from a copy.
+#[test]
+fn small_files_that_vanish_or_change_while_they_are_sent_arrive_as_they_were() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    for (number, scratch) in [(1, None), (2, Some(0))] {
+        let root = directory.path().join(number.to_string());
+        fs::create_dir(&root).unwrap();
+        let path = |file: u64| root.join(file.to_string());
+        let bytes = |file: u64| noise(20_000, file);
+        (0..40).for_each(|file| fs::write(path(file), bytes(file)).unwrap());
+        let addressing = addressing(60 + number);
+        let options = send_options(vec![root.clone()], &addressing).block_symbols(500);
+        let sending = Sending::start(options.scratch(scratch));
+        assert_eq!(sending.manifest.objects().len(), 1);
+        fs::remove_file(path(3)).unwrap();
+        fs::write(path(17), noise(20_000, 99)).unwrap();
+        fs::write(path(25), "short").unwrap();
+        if scratch == Some(0) {
+            // Without room for a copy they take the others with them.
+            assert_eq!(sending.sender.join().unwrap().outcome, Outcome::SourceChanged);
+            continue;
+        }
+        let into = directory.path().join("into");
+        let summary = receive(receive_options(&sending.ticket, &addressing, &into));
+        assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
+        for file in 0..40 {
+            let received = into.join(number.to_string()).join(file.to_string());
+            assert!(fs::read(received).unwrap() == bytes(file), "{file}");
+        }
+        sending.end();
+    }
+}
+
 #[test]
 fn repair_symbols_of_a_part_are_resumed_with_their_object() {
     let _turn = TURN.lock();
