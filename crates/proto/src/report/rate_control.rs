@@ -591,16 +591,16 @@ impl RateControl {
         if self.rivals.keep_queue(now) && arrives > NEARLY * self.rate {
             return self.share_path(now, arrives, round_trip);
         }
-        let rate = (DRAINING_AFTER_TRIAL * arrives.min(self.rate)).max(self.least());
-        self.change(rate, self.steady());
+        let rate = (DRAINING_AFTER_TRIAL * arrives).max(self.rivals.kept()).max(self.least());
+        self.change(rate.min(self.rate), self.steady());
     }
 
     /// Other traffic fills a queue of a path that brings this rate.
     fn share_path(&mut self, now: Instant, arrives: f64, round_trip: Duration) {
-        let arrives = arrives.min(self.rate);
-        let shared = Shared::new(now, arrives, self.config.packet_bytes, round_trip);
+        let shared = Shared::new(now, arrives.min(self.rate), self.config.packet_bytes, round_trip);
+        let rate = shared.rate(now).max(self.rivals.kept()).max(self.least());
         self.forget_trials();
-        self.change(shared.rate(now).max(self.least()), Phase::Shared(shared));
+        self.change(rate.min(self.rate), Phase::Shared(shared));
     }
 
     /// A round beside other traffic is over.

@@ -1,7 +1,7 @@
 //! An automatic rate beside other traffic: it yields.
 
 use crate::support::cubic::Cubic;
-use crate::support::paths::{PACKET_BYTES, Path, Session, automatic};
+use crate::support::paths::{MOST, PACKET_BYTES, Path, Session, automatic, path};
 use fontana_proto::Instant;
 use fontana_proto::report::RateConfig;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Bottleneck {
         let queue = (packets_per_second * f64::from(self.queue_ms) / 1e3) as usize;
         let most = 5 * u64::from(self.megabits) * 1_000_000 / 8;
         let config = RateConfig { most, blind: Some(most), ..automatic() };
-        let path = Path { packets_per_second, queue, errors: 0.0 };
+        let path = path(packets_per_second, queue, 0.0);
         let delay = Duration::from_millis(self.delay_ms);
         let mut session = Session::with(config, &[path], delay, self.seed);
         let rival_at = Instant::ZERO + Duration::from_secs(self.rival_after);
@@ -70,8 +70,8 @@ fn mean(parts: &[[f64; 2]]) -> [f64; 2] {
     [0, 1].map(|number| sum(number) / parts.len() as f64)
 }
 
-/// A CUBIC flow keeps half of the bottleneck, and the session at least a tenth. Behind a queue of a
-/// third of the round trip at 200 Mbit/s the flow takes half a minute to grow, and keeps a fifth.
+/// A CUBIC flow keeps half of a bottleneck with a queue of 200 ms and a fifth, mostly a third or
+/// more, where it has 20 ms. The session keeps a tenth.
 #[test]
 fn a_tcp_flow_keeps_half() {
     let mut kept = Vec::new();
@@ -90,15 +90,16 @@ fn a_tcp_flow_keeps_half() {
                     let [session, rival] = mean(&case.run(120));
                     println!("{case:?}: session {session:.3}, CUBIC {rival:.3}");
                     assert!(session >= 0.1, "{case:?}: {session}");
-                    let is_slow = megabits == 200 && queue_ms < delay_ms as u32;
-                    assert!(rival >= if is_slow { 0.2 } else { 0.35 }, "{case:?}: {rival}");
-                    kept.extend((!is_slow).then_some(rival));
+                    let least = if queue_ms == 20 { 0.2 } else { 0.45 };
+                    assert!(rival >= least, "{case:?}: {rival}");
+                    kept.push(rival);
                 }
             }
         }
     }
     let mean = kept.iter().sum::<f64>() / kept.len() as f64;
-    assert!(mean >= 0.55, "{mean}");
+    println!("{mean:.3} in the mean");
+    assert!(mean >= 0.45, "{mean}");
 }
 
 /// When the flow ends, the session has the path again.
@@ -118,5 +119,26 @@ fn what_is_learned_of_other_traffic_expires() {
         assert!(rival >= 0.4, "{queue_ms} ms: {session} and {rival}");
         let [session, _] = mean(&parts[120..]);
         assert!(session >= 0.85, "{queue_ms} ms: {session}");
+    }
+}
+
+/// Delays of up to 100 ms that vary at random, as over a radio link whose hosts sleep, and lost
+/// packets are no other traffic.
+#[test]
+fn what_varies_at_random_is_no_queue() {
+    for errors in [0.0, 0.003] {
+        for receivers in [1, 5] {
+            for seed in 1..=3 {
+                let path = Path {
+                    wakes_every: Duration::from_millis(100),
+                    ..path(20_000.0, 10_000, errors)
+                };
+                let paths = vec![path; receivers];
+                let mut session = Session::new(&paths, Duration::from_millis(2), seed);
+                session.run(60);
+                let mean = session.mean(10, 60) / f64::from(MOST);
+                assert!(mean >= 0.9, "{errors}, {receivers} receivers, seed {seed}: {mean}");
+            }
+        }
     }
 }

@@ -137,7 +137,8 @@ impl RateControl {
                 (is_full, carries) = (true, (part * carries).max(1.0));
             }
         }
-        let may_share = is_current && is_automatic && !is_starting && is_at_rate;
+        let may_share =
+            is_current && is_automatic && !is_starting && is_at_rate && known.delay.is_known();
         let usual = known.line.usual();
         let is_lossy = may_share
             && share - usual > LOSSY + deviation(CERTAIN_IN_TRIAL, usual.max(LOSSY), packets);

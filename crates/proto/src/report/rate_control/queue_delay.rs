@@ -2,7 +2,6 @@
 //! shows before packets are lost.
 
 use crate::time::Instant;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Rounds whose delays have to agree.
@@ -14,6 +13,12 @@ const STANDING: Duration = Duration::from_millis(10);
 const PART: u32 = 8;
 /// A queue that becomes shorter from round to round does not stand.
 const SHORTER: Duration = Duration::from_millis(1);
+/// Times in a mean, and the fewest that say something.
+const MEAN: u32 = 16;
+const FEWEST: u32 = 3;
+/// Part of the range of times by which they differ from round to round if they vary at random: a
+/// third, if all of the range are equally probable. Those of a queue differ by less.
+const RANDOM: u32 = 5;
 /// Time after which the least time of a period is forgotten. Other traffic may keep a queue from
 /// ever being empty, and a sender that took that for the path would starve it (RFC 6817, section
 /// 3.4.2, has ten minutes as well).
@@ -26,8 +31,15 @@ pub(super) struct QueueDelay {
     present: Option<(Duration, Instant)>,
     /// Least of the period before.
     before: Option<Duration>,
-    /// The last ones at the present rate.
-    last: VecDeque<Duration>,
+    /// The longest lately: it approaches what is shorter.
+    longest: Duration,
+    /// Mean difference from one to the next, and how many count.
+    difference: Duration,
+    differences: u32,
+    latest: Option<Duration>,
+    /// The last ones at the present rate, the latest first, and how many there are.
+    last: [Duration; ROUNDS],
+    count: usize,
     /// The round from which on the rate is the present one.
     since: u32,
 }
@@ -42,31 +54,50 @@ impl QueueDelay {
                 (round_trip, now)
             }
         });
+        if let Some(latest) = self.latest.replace(round_trip) {
+            self.differences = MEAN.min(self.differences + 1);
+            let before = self.difference / self.differences * (self.differences - 1);
+            self.difference = before + latest.abs_diff(round_trip) / self.differences;
+        }
+        let shorter = self.longest.saturating_sub(round_trip);
+        self.longest = round_trip.max(self.longest.saturating_sub(shorter / MEAN));
         if std::mem::replace(&mut self.since, since) != since {
-            self.last.clear();
+            self.count = 0;
         }
-        if self.last.len() >= ROUNDS {
-            self.last.pop_front();
-        }
-        self.last.push_back(round_trip);
+        let [first, second, _] = self.last;
+        self.last = [round_trip, first, second];
+        self.count = ROUNDS.min(self.count + 1);
     }
 
-    /// The longest time with a queue that does not delay more than this; `None` before the first
-    /// one.
-    fn most(&self, delay: Duration) -> Option<Duration> {
+    /// The least one; `None` before there are some, and where they vary at random, as over radio
+    /// links whose hosts sleep.
+    fn least(&self) -> Option<Duration> {
         let present = self.present.map(|(least, _)| least);
         let least = present.into_iter().chain(self.before).min()?;
+        let is_random = self.difference * RANDOM > self.longest.saturating_sub(least);
+        (self.differences >= FEWEST && !is_random).then_some(least)
+    }
+
+    /// Whether queues show.
+    pub(super) fn is_known(&self) -> bool {
+        self.least().is_some()
+    }
+
+    /// The longest time with a queue that does not delay more than this.
+    fn most(&self, delay: Duration) -> Option<Duration> {
+        let least = self.least()?;
         Some(least + delay.max(least / PART))
     }
 
     /// The last time; `None` if there is none at the present rate.
     pub(super) fn last(&self) -> Option<Duration> {
-        self.last.back().copied()
+        let [last, ..] = self.last;
+        (self.count > 0).then_some(last)
     }
 
     /// Whether the rate is the present one for some rounds.
     pub(super) fn is_settled(&self) -> bool {
-        self.last.len() >= ROUNDS
+        self.count == ROUNDS
     }
 
     /// Whether there was a queue in the last round, which may have dropped packets.
@@ -80,16 +111,14 @@ impl QueueDelay {
     }
 
     fn exceeds(&self, delay: Duration) -> bool {
-        self.most(delay).is_some_and(|most| self.last.back().is_some_and(|&time| time > most))
+        self.most(delay).zip(self.last()).is_some_and(|(most, last)| last > most)
     }
 
     /// Whether a queue stands, or grows, at the present rate.
     pub(super) fn stands(&self) -> bool {
-        let Some(most) = self.most(STANDING) else { return false };
-        let shortens = match (self.last.front(), self.last.back()) {
-            (Some(&first), Some(&last)) => last + SHORTER < first,
-            _ => true,
-        };
-        self.last.len() >= ROUNDS && !shortens && self.last.iter().all(|&time| time > most)
+        let [last, _, first] = self.last;
+        let shortens = last + SHORTER < first;
+        let most = self.most(STANDING).filter(|_| self.is_settled() && !shortens);
+        most.is_some_and(|most| self.last.iter().all(|&time| time > most))
     }
 }

@@ -28,6 +28,9 @@ pub(crate) struct Path {
     pub(crate) packets_per_second: f64,
     pub(crate) queue: usize,
     pub(crate) errors: f64,
+    /// Packets take up to so long more, as over a radio link whose hosts sleep: they arrive in
+    /// groups.
+    pub(crate) wakes_every: Duration,
 }
 
 #[derive(Clone)]
@@ -254,7 +257,11 @@ impl Receiver {
 
     /// Passes on what its path carries.
     fn serve(&mut self, now: Instant) {
-        let served = self.path.packets_per_second * STEP.as_secs_f64();
+        let every = self.path.wakes_every;
+        if every > STEP && !now.as_nanos().is_multiple_of(every.as_nanos() as u64) {
+            return;
+        }
+        let served = self.path.packets_per_second * every.max(STEP).as_secs_f64();
         self.allowance = (self.allowance + served).min(served + 1.0);
         while self.allowance >= 1.0
             && let Some(packet) = self.queue.pop_front()
@@ -283,5 +290,5 @@ impl Receiver {
 }
 
 pub(crate) fn path(packets_per_second: f64, queue: usize, errors: f64) -> Path {
-    Path { packets_per_second, queue, errors }
+    Path { packets_per_second, queue, errors, wakes_every: Duration::ZERO }
 }
