@@ -21,8 +21,8 @@ const KEPT: f64 = 0.25;
 const PART: f64 = 0.4;
 /// How long it is known.
 const TOP_FOR: Duration = Duration::from_secs(300);
-/// Time after which the rate doubles again beside other traffic: when it did so last, that may have
-/// begun as well.
+/// Time after which the rate doubles again beside other traffic: that may have begun at the same
+/// time, and have ended the start too early.
 const STARTED_FOR: Duration = Duration::from_secs(30);
 
 /// Other traffic.

@@ -1,14 +1,15 @@
-//! The rate beside other traffic in the same queue. It is reduced like that of a CUBIC flow (RFC
-//! 9438), and grows again in the same time, but late: the other flow has the larger part meanwhile.
+//! The rate beside other traffic in the same queue. It grows with the cube of the time, like that
+//! of a CUBIC flow (RFC 9438) once it is above the last one, but slower and from a lower rate: the
+//! other flow has the larger part.
 
 use crate::time::Instant;
 use std::time::Duration;
 
-/// Part of what arrives that is sent when the queue is full (section 4.6).
+/// Part of what arrives that is sent when the queue is full. CUBIC sends 0.7 (section 4.6).
 const REDUCED: f64 = 0.5;
-/// Packets in a round trip, per second cubed, by which the rate grows (section 4.1).
+/// Packets in a round trip, per second cubed, by which the rate grows. CUBIC has 0.4 (section 4.1).
 const GROWTH: f64 = 0.1;
-/// Bounds of a round trip: within the first one CUBIC grows as fast as Reno.
+/// Bounds of a round trip: with a shorter one CUBIC grows as fast as Reno.
 const ROUND_TRIP: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(1);
 
