@@ -80,7 +80,7 @@ fn follows(bytes: u64, options: &str) {
     // A host that is busy with other tests loses packets, and the rate falls for them: the time
     // below limits that.
     assert!((0.7..=1.10).contains(&share), "{share}");
-    assert!(seconds <= 1.25 * ideal, "{seconds} s, and the content takes {ideal} s");
+    assert!(seconds <= 1.4 * ideal, "{seconds} s, and the content takes {ideal} s");
 }
 
 fn number(of: &serde_json::Value, field: &str) -> f64 {

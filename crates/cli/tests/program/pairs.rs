@@ -160,7 +160,9 @@ impl World {
         let words =
             format!("certify {manifest} --mirror {mirror} --sign {signer} -o {certificate}");
         run(&arguments(&words, &[])).expect(0);
-        let words = format!("send -i lo --dry-run --json --open --sign {signer}");
+        // No other test sends to this group.
+        let to = "--to 239.255.93.1:7793";
+        let words = format!("send -i lo --dry-run --json --open {to} --sign {signer}");
         let session = run(&arguments(&words, &[&at("file")])).expect(0).event("session");
         let ticket = session["ticket"].as_str().unwrap().to_owned();
         Self { directory, ticket, key, faults: Mutex::default() }
