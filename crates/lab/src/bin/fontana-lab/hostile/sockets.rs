@@ -139,13 +139,14 @@ impl Stage {
     ) -> io::Result<(Process, String)> {
         let target = PacketSource::TARGET;
         let mut command = program()?;
+        let to = format!("127.0.0.1:{port}/{0},{spy}/{0}", target.tsi);
         command
-            .args(["send", "-i", "lo", "--json", "--to", &format!("127.0.0.1:{port}")])
-            .args(["--to", &spy.to_string(), "--tsi", &target.tsi.to_string()])
+            .args(["send", "-i", "lo", "--json", "--one-way", "--to", &to])
             .args(["--symbol-size", &target.symbol_bytes.to_string()])
             .args(["--rate", &(2 * self.rate_bits_per_second).to_string()]);
         match protection {
-            Protection::None => {}
+            // Forged packets pass for the sender's.
+            Protection::None => _ = command.arg("--open"),
             Protection::GroupKey => _ = command.arg("--group-key").arg(&self.group_key),
             Protection::SymbolDigests => {
                 command.arg("--symbol-digests").arg("--sign").arg(&self.key);
