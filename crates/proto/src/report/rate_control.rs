@@ -37,7 +37,7 @@ use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
 use known::{Known, TypicalLine};
 use rivals::Rivals;
-use shared::Shared;
+use shared::{Shared, kept};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ const DRAINING: f64 = 0.9;
 const DRAINING_AFTER_TRIAL: f64 = 0.97;
 /// Part of the rate that arrives where a queue is full that the sender does not fill alone.
 const NEARLY: f64 = 0.97;
-/// Rounds after the start at a lower rate, in which the queue of the slowest path becomes empty:
+/// Rounds after a fall at a lower rate, in which the queue of the slowest path becomes empty:
 /// what the path delays is known then.
 const EMPTYING_ROUNDS: u32 = 2;
 const EMPTYING: f64 = 0.7;
@@ -573,7 +573,8 @@ impl RateControl {
     fn fall(&mut self, rate: f64) {
         self.forget_trials();
         match self.phase {
-            Phase::Start if self.config.blind.is_some() => {
+            // What it has sent too much is in the queue.
+            _ if self.config.blind.is_some() => {
                 let rounds = EMPTYING_ROUNDS;
                 self.change(EMPTYING * rate, Phase::Emptying { rounds, rate });
             }
@@ -587,25 +588,26 @@ impl RateControl {
 
     /// A queue stands, or drops packets, at a rate that was thought to arrive. A lower one empties
     /// it, if no other traffic fills it.
-    fn give_way(&mut self, now: Instant, arrives: f64, round_trip: Duration) {
+    fn give_way(&mut self, now: Instant, arrives: f64, top: f64, round_trip: Duration) {
         if self.rivals.keep_queue(now) && arrives > NEARLY * self.rate {
-            return self.share_path(now, arrives, round_trip);
+            return self.share_path(now, arrives, top, round_trip);
         }
-        let rate = (DRAINING_AFTER_TRIAL * arrives).max(self.rivals.kept()).max(self.least());
+        let rate = (DRAINING_AFTER_TRIAL * arrives).max(kept(top)).max(self.least());
         self.change(rate.min(self.rate), self.steady());
     }
 
     /// Other traffic fills a queue of a path that brings this rate.
-    fn share_path(&mut self, now: Instant, arrives: f64, round_trip: Duration) {
-        let shared = Shared::new(now, arrives.min(self.rate), self.config.packet_bytes, round_trip);
-        let rate = shared.rate(now).max(self.rivals.kept()).max(self.least());
+    fn share_path(&mut self, now: Instant, arrives: f64, top: f64, round_trip: Duration) {
+        let (arrives, packet) = (arrives.min(self.rate), self.config.packet_bytes);
+        let shared = Shared::new(now, arrives, top, packet, round_trip);
+        let rate = shared.rate(now).max(kept(top)).max(self.least());
         self.forget_trials();
         self.change(rate.min(self.rate), Phase::Shared(shared));
     }
 
     /// A round beside other traffic is over.
     fn grow(&mut self, now: Instant, mut shared: Shared) {
-        if self.rate <= self.rivals.part() && self.rivals.restarts(now) {
+        if self.rate <= shared.part() && self.rivals.restarts(now) {
             // What the path carries is not known any more.
             let receivers = self.receivers.values_mut();
             receivers.for_each(|known| known.was_queued = known.delay.is_certain());
@@ -615,7 +617,7 @@ impl RateControl {
             shared.pause(self.interval);
         }
         let is_alone = self.rivals.is_alone(now);
-        let most = if is_alone { self.config.most as f64 } else { self.rivals.part() };
+        let most = if is_alone { self.config.most as f64 } else { shared.part() };
         let rate = shared.rate(now).min(most).min(LEAST_STEP * self.rate).max(self.rate);
         let phase = match is_alone && rate >= shared.before() {
             true => self.steady(),

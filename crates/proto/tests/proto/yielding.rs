@@ -142,3 +142,19 @@ fn what_varies_at_random_is_no_queue() {
         }
     }
 }
+
+/// What fast receivers get says nothing of a slow link, where another flow keeps its part.
+#[test]
+fn a_tcp_flow_on_the_slowest_link_keeps_its_part() {
+    for seed in 1..=3 {
+        let paths = [20.0, 20.0, 5.0].map(|megabits| path(megabits * 1e6 / 12e3, 83, 0.0));
+        let delay = Duration::from_millis(2);
+        let mut session = Session::new(&paths, delay, seed);
+        session.receivers[2].rival = Some(Cubic::new(Instant::ZERO, 2 * delay));
+        session.run(90);
+        let rival = session.receivers[2].rival.as_ref().map_or(0, |rival| rival.delivered);
+        let kept = rival as f64 / 90.0 / (5e6 / 12e3);
+        println!("seed {seed}: CUBIC {kept:.3}");
+        assert!(kept >= 0.35, "seed {seed}: {kept}");
+    }
+}

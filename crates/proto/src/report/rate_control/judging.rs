@@ -1,6 +1,7 @@
 //! What a report says of a path, and the rate that follows from it.
 
 use super::known::Known;
+use super::shared::kept;
 use super::{
     CERTAIN_IN_TRIAL, COUNTED_PACKETS, DRAINING, DRAINING_AFTER_TRIAL, EMPTYING, IN_USE, INTERVAL,
     LEAST_LOSS, LEAST_PACKETS, LIKELY_IN_TRIAL, OFFERED, Phase, RateControl, SlowReceiver, Trial,
@@ -77,7 +78,6 @@ impl RateControl {
         } else if known.carries.is_some_and(|carried| is_current && carried < self.rate) {
             known.carries = None;
         }
-        self.rivals.note(now, arrival.gets);
         let is_changed = is_current
             && (self.restore(report, &arrival)
                 || self.yield_to_others(now, report, &arrival)
@@ -179,6 +179,8 @@ impl RateControl {
             return false;
         };
         let lost = known.lost_since(report, self.since);
+        // No more arrives than is sent, whatever a receiver claims.
+        let top = known.top(now, arrival.gets.min(self.rate));
         let Some(round_trip) = known.delay.last() else { return false };
         let Known { delay, .. } = known;
         if delay.is_certain() {
@@ -190,12 +192,10 @@ impl RateControl {
             && (arrival.is_full || arrival.gets / (1.0 - arrival.share) < HELD_BACK * self.rate);
         match self.phase {
             Phase::Steady { .. } if delay.stands() || drops && delay.is_settled() => {
-                self.give_way(now, arrival.carries, round_trip);
+                self.give_way(now, arrival.carries, top, round_trip);
             }
-            Phase::Shared(_)
-                if drops || holds || delay.stands() && self.rate > self.rivals.kept() =>
-            {
-                self.share_path(now, arrival.carries, round_trip);
+            Phase::Shared(_) if drops || holds || delay.stands() && self.rate > kept(top) => {
+                self.share_path(now, arrival.carries, top, round_trip);
             }
             _ => return false,
         }

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// Rounds at a rate after which a path that brings less is full.
 const HELD_ROUNDS: u32 = 3;
+/// How long the most that has arrived is known.
+const TOP_FOR: Duration = Duration::from_secs(300);
 /// Time after which the lines of others are not compared with the one that was found last: a
 /// receiver that joins later may have a full path that loses as much.
 const TYPICAL_FOR: Duration = Duration::from_secs(10);
@@ -29,6 +31,8 @@ pub(super) struct Known {
     pub(super) lost: f64,
     /// Packets that it had lost by its last report, since the rate has changed in this round.
     pub(super) lost_by: (u32, u32),
+    /// The most that has arrived, in bytes per second, and when.
+    top: (f64, Instant),
     /// What its path carried when it was full; `None` if a higher rate arrives.
     pub(super) carries: Option<f64>,
     /// Of the queues on its path.
@@ -59,12 +63,22 @@ impl Known {
             line: LineError::default(),
             lost: 0.0,
             lost_by: (0, 0),
+            top: (0.0, now),
             carries: None,
             delay: QueueDelay::default(),
             was_queued: false,
             is_slow: false,
             has_finished: false,
         }
+    }
+
+    /// So much arrives, in bytes per second. Returns the most lately.
+    pub(super) fn top(&mut self, now: Instant, gets: f64) -> f64 {
+        let (top, at) = self.top;
+        if gets >= top || now >= at + TOP_FOR {
+            self.top = (gets, now);
+        }
+        self.top.0
     }
 
     /// Packets that were lost since its last report, at a rate since this round.
@@ -107,5 +121,19 @@ impl Known {
         let line = self.line.share();
         let mean = if is_automatic { line.max(OVERLOAD) } else { OVERLOAD };
         (line, deviation(CERTAIN, mean, packets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_that_has_arrived_is_forgotten_after_five_minutes() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut known = Known::new(at(0));
+        assert_eq!(known.top(at(1), 9.0), 9.0);
+        assert_eq!(known.top(at(300), 3.0), 9.0);
+        assert_eq!(known.top(at(301), 3.0), 3.0);
     }
 }

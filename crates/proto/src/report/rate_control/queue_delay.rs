@@ -122,3 +122,20 @@ impl QueueDelay {
         most.is_some_and(|most| self.last.iter().all(|&time| time > most))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path that is longer than before has a queue, until the shorter time is forgotten.
+    #[test]
+    fn the_least_time_is_forgotten_after_ten_minutes() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut delay = QueueDelay::default();
+        (0..10).for_each(|second| delay.note(at(second), Duration::from_millis(1), 1));
+        (10..600).for_each(|second| delay.note(at(second), Duration::from_millis(50), 1));
+        assert!(delay.stands());
+        (600..610).for_each(|second| delay.note(at(second), Duration::from_millis(50), 1));
+        assert!(delay.is_known() && !delay.is_long());
+    }
+}

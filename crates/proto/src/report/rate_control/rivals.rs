@@ -14,13 +14,6 @@ const LOWERED_FOR: Duration = Duration::from_secs(8);
 const FREE_ROUNDS: u32 = 3;
 /// Time without one after which there is no other traffic.
 const ALONE_AFTER: Duration = Duration::from_secs(30);
-/// Parts of the most that has arrived: up to the first one a queue that stands is no reason to send
-/// less, because a flow that never lets it become empty would take everything; up to the second
-/// one the rate grows.
-const KEPT: f64 = 0.25;
-const PART: f64 = 0.4;
-/// How long it is known.
-const TOP_FOR: Duration = Duration::from_secs(300);
 /// Time after which the rate doubles again beside other traffic: that may have begun at the same
 /// time, and have ended the start too early.
 const STARTED_FOR: Duration = Duration::from_secs(30);
@@ -36,29 +29,12 @@ pub(super) struct Rivals {
     lowered_until: Instant,
     /// When the rate has begun to double.
     started_at: Instant,
-    /// The most that has arrived, in bytes per second, and when.
-    top: f64,
-    top_at: Instant,
 }
 
 impl Rivals {
     /// None is known.
     pub(super) fn new(now: Instant) -> Self {
-        Self {
-            queued_in: 0,
-            queued_at: None,
-            lowered_until: now,
-            started_at: now,
-            top: 0.0,
-            top_at: now,
-        }
-    }
-
-    /// So much has arrived at a receiver, in bytes per second.
-    pub(super) fn note(&mut self, now: Instant, gets: f64) {
-        if gets >= self.top || now >= self.top_at + TOP_FOR {
-            (self.top, self.top_at) = (gets, now);
-        }
+        Self { queued_in: 0, queued_at: None, lowered_until: now, started_at: now }
     }
 
     /// There is a queue in this round. `is_steady`: at a rate that has been the same for some.
@@ -96,15 +72,5 @@ impl Rivals {
     /// Whether there is no other traffic.
     pub(super) fn is_alone(&self, now: Instant) -> bool {
         self.queued_at.is_none_or(|at| now >= at + ALONE_AFTER)
-    }
-
-    /// The rate that is kept beside a queue that stands.
-    pub(super) fn kept(&self) -> f64 {
-        KEPT * self.top
-    }
-
-    /// The rate that grows no further beside other traffic.
-    pub(super) fn part(&self) -> f64 {
-        PART * self.top
     }
 }

@@ -9,6 +9,11 @@ use std::time::Duration;
 const REDUCED: f64 = 0.5;
 /// Packets in a round trip, per second cubed, by which the rate grows. CUBIC has 0.4 (section 4.1).
 const GROWTH: f64 = 0.1;
+/// Parts of the most that has arrived: up to the first one a queue that stands is no reason to send
+/// less, because a flow that never lets it become empty would take everything; up to the second
+/// one the rate grows.
+const KEPT: f64 = 0.25;
+const PART: f64 = 0.4;
 /// Bounds of a round trip: with a shorter one CUBIC grows as fast as Reno.
 const ROUND_TRIP: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(1);
@@ -22,19 +27,37 @@ pub(super) struct Shared {
     at: Instant,
     /// Bytes per second, per second cubed.
     growth: f64,
+    /// The most that has arrived, in bytes per second.
+    top: f64,
+}
+
+/// The rate that is kept beside a queue that stands, where so much has arrived.
+pub(super) fn kept(top: f64) -> f64 {
+    KEPT * top
 }
 
 impl Shared {
-    /// The queue is full at `now`. `arrives`: bytes per second.
-    pub(super) fn new(now: Instant, arrives: f64, packet_bytes: u32, round_trip: Duration) -> Self {
+    /// The queue is full at `now`. `arrives` and `top`, the most that has: bytes per second.
+    pub(super) fn new(
+        now: Instant,
+        arrives: f64,
+        top: f64,
+        packet_bytes: u32,
+        round_trip: Duration,
+    ) -> Self {
         let round_trip = round_trip.clamp(*ROUND_TRIP.start(), *ROUND_TRIP.end());
         let growth = GROWTH * f64::from(packet_bytes) / round_trip.as_secs_f64();
-        Self { from: REDUCED * arrives, at: now, growth }
+        Self { from: REDUCED * arrives, at: now, growth, top }
     }
 
     /// The rate before.
     pub(super) fn before(&self) -> f64 {
         self.from / REDUCED
+    }
+
+    /// The rate that grows no further beside other traffic.
+    pub(super) fn part(&self) -> f64 {
+        PART * self.top
     }
 
     /// The rate does not grow for a while.
