@@ -159,8 +159,8 @@ fn each_of_two_networks_has_its_own_rate() {
     }
     let slow_seconds = summary["seconds"].as_f64().unwrap();
     println!("{fast_seconds:.2} and {slow_seconds:.2} s, {summary}");
-    // 1.4 and 5.4 s for the content alone.
-    assert!(fast_seconds < 9.0 && slow_seconds < 12.0, "{fast_seconds}, {slow_seconds}");
+    // 1.4 and 5.4 s for the content alone, and more on a host that is busy with other tests.
+    assert!(fast_seconds < slow_seconds && slow_seconds < 25.0, "{fast_seconds}, {slow_seconds}");
     sender.kill();
 }
 
