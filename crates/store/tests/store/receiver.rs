@@ -54,6 +54,25 @@ fn nothing_is_under_a_final_name_before_the_commit() {
     assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"bytes");
 }
 
+/// A block of small files that is solved from repair symbols is read before anything of it is
+/// written.
+#[test]
+fn a_file_that_nothing_was_written_to_reads_as_zeros_and_is_not_created() {
+    let dir = tempfile::tempdir().unwrap();
+    let staging = staging(dir.path());
+    let file = add(&staging, "small", 5).unwrap();
+    let object =
+        StagedObject::new(staging.clone(), no_code(5, 1, 60_000), Extents::whole_file(file, 5), 0);
+    let object = object.unwrap();
+    let mut bytes = [7; 5];
+    object.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 5]);
+    assert_eq!(names_in(&staging.path()), ["journal", "lock"]);
+    object.write_source_run(Sbn(0), Esi(0), b"bytes").unwrap();
+    object.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"bytes");
+}
+
 #[test]
 fn empty_files_are_committed_too() {
     let dir = tempfile::tempdir().unwrap();
