@@ -346,7 +346,7 @@ pub(crate) struct ReportArguments {
     /// port from 7703 on. With --open it needs --sign. See docs/reports.md.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true)]
     pub(crate) ask: Option<Option<SocketAddr>>,
-    /// With --rate MIN..MAX: follow the receivers that --receivers FILE names also below MIN
+    /// With --rate MIN..MAX: follow the receivers that --receivers names also below MIN
     ///
     /// The rate is then that of the slowest of these, until they have finished; it does not fall
     /// below 16 kbit/s. Other receivers that get less than MIN are left behind.
@@ -357,13 +357,15 @@ pub(crate) struct ReportArguments {
     /// What receivers lack then, they do not get. Without it, the age of the content has no limit.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) max_age: Option<Duration>,
-    /// End when this many receivers are complete, or those that FILE names; else with exit code 9
+    /// End when this many receivers are complete, or these; else with exit code 9
     ///
-    /// FILE has a line for each receiver: its label (recv --label), and perhaps ed25519:KEY, the
-    /// key with which it signs (recv --identity). The exit code is 0 only if all of them are
-    /// complete and verified. With --for it ends then in any case. With --watch it goes on with the
-    /// next version. A file whose name is a number: ./12.
-    #[arg(long, value_name = "FILE|COUNT", value_parser = parse_receivers,
+    /// NAMES are labels (recv --label; by default the names of hosts) with commas: rack-1,rack-2 or
+    /// rack-1, for one. FILE has a line for each receiver:
+    /// its label, and perhaps ed25519:KEY, the key with which it signs (recv --identity). The exit
+    /// code is 0 only if all of them are complete and verified. With --for it ends then in any
+    /// case. With --watch it goes on with the next version. A file whose name is a number or has a
+    /// comma: ./12.
+    #[arg(long, value_name = "COUNT|NAMES|FILE", value_parser = parse_receivers,
           value_hint = ValueHint::FilePath)]
     pub(crate) receivers: Option<ReceiversArgument>,
     /// Obey receivers although nothing authenticates their reports
@@ -434,10 +436,14 @@ impl WaitArgument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiversArgument {
     Count(u32),
+    Names(String),
     File(PathBuf),
 }
 
 fn parse_receivers(text: &str) -> Result<ReceiversArgument, String> {
+    if text.contains(',') && !text.contains('/') {
+        return Ok(ReceiversArgument::Names(text.to_owned()));
+    }
     if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.is_empty() {
         return Ok(ReceiversArgument::File(PathBuf::from(text)));
     }

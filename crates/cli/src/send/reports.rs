@@ -57,6 +57,7 @@ pub(super) fn collection(
     collection.expected = match &reports.receivers {
         None => Expected::Anyone,
         Some(ReceiversArgument::Count(count)) => Expected::Count(*count),
+        Some(ReceiversArgument::Names(names)) => Expected::Named(named(names)?),
         Some(ReceiversArgument::File(path)) => Expected::Named(read(path)?),
     };
     // The versions of a directory follow each other until the user ends that.
@@ -67,7 +68,7 @@ pub(super) fn collection(
     collection.max_age = reports.max_age;
     if reports.wait_for_all && !matches!(collection.expected, Expected::Named(_)) {
         let message = "--wait-for-all with a number of receivers: none of them has a name";
-        let hint = "name them: --receivers FILE";
+        let hint = "name them: --receivers NAME,NAME or --receivers FILE";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
     collection.trust_unauthenticated = reports.trust_reports;
@@ -160,7 +161,7 @@ pub(super) fn awaited(
         if arguments.duration.is_some() && arguments.reports.receivers.is_none() {
             let message = "--for, and the stream waits for no receivers";
             let hint = "wait for some before it begins: --wait N\nor after its end: \
-                        --receivers FILE|COUNT\nor read standard input to its end first: --spool";
+                        --receivers COUNT|NAMES|FILE\nor read standard input to its end first: --spool";
             return Err(Failure::new(Outcome::Usage, message, hint));
         }
         return Ok(0);
@@ -189,9 +190,18 @@ pub(super) fn awaited(
 }
 
 /// Reads the file of `--receivers`.
+/// Receivers by their labels, with commas.
+fn named(names: &str) -> Result<Vec<ExpectedReceiver>, Failure> {
+    parse(&names.replace(',', "\n")).map_err(|message| {
+        let hint = "labels with commas: rack-1,rack-2; keys need a file: --receivers FILE";
+        Failure::new(Outcome::Usage, format!("--receivers {names}: {message}"), hint)
+    })
+}
+
 fn read(path: &Path) -> Result<Vec<ExpectedReceiver>, Failure> {
     let refused = |message: String| {
-        let hint = "a line for each receiver: LABEL, or LABEL ed25519:KEY; # begins a comment";
+        let hint = "a number, labels with commas (rack-1,rack-2), or a file with a line for each \
+                    receiver: LABEL, or LABEL ed25519:KEY; # begins a comment";
         Failure::new(Outcome::Usage, format!("--receivers {path:?}: {message}"), hint)
     };
     let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
@@ -623,5 +633,10 @@ mod tests {
             let error = parse(bad).unwrap_err();
             assert!(error.contains(why), "{bad:?}: {error}");
         }
+        let labels = |names| named(names).map(|list| list.into_iter().map(|it| it.label));
+        let labels = |names| labels(names).unwrap().map(|it| it.to_string()).collect::<Vec<_>>();
+        assert_eq!(labels("rack-1,rack-2"), ["rack-1", "rack-2"]);
+        assert_eq!(labels("rack-1,"), ["rack-1"]);
+        assert!(named(",").is_err() && named("a,a").is_err());
     }
 }
