@@ -289,6 +289,40 @@ fn satellite() {
     });
 }
 
+/// Three receivers that each lose other packets, and a sender that sends everything once and ends.
+#[test]
+fn sharing() {
+    let Some(scene) = Scene::new(4) else { return };
+    let racks = ["rack-1", "rack-2", "rack-3"];
+    let page = with_image(&scene, &["sender", "rack-1", "rack-2", "rack-3"], 4 << 20);
+    // What all three lose, nobody has.
+    (1..=3).for_each(|host| scene.bench.lose(host, 5));
+    let [block] = &blocks("sharing.md")[..] else { panic!("one block") };
+    let mut receivers = Vec::new();
+    for (host, command) in block {
+        // As long as receivers take to join the group.
+        for number in 1..=receivers.len() {
+            let has_joined = || {
+                let groups = scene.bench.command(number, "cat").arg("/proc/net/igmp").output();
+                String::from_utf8(groups.unwrap().stdout).unwrap().contains("014DFFEF")
+            };
+            wait_until("it joins 239.255.77.1", has_joined);
+        }
+        let mut program = page.start_with_ticket(host, command);
+        if command.contains("fontana recv") {
+            receivers.push(program);
+        } else {
+            let (code, said) = program.finish(PATIENCE);
+            assert_eq!(code, Some(0), "{command}: {said}");
+        }
+    }
+    for mut program in receivers {
+        let (code, said) = program.finish(PATIENCE);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    assert_received(&page, &racks);
+}
+
 /// The commands of a page's task, by its number.
 fn task(number: usize) -> Vec<Line> {
     let tasks = blocks("howto-tasks.md");

@@ -152,6 +152,20 @@ fn a_folder_whose_version_is_sent_waits_idly_and_ends_when_the_time_is_up() {
     sending.wait().expect(0);
 }
 
+/// As beside a key on a read-only file system: what cannot be kept is said, and versions are sent.
+#[test]
+fn a_version_that_cannot_be_kept_is_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, folder) = plant(directory.path());
+    fs::create_dir(format!("{key}.version")).unwrap();
+    let words = format!("--watch=300ms --rate 20M --to {} --sign {key}", place());
+    let sender = Sender::start(&words, &[&folder]);
+    let into = directory.path().join("into");
+    run(&arguments(&format!("recv {} --watch=1 -o", sender.ticket), &[&into])).expect(0);
+    let told = sender.into_running().stop().stderr;
+    assert_eq!(told.matches("the highest version cannot be kept in").count(), 1, "{told}");
+}
+
 /// The clock of the first publisher was an hour ahead.
 #[test]
 fn versions_go_on_above_the_highest_of_the_key_and_older_ones_are_ignored_by_name() {

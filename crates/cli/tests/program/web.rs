@@ -95,7 +95,7 @@ fn nginx_asks_for_a_password_and_gets_it() {
     std::fs::write(root.join("image.raw"), noise(1_000_000, 3)).unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let listen = SocketAddr::from(([127, 0, 0, 1], port));
-    let _nginx = Nginx::with_password(listen, &root, ["Aladdin", "open-sesame"]);
+    let _nginx = Nginx::with_password(listen, &root, ["Aladdin", "open-sesame"], None);
     Nginx::wait_until_it_listens(listen);
     let web = format!("http://127.0.0.1:{port}/");
     let published = publish(&format!("--web {web}"), &[&root.join("image.raw")]);
@@ -133,6 +133,44 @@ fn nginx_asks_for_a_password_and_gets_it() {
     assert!(is_received());
     // A field for mirrors that are not named by the user.
     receive(&["--header", header]).expect(2);
+}
+
+/// Over TLS the password goes to the host of that name, if its certificate is one of a trusted
+/// authority.
+#[test]
+fn a_password_is_sent_over_tls_to_whom_a_trusted_authority_names() {
+    if !Nginx::is_available() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let [root, into, other] = ["root", "into", "other"].map(|name| directory.path().join(name));
+    for directory in [&root, &other] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    std::fs::write(root.join("image.raw"), noise(1_000_000, 3)).unwrap();
+    let [trusted, untrusted] = [directory.path(), &other].map(Certificate::of_localhost);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = SocketAddr::from(([127, 0, 0, 1], port));
+    let login = ["Aladdin", "open-sesame"];
+    let _nginx = Nginx::with_password(listen, &root, login, Some(&trusted));
+    Nginx::wait_until_it_listens(listen);
+    let web = format!("--web https://localhost:{port}/");
+    let published = publish(&web, &[&root.join("image.raw")]).event("published");
+    let netrc = directory.path().join("netrc");
+    std::fs::write(&netrc, "machine localhost login Aladdin password open-sesame\n").unwrap();
+    std::fs::set_permissions(&netrc, Permissions::from_mode(0o600)).unwrap();
+    let words = format!("recv {} --json --netrc", published["ticket"].as_str().unwrap());
+    let words = arguments(&words, &[&netrc, Path::new("-o"), &into]);
+    let receive = |authority: &Certificate| {
+        Run::of(fontana().args(&words).env("SSL_CERT_FILE", &authority.certificate))
+    };
+    let refused = receive(&untrusted);
+    assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+    let reason = refused.event("mirror")["dropped"].to_string();
+    assert!(reason.contains("certificate") && !reason.contains("401"), "{reason}");
+    assert!(!into.join("image.raw").exists());
+    receive(&trusted).expect(0);
+    assert!(into.join("image.raw").exists());
 }
 
 /// As object stores do it: each file has an address that its owner has signed, and nothing is had

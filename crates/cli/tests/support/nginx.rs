@@ -56,7 +56,12 @@ impl Nginx {
     }
 
     /// Serves the files of `root` at `listen` to a user with a password, and to no other.
-    pub fn with_password(listen: SocketAddr, root: &Path, login: [&str; 2]) -> Self {
+    pub fn with_password(
+        listen: SocketAddr,
+        root: &Path,
+        login: [&str; 2],
+        tls: Option<&Certificate>,
+    ) -> Self {
         let users = root.with_extension("users");
         std::fs::write(&users, format!("{}:{{PLAIN}}{}\n", login[0], login[1])).unwrap();
         let content = format!(
@@ -64,7 +69,7 @@ impl Nginx {
             users.display(),
             root.display()
         );
-        Self::launch(Command::new("nginx"), listen, None, &content)
+        Self::launch(Command::new("nginx"), listen, tls, &content)
     }
 
     /// Serves the files of `root` at `listen` by addresses with this signature, and by no others.
