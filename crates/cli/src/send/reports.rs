@@ -16,6 +16,7 @@ use fontana_console::failure::Failure;
 use fontana_console::json::rounded;
 use fontana_console::units::{Count, ExactRate};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::Path;
 
 /// Largest file of `--receivers`: 65 536 lines of a label and a key.
@@ -192,31 +193,30 @@ pub(super) fn awaited(
 /// Reads the file of `--receivers`.
 /// Receivers by their labels, with commas.
 fn named(names: &str) -> Result<Vec<ExpectedReceiver>, Failure> {
-    parse(&names.replace(',', "\n")).map_err(|message| {
-        let hint = "labels with commas: rack-1,rack-2; keys need a file: --receivers FILE";
-        Failure::new(Outcome::Usage, format!("--receivers {names}: {message}"), hint)
-    })
+    parse(&names.replace(',', "\n")).map_err(|message| refused(Path::new(names), &message))
+}
+
+fn refused(given: &Path, message: &dyn Display) -> Failure {
+    let hint = "a number, labels with commas (rack-1,rack-2), or a file with a line for each \
+                receiver: LABEL, or LABEL ed25519:KEY; # begins a comment";
+    Failure::new(Outcome::Usage, format!("--receivers {given:?}: {message}"), hint)
 }
 
 fn read(path: &Path) -> Result<Vec<ExpectedReceiver>, Failure> {
-    let refused = |message: String| {
-        let hint = "a number, labels with commas (rack-1,rack-2), or a file with a line for each \
-                    receiver: LABEL, or LABEL ed25519:KEY; # begins a comment";
-        Failure::new(Outcome::Usage, format!("--receivers {path:?}: {message}"), hint)
-    };
-    let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+    let unread = |error: std::io::Error| refused(path, &error);
+    let size = std::fs::metadata(path).map_err(unread)?.len();
     if size > MAX_EXPECT_BYTES {
-        return Err(refused(format!("{size} bytes are too many")));
+        return Err(refused(path, &format_args!("{size} bytes are too many")));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    parse(&text).map_err(refused)
+    let text = std::fs::read_to_string(path).map_err(unread)?;
+    parse(&text).map_err(|message| refused(path, &message))
 }
 
 fn parse(text: &str) -> Result<Vec<ExpectedReceiver>, String> {
     let (mut receivers, mut seen) = (Vec::new(), BTreeSet::new());
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
-        let at = |error: &dyn std::fmt::Display| format!("line {}: {error}", number + 1);
+        let at = |error: &dyn Display| format!("line {}: {error}", number + 1);
         let mut words = line.split_whitespace();
         let Some(label) = words.next() else { continue };
         let label: ReceiverLabel = label.parse().map_err(|error| at(&error))?;

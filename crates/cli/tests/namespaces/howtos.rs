@@ -295,7 +295,7 @@ fn sharing() {
     let Some(scene) = Scene::new(4) else { return };
     let racks = ["rack-1", "rack-2", "rack-3"];
     let page = with_image(&scene, &["sender", "rack-1", "rack-2", "rack-3"], 4 << 20);
-    // What all three lose, nobody has.
+    // What all three lose, none has.
     (1..=3).for_each(|host| scene.bench.lose(host, 5));
     let [block] = &blocks("sharing.md")[..] else { panic!("one block") };
     let mut receivers = Vec::new();

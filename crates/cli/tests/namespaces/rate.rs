@@ -80,14 +80,14 @@ fn follows(bytes: u64, options: &str) {
     let passed = number(until, "seconds") - number(after, "seconds");
     let share = offered * 8.0 / passed / SLOWEST;
     println!("{share:.3} of the slowest link is offered after {SETTLED} s");
-    // A host that is busy with other tests loses packets, and the rate falls for them. What the rate
-    // does is measured in virtual time, in `fontana-proto`.
+    // A host that is busy with other tests loses packets, and the rate falls for them. What the
+    // rate does is measured in virtual time, in `fontana-proto`.
     assert!((0.3..=1.15).contains(&share), "{share}");
     assert!(seconds <= BUSY * ideal, "{seconds} s, and the content takes {ideal} s");
 }
 
-/// When a receiver had all that it needs, in seconds, up to one late. It completes then; a host that
-/// is busy with other tests may take as long again to solve what was lost.
+/// When a receiver had all that it needs, in seconds, up to one late. It completes then; a host
+/// that is busy with other tests may take as long again to solve what was lost.
 fn arrived(reception: &mut Reception) -> f64 {
     let complete = reception.complete().number("seconds");
     let wants_nothing =
