@@ -140,6 +140,13 @@ pub struct RateConfig {
     pub max_receivers: usize,
 }
 
+impl RateConfig {
+    /// Whether the sender chooses the rate, and yields to other traffic.
+    fn is_automatic(&self) -> bool {
+        self.blind.is_some()
+    }
+}
+
 /// Why a rate report was ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredRate {
@@ -378,13 +385,13 @@ impl RateControl {
 
     /// Whether the rate is automatic, and few receivers answer each round.
     fn has_few(&self) -> bool {
-        self.config.blind.is_some() && self.crowd.max(self.receivers.len() as u32) <= AT_ONCE
+        self.config.is_automatic() && self.crowd.max(self.receivers.len() as u32) <= AT_ONCE
     }
 
     /// Whether it doubles from a low one.
     fn is_starting(&self) -> bool {
         let doubles = matches!(self.phase, Phase::Start) && self.rate < self.config.most as f64;
-        doubles && self.config.blind.is_some()
+        doubles && self.config.is_automatic()
     }
 
     /// Whether it does so in short rounds.
@@ -405,13 +412,13 @@ impl RateControl {
             self.begin_round();
         }
         if self.began_at.is_none() {
-            if self.config.blind.is_some() && self.was_idle(now) {
+            if self.config.is_automatic() && self.was_idle(now) {
                 // What arrives then is counted from now on.
                 self.since = self.round;
             }
             if self.has_few() {
                 self.weights.limit(1);
-            } else if self.config.blind.is_some() && self.is_searching {
+            } else if self.config.is_automatic() && self.is_searching {
                 // No more receivers report how much arrives than report. They have lost nothing.
                 let per_round = aim(self.config.budget_per_second, self.interval, self.window);
                 self.weights.limit((f64::from(self.crowd) / per_round) as u32);
@@ -574,7 +581,7 @@ impl RateControl {
         self.forget_trials();
         match self.phase {
             // What it has sent too much is in the queue.
-            _ if self.config.blind.is_some() => {
+            _ if self.config.is_automatic() => {
                 let rounds = EMPTYING_ROUNDS;
                 self.change(EMPTYING * rate, Phase::Emptying { rounds, rate });
             }
@@ -690,7 +697,7 @@ impl RateControl {
         }
         // The receivers that have finished say nothing more.
         let is_awaited = || {
-            let is_automatic = self.config.blind.is_some();
+            let is_automatic = self.config.is_automatic();
             !is_automatic || self.receivers.values().any(|known| !known.has_finished)
         };
         if now >= self.quiet_since + self.quiet_for && is_awaited() {
@@ -755,7 +762,7 @@ impl RateControl {
                 self.begin_round();
             }
             // An automatic rate yields.
-            Phase::Trial(trial) if self.heard.is_doubtful && self.config.blind.is_some() => {
+            Phase::Trial(trial) if self.heard.is_doubtful && self.config.is_automatic() => {
                 self.fail(trial.base);
             }
             Phase::Trial(trial) => {
@@ -805,7 +812,7 @@ impl RateControl {
 
 /// Time without a report after which the rate is halved.
 fn silence(config: &RateConfig) -> Duration {
-    if config.blind.is_some() { AUTOMATIC_SILENCE } else { SILENCE }
+    if config.is_automatic() { AUTOMATIC_SILENCE } else { SILENCE }
 }
 
 /// Reports of a round of this length that keep to the budget in each second. They arrive in the

@@ -94,7 +94,7 @@ impl RateControl {
         if packets < f64::from(LEAST_PACKETS) {
             return None;
         }
-        let is_automatic = self.config.blind.is_some();
+        let is_automatic = self.config.is_automatic();
         let (is_starting, is_quick) = (self.is_starting(), self.is_quick());
         let offered = self.offered_part(now, report.round);
         let is_at_rate = offered >= OFFERED;
@@ -207,7 +207,7 @@ impl RateControl {
         let least = self.least();
         let Some(known) = self.receivers.get_mut(&report.receiver) else { return false };
         let Arrival { packets, share, carries, is_at_rate, .. } = *arrival;
-        let is_automatic = self.config.blind.is_some();
+        let is_automatic = self.config.is_automatic();
         self.heard.reports = self.heard.reports.saturating_add(1);
         self.heard.sent = self.heard.sent.max(arrival.sent());
         match self.phase {
