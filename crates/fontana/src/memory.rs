@@ -1,7 +1,7 @@
 //! The division of a memory budget. It is the same for every file size: content that exceeds the
 //! memory takes more time, not more memory.
 
-use fontana_proto::StreamRedundancy;
+use fontana_proto::{StreamRedundancy, StreamSender};
 
 /// Smallest budget of a session: the fixed parts do not fit into less.
 pub const MIN_MEMORY: usize = 32 << 20;
@@ -54,6 +54,17 @@ pub(crate) fn fragment_bytes(memory: usize, redundancy: StreamRedundancy) -> usi
         StreamRedundancy::Reported { .. } => 23,
     };
     usable(memory.max(MIN_MEMORY)) / fragments
+}
+
+/// Repair symbols that are made for requests of fragments of so many bytes, per thousand source
+/// symbols: as many as the budget holds, within what is of use.
+pub(crate) fn requested_permille(memory: usize, fragment_bytes: usize) -> u32 {
+    let others = fragment_bytes.saturating_mul(8);
+    let room = usable(memory.max(MIN_MEMORY)).saturating_sub(others);
+    let kept = fragment_bytes.max(1).saturating_mul(StreamSender::PENDING_CAPACITY);
+    let (least, most) = StreamRedundancy::REQUESTED_PERMILLE.into_inner();
+    // At most a thousand times.
+    ((room as u64).saturating_mul(1_000) / kept as u64).clamp(least.into(), most.into()) as u32
 }
 
 /// A receiver's shares.

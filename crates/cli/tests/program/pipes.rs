@@ -192,6 +192,27 @@ fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
     assert_eq!((&last["complete"], &last["failed"]), (&2.into(), &0.into()), "{last}");
 }
 
+/// Two commands without options that concern losses. Where almost nothing arrives, neither side says
+/// that the stream was received.
+#[test]
+fn a_stream_at_a_loss_of_thirty_per_cent_is_received_and_at_seventy_it_is_9() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = noise(3_000_000, 9);
+    let input = directory.path().join("input");
+    std::fs::write(&input, &bytes).unwrap();
+    for (loss, sent, received) in [(30, 0, 0), (70, 9, 3)] {
+        let (sender, stream) = reporting("--rate 20M", File::open(&input).unwrap());
+        let words = format!("FONTANA_SIMULATE_LOSS={loss} --timeout 60 --to");
+        let words = format!("recv {} --json {words}", stream["ticket"].as_str().unwrap());
+        let into = directory.path().join("into");
+        run(&arguments(&words, &[&into])).expect(received);
+        assert_eq!(received == 0, std::fs::read(&into).is_ok_and(|it| it == bytes), "{loss} %");
+        let run = sender.wait().expect(sent);
+        assert_eq!(run.event("summary")["code"], sent, "{}", run.stdout);
+        let _ = std::fs::remove_file(&into);
+    }
+}
+
 #[test]
 fn a_stream_whose_receivers_do_not_come_ends_at_the_deadline() {
     let directory = tempfile::tempdir().unwrap();

@@ -16,6 +16,7 @@ use crate::event::{SendEvent, SendProgress};
 use crate::format::FontanaFormat;
 use crate::geometry::{self, Code};
 use crate::memory;
+use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::reporting::ReportCollection;
@@ -182,6 +183,8 @@ impl PreparedStream {
         let most = memory::fragment_bytes(options.memory, options.redundancy);
         let most = most / usize::from(symbol_size);
         let max_symbols = options.fragment_symbols(symbol_size).min(most.max(1) as u32);
+        let fragment_bytes = max_symbols as usize * usize::from(symbol_size);
+        let requested_permille = memory::requested_permille(options.memory, fragment_bytes);
         let session = ReportedSession {
             instance: sealing.instance,
             tsi,
@@ -206,6 +209,7 @@ impl PreparedStream {
             control_symbol_size: geometry::control_symbol_size(symbol_size),
             max_symbols,
             redundancy: options.redundancy,
+            requested_permille,
             rate_bytes_per_second: options.rate_bytes_per_second(),
             packet_overhead: version.header_size() as u32,
             peak_window: options.peak_window,
@@ -226,7 +230,8 @@ impl PreparedStream {
             }
             None => (sender, None),
         };
-        let cutter = Cutter { symbol_size, max_symbols, redundancy: options.redundancy };
+        let redundancy = options.redundancy;
+        let cutter = Cutter { symbol_size, max_symbols, redundancy, requested_permille };
         Ok(Self { ticket, token, socket, sealer, sender, cutter, answers })
     }
 
@@ -485,7 +490,14 @@ impl Supply for Fragments {
         progress
     }
 
+    /// The stream was for the receivers that it has waited for.
     fn report(&self, report: SendReport) -> SendReport {
-        report
+        let complete = report.crowd.as_ref().map_or(0, |crowd| crowd.summary.complete);
+        let lacks = self.awaited.as_ref().is_some_and(|it| complete < it.receivers.into());
+        let outcome = match lacks && !self.interrupted {
+            true => report.outcome.worst(Outcome::ReceiversIncomplete),
+            false => report.outcome,
+        };
+        SendReport { outcome, ..report }
     }
 }

@@ -72,6 +72,9 @@ pub struct StreamSenderConfig {
     pub max_symbols: u32,
     /// How many repair symbols fragments have.
     pub redundancy: StreamRedundancy,
+    /// With [`StreamRedundancy::Reported`]: how many are made for requests, per thousand source
+    /// symbols.
+    pub requested_permille: u32,
     /// Limit on the bytes on the wire, IP and UDP headers included.
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram.
@@ -360,8 +363,9 @@ impl StreamSender {
         {
             return None;
         }
-        let (number, redundancy) = (self.next, self.config.redundancy);
-        let prepared_symbols = redundancy.prepared(source_symbols);
+        let StreamSenderConfig { redundancy, requested_permille, .. } = self.config;
+        let number = self.next;
+        let prepared_symbols = redundancy.prepared(source_symbols, requested_permille);
         let planned = self.repair.as_ref().and_then(|repair| repair.planned(source_symbols));
         let fixed = || repair_symbols(source_symbols, redundancy.permille());
         self.repair.iter_mut().for_each(|repair| repair.add(number, source_symbols));

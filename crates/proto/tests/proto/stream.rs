@@ -21,6 +21,8 @@ use std::time::Duration;
 /// Most source symbols of a fragment here.
 const K: u32 = 100;
 const FRAGMENT: usize = K as usize * T as usize;
+/// Repair symbols that are made for requests, per thousand source symbols.
+const REQUESTED: u32 = 300;
 
 fn key(seed: u8) -> SecretKey {
     SecretKey::from_seed(&[seed; 32])
@@ -74,6 +76,7 @@ impl Stream {
             control_symbol_size: 1300,
             max_symbols: K,
             redundancy: StreamRedundancy::Fixed { permille: 100 },
+            requested_permille: REQUESTED,
             rate_bytes_per_second,
             packet_overhead: 28,
             peak_window: Pacer::PEAK_WINDOW,
@@ -144,7 +147,7 @@ impl Stream {
             Ok::<(), ()>(())
         };
         let block = plan.execute(T.into(), load, Scratch::default()).unwrap();
-        let repair = (k..k + self.redundancy.prepared(k)).map(|esi| {
+        let repair = (k..k + self.redundancy.prepared(k, REQUESTED)).map(|esi| {
             let mut symbol = vec![0; T.into()];
             block.write_symbol(Esi(esi), &mut symbol);
             symbol

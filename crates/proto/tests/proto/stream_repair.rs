@@ -48,6 +48,7 @@ struct Conditions {
     /// Loss at each second.
     loss: fn(u64) -> f64,
     redundancy: StreamRedundancy,
+    requested_permille: u32,
     reports: (Instant, Instant),
     seed: u64,
 }
@@ -62,6 +63,7 @@ impl Default for Conditions {
             per_second: 20,
             loss: |_| 0.01,
             redundancy: AUTO,
+            requested_permille: *StreamRedundancy::REQUESTED_PERMILLE.end(),
             reports: (Instant::ZERO, FOREVER),
             seed: 1,
         }
@@ -134,6 +136,7 @@ impl<'c> Session<'c> {
             control_symbol_size: 4_000,
             max_symbols: source_symbols,
             redundancy: conditions.redundancy,
+            requested_permille: conditions.requested_permille,
             rate_bytes_per_second: rate,
             packet_overhead: 28,
             peak_window: Pacer::PEAK_WINDOW,
@@ -404,6 +407,30 @@ fn at_a_loss_of_five_per_cent_no_fragment_is_missing() {
     }
 }
 
+/// As over a bad radio link, from the first fragment on.
+#[test]
+fn at_a_loss_of_thirty_per_cent_no_fragment_is_missing() {
+    for (source_symbols, seed) in [(20, 1), (100, 1), (100, 2), (1_000, 1)] {
+        let run = run(&Conditions {
+            source_symbols,
+            per_second: 5,
+            fragments: 300,
+            loss: |_| 0.3,
+            seed,
+            ..Conditions::default()
+        });
+        println!(
+            "{source_symbols} symbols, seed {seed}: {} missing, {:.3}, {} on air, {:.0} s",
+            run.missing,
+            run.ratio(),
+            run.most_on_air,
+            run.seconds
+        );
+        assert_eq!(run.missing, 0, "{source_symbols} symbols, seed {seed}");
+        assert!(run.ratio() <= 1.5, "{source_symbols} symbols, seed {seed}: {}", run.ratio());
+    }
+}
+
 /// 5 % from the 20th to the 30th second. The first fragments of that time are repaired by requests
 /// alone, and the share has decayed within a few rounds after it.
 #[test]
@@ -451,14 +478,15 @@ fn without_a_receiver_that_reports_the_share_is_fixed() {
 /// at most what is made of a fragment.
 #[test]
 fn a_receiver_that_lies_causes_no_more_than_the_symbols_that_are_made() {
-    let run = run(&Conditions {
+    let conditions = Conditions {
         receivers: 4,
         liars: 1,
         per_second: 5,
         fragments: 300,
         ..Conditions::default()
-    });
-    let most = StreamRedundancy::Reported { permille: 100 }.prepared(100);
+    };
+    let run = run(&conditions);
+    let most = AUTO.prepared(100, conditions.requested_permille);
     assert!(run.of.iter().all(|&(repair, _)| repair <= most));
     assert_eq!(run.missing, 0);
 }

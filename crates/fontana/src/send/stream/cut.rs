@@ -20,6 +20,7 @@ pub(super) struct Cutter {
     pub(super) symbol_size: u16,
     pub(super) max_symbols: u32,
     pub(super) redundancy: StreamRedundancy,
+    pub(super) requested_permille: u32,
 }
 
 /// A fragment that is ready to be sent.
@@ -142,7 +143,8 @@ impl Cutter {
         let plan = plans.source_plan(scheme, k).map_err(failed)?;
         let symbol = |esi: Esi| source.get(esi.0 as usize * size..).unwrap_or_default();
         let Ok(block) = plan.execute(size, Lent(symbol), Scratch::default());
-        let mut repair = vec![0; self.redundancy.prepared(k) as usize * size];
+        let repair_symbols = self.redundancy.prepared(k, self.requested_permille);
+        let mut repair = vec![0; repair_symbols as usize * size];
         for (esi, symbol) in (k..).map(Esi).zip(repair.chunks_exact_mut(size)) {
             block.write_symbol(esi, symbol);
         }

@@ -23,17 +23,19 @@ pub enum StreamRedundancy {
 }
 
 impl StreamRedundancy {
-    /// Most repair symbols per thousand source symbols that are made of a fragment for requests.
-    /// They cover a loss of a fifth, and bound what receivers can cause that lie.
-    pub const MOST_PERMILLE: u32 = 300;
+    /// Bounds of the repair symbols per thousand source symbols that are made of a fragment for
+    /// requests, for a driver to choose by its memory. They cover a loss of a fifth to almost a
+    /// half, and bound what receivers can cause that lie.
+    pub const REQUESTED_PERMILLE: std::ops::RangeInclusive<u32> = 300..=1_000;
 
     /// The repair symbols that are made of a fragment of `source_symbols`: those that may be sent.
-    pub fn prepared(self, source_symbols: u32) -> u32 {
+    /// `requested_permille`: for requests.
+    pub fn prepared(self, source_symbols: u32, requested_permille: u32) -> u32 {
         repair_symbols(
             source_symbols,
             match self {
                 Self::Fixed { permille } => permille,
-                Self::Reported { permille } => permille.max(Self::MOST_PERMILLE),
+                Self::Reported { permille } => permille.max(requested_permille),
             },
         )
     }

@@ -28,7 +28,7 @@ const ROUND_INTERVAL: Duration = Duration::from_millis(350);
 const UNHEARD: f64 = 1e-8;
 const SILENT_ROUNDS: std::ops::RangeInclusive<u32> = 3..=20;
 /// Longest time from a fragment's last symbol of its own until it is given up.
-const LONGEST_STAY: Duration = Duration::from_secs(6);
+const LONGEST_STAY: Duration = Duration::from_secs(8);
 /// The largest loss is that of this time and the same time before.
 const LOSS_PERIOD: Duration = Duration::from_secs(10);
 /// Source symbols that the estimate's numbers are for: it is a share.
@@ -196,7 +196,7 @@ impl StreamRepair {
             round.requesters.insert(request.receiver);
         }
         let last = round.last;
-        let per_symbol = 1.0 / (1.0 - believed_loss(request.loss_ppm));
+        let loss = believed_loss(request.loss_ppm);
         let mut all = Vec::new();
         for need in &request.blocks {
             let number = StreamIndex::number(Toi(need.toi.into()));
@@ -211,7 +211,10 @@ impl StreamRepair {
                 continue;
             }
             fragment.need = need;
-            let to_send = (f64::from(need) * per_symbol).round() as u32;
+            // One deviation more than arrives on average: a request may be lost as well, and the
+            // time in which a fragment is listed ends.
+            let (needed, deviation) = (f64::from(need), (f64::from(need) * loss).sqrt());
+            let to_send = ((needed + deviation) / (1.0 - loss)).round() as u32;
             let symbols = to_send.saturating_sub(fragment.added);
             fragment.added = fragment.added.max(to_send);
             all.push(Added { number, symbols });
