@@ -192,7 +192,7 @@ fn a_stream_waits_for_two_receivers_and_repairs_what_they_lack() {
     assert_eq!((&last["complete"], &last["failed"]), (&2.into(), &0.into()), "{last}");
 }
 
-/// Two commands without options that concern losses. Where almost nothing arrives, neither side says
+/// Two commands without options that concern losses. Where too little arrives, neither side says
 /// that the stream was received.
 #[test]
 fn a_stream_at_a_loss_of_thirty_per_cent_is_received_and_at_seventy_it_is_9() {
