@@ -50,6 +50,7 @@ pub struct SequenceTracker {
     excused_at: Instant,
     /// Number of losses that were detected.
     detected: u64,
+    latest: Instant,
 }
 
 /// Sequence numbers of a channel.
@@ -91,6 +92,7 @@ impl SequenceTracker {
         let Some(number) = self.numbering.sequence(channel.0, cci) else {
             return Losses::default();
         };
+        self.latest = now;
         if dropped_before > 0 {
             self.excuse(now, dropped_before);
         }
@@ -155,6 +157,11 @@ impl SequenceTracker {
     /// Number of losses that were detected so far.
     pub const fn detected(&self) -> u64 {
         self.detected
+    }
+
+    /// When the last packet arrived.
+    pub(crate) const fn latest(&self) -> Instant {
+        self.latest
     }
 
     /// Totals of each channel, from channel 0 on.

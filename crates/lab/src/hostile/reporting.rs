@@ -196,7 +196,7 @@ fn report(
 }
 
 /// What the receiver has counted: a tenth is lost.
-const PACKETS: PacketCounts = PacketCounts { received: 900, lost: 100 };
+const PACKETS: PacketCounts = PacketCounts { received: 900, lost: 100, latest: Instant::ZERO };
 
 /// The receiver.
 struct Honest {

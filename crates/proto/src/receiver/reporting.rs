@@ -188,16 +188,19 @@ impl Receiver {
             Announced::Head(state) => state.head().is_some_and(|head| head.instance == instance),
             Announced::Nothing | Announced::Tables(_) => false,
         };
+        let latest = self.wanted_sessions().map(|session| session.sequence.latest()).max();
+        let counts = PacketCounts { latest: latest.unwrap_or_default(), ..PacketCounts::default() };
         let channels = self.wanted_sessions().filter(is_of_run);
         let mut channels = channels.flat_map(|session| session.sequence.channels()).peekable();
         if channels.peek().is_none() {
             let stats = self.stats();
             let received = stats.expected.saturating_sub(stats.lost);
-            return PacketCounts { received, lost: stats.lost };
+            return PacketCounts { received, lost: stats.lost, ..counts };
         }
-        channels.fold(PacketCounts::default(), |counts, channel| PacketCounts {
+        channels.fold(counts, |counts, channel| PacketCounts {
             received: counts.received.saturating_add(channel.expected.saturating_sub(channel.lost)),
             lost: counts.lost.saturating_add(channel.lost),
+            ..counts
         })
     }
 

@@ -55,7 +55,7 @@ pub struct ReportFacts {
 impl ReportFacts {
     /// Parts per million of the packets that were lost.
     pub(super) fn loss_ppm(&self) -> u32 {
-        let PacketCounts { received, lost } = self.packets;
+        let PacketCounts { received, lost, .. } = self.packets;
         let all = received.saturating_add(lost).max(1);
         u32::try_from(lost.saturating_mul(1_000_000) / all).unwrap_or(u32::MAX)
     }
@@ -70,7 +70,7 @@ impl ReportFacts {
 
 impl RateSample {
     pub(super) fn report(self, receiver: ReceiverId, echo: RollCallEcho) -> RateReport {
-        let Self { round, window, packets: PacketCounts { received, lost }, weight } = self;
+        let Self { round, window, packets: PacketCounts { received, lost, .. }, weight } = self;
         let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
         let (received, lost) = (count(received), count(lost));
         let window_us = micros(window).max(1);

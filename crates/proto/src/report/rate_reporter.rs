@@ -30,6 +30,8 @@ pub struct PacketCounts {
     pub received: u64,
     /// Packets that were lost, on the way or at this host.
     pub lost: u64,
+    /// When the last one arrived; [`Instant::ZERO`]: now, as far as is known.
+    pub latest: Instant,
 }
 
 /// What has arrived in a part of a rate round and of those before it.
@@ -147,10 +149,14 @@ impl RateReporter {
     pub(super) fn take(&mut self, now: Instant, counts: PacketCounts) -> Option<RateSample> {
         let Due { round, from, weight, .. } = self.due.take()?;
         self.limit.spend(now);
-        let window = now.saturating_since(from.at);
+        // Packets may arrive in groups, as over a radio link whose hosts sleep: in the time after
+        // the last group none could have arrived.
+        let until = if counts.latest > from.at { counts.latest.min(now) } else { now };
+        let window = until.saturating_since(from.at);
         let packets = PacketCounts {
             received: counts.received.saturating_sub(from.counts.received),
             lost: counts.lost.saturating_sub(from.counts.lost),
+            latest: until,
         };
         (!window.is_zero()).then_some(RateSample { round, window, packets, weight })
     }

@@ -65,7 +65,7 @@ fn nothing(_: usize) -> Lacking {
     Lacking::default()
 }
 
-const NO_PACKETS: PacketCounts = PacketCounts { received: 0, lost: 0 };
+const NO_PACKETS: PacketCounts = PacketCounts { received: 0, lost: 0, latest: Instant::ZERO };
 const COMPLETE: ReceiverState = ReceiverState::Complete { manifest: MANIFEST };
 
 fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> OpenedFeedback {
@@ -284,8 +284,11 @@ fn what_arrives_is_reported_to_each_sender_by_itself() {
     let config = ReporterConfig::new(receiver_id(1), ReceiverLabel::default(), 1);
     let mut reporter = Reporter::new(ReporterConfig { reports_rate: true, ..config });
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    let counts =
-        |number: u8, ms: u64| PacketCounts { received: u64::from(number) * ms, lost: ms / 10 };
+    let counts = |number: u8, ms: u64| PacketCounts {
+        received: u64::from(number) * ms,
+        lost: ms / 10,
+        ..PacketCounts::default()
+    };
     let mut reported = BTreeMap::<u8, Vec<f64>>::new();
     for ms in 0..10_000 {
         if ms % 500 == 0 {
@@ -344,7 +347,7 @@ fn symbols_are_requested_of_the_faster_sender() {
                     repair: Some(repair),
                     ..call(1 + ms / 500, CLOCK)
                 };
-                let counts = PacketCounts { received, lost: 0 };
+                let counts = PacketCounts { received, ..PacketCounts::default() };
                 reporter.handle_roll_call(at(ms), &call, counts, lacking);
             }
         }

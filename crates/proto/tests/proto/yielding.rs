@@ -90,7 +90,7 @@ fn a_tcp_flow_keeps_half() {
                     let [session, rival] = mean(&case.run(120));
                     println!("{case:?}: session {session:.3}, CUBIC {rival:.3}");
                     assert!(session >= 0.1, "{case:?}: {session}");
-                    let least = if queue_ms == 20 { 0.2 } else { 0.45 };
+                    let least = if queue_ms == 20 { 0.2 } else { 0.43 };
                     assert!(rival >= least, "{case:?}: {rival}");
                     kept.push(rival);
                 }
@@ -126,7 +126,7 @@ fn what_is_learned_of_other_traffic_expires() {
 /// packets are no other traffic.
 #[test]
 fn what_varies_at_random_is_no_queue() {
-    for errors in [0.0, 0.003] {
+    for errors in [0.0, 0.003, 0.05] {
         for receivers in [1, 5] {
             for seed in 1..=3 {
                 let path = Path {

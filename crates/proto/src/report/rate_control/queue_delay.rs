@@ -15,10 +15,11 @@ const PART: u32 = 8;
 const SHORTER: Duration = Duration::from_millis(1);
 /// Times in a mean, and the fewest that say something.
 const MEAN: u32 = 16;
-const FEWEST: u32 = 3;
+const FEWEST: u32 = 6;
 /// Part of the range of times by which they differ from round to round if they vary at random: a
-/// third, if all of the range are equally probable. Those of a queue differ by less.
-const RANDOM: u32 = 5;
+/// third, if all of the range are equally probable. Those of a queue differ by less. Only times
+/// that become shorter are counted, twice: a queue that grows is none that varies.
+const RANDOM: u32 = 8;
 /// Time after which the least time of a period is forgotten. Other traffic may keep a queue from
 /// ever being empty, and a sender that took that for the path would starve it (RFC 6817, section
 /// 3.4.2, has ten minutes as well).
@@ -33,7 +34,7 @@ pub(super) struct QueueDelay {
     before: Option<Duration>,
     /// The longest lately: it approaches what is shorter.
     longest: Duration,
-    /// Mean difference from one to the next, and how many count.
+    /// Twice the mean by which one is shorter than the one before, and how many count.
     difference: Duration,
     differences: u32,
     latest: Option<Duration>,
@@ -57,7 +58,8 @@ impl QueueDelay {
         if let Some(latest) = self.latest.replace(round_trip) {
             self.differences = MEAN.min(self.differences + 1);
             let before = self.difference / self.differences * (self.differences - 1);
-            self.difference = before + latest.abs_diff(round_trip) / self.differences;
+            let shorter = latest.saturating_sub(round_trip);
+            self.difference = before + 2 * shorter / self.differences;
         }
         let shorter = self.longest.saturating_sub(round_trip);
         self.longest = round_trip.max(self.longest.saturating_sub(shorter / MEAN));

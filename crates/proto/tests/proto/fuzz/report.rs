@@ -115,7 +115,7 @@ fn any_roll_calls() {
                             Lacking { blocks, may_lack_more, ..Lacking::default() }
                         };
                         let (received, lost) = (now.as_nanos(), now.as_nanos() / 7);
-                        counts = PacketCounts { received, lost };
+                        counts = PacketCounts { received, lost, ..PacketCounts::default() };
                         reporter.handle_roll_call(now, &call, counts, lacking);
                         obeyed.insert(SealId::from(call.instance).0, (call.collector, now));
                     }

@@ -26,7 +26,8 @@ pub(crate) fn collection(repair: RepairBy, expected: Expected, seed: u64) -> Col
 /// The facts of a receiver that loses this part of the packets.
 pub(crate) fn facts(loss: f64) -> ReportFacts {
     let lost = (loss * 1e6) as u64;
-    ReportFacts { packets: PacketCounts { received: 1_000_000 - lost, lost }, ..Default::default() }
+    let packets = PacketCounts { received: 1_000_000 - lost, lost, ..PacketCounts::default() };
+    ReportFacts { packets, ..ReportFacts::default() }
 }
 
 /// The report of a receiver in this state.

@@ -270,6 +270,7 @@ impl Receiver {
                 Packet::Data(number) => {
                     self.allowance -= 1.0;
                     self.counts.received += 1;
+                    self.counts.latest = now;
                     if self.counts.received > 1 {
                         self.counts.lost += number - self.next;
                     }
