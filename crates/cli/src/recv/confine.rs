@@ -71,10 +71,12 @@ impl<'a> Sandbox<'a> {
         let feedback = arguments.may_report().then(|| open_feedback(arguments, console)).flatten();
         let network = match &feedback {
             _ if arguments.one_way => Network::ReceiveOnly,
-            // A receiver that shares sends from two sockets, and one with mirrors asks for names.
+            // A receiver that shares sends from two sockets, one with mirrors asks for names, and
+            // one that serves listens.
             Some(socket)
                 if arguments.sandbox != SandboxArgument::Off
                     && arguments.share.is_none()
+                    && arguments.then_serve.is_none()
                     && Mirrors::of_arguments(arguments).is_empty() =>
             {
                 limit_to(socket, arguments.sandbox == SandboxArgument::Require)?

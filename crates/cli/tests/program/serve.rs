@@ -442,6 +442,43 @@ fn a_receiver_serves_what_it_is_receiving() {
     relay.stop();
 }
 
+/// A receiver that reports to its sender may send from one socket alone, and listen all the same.
+#[test]
+fn a_receiver_that_reports_serves() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("file"), directory.path().join("into"));
+    std::fs::write(&file, noise(300_000, 3)).unwrap();
+    let sender = Sender::start(&format!("--to {} --rate 50M", place()), &[&file]);
+    assert!(sender.ticket.contains("ask="), "{}", sender.ticket);
+    let words = format!("recv {} --then-serve 127.0.0.1:0 --json -o", sender.ticket);
+    let served = Served::of(Running::start(&arguments(&words, &[&into])));
+    let (head, body) = curl("", &format!("{}file", served.web));
+    assert!(head.starts_with("http/1.1 200") && body == noise(300_000, 3), "{head}");
+    served.stop();
+    sender.finish();
+}
+
+/// The last mirror is dropped, and the session goes on.
+#[test]
+fn a_mirror_of_other_bytes_costs_no_packet_of_the_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let [ours, other, into] = ["ours", "other", "into"].map(|name| directory.path().join(name));
+    for (directory, seed) in [(&ours, 3), (&other, 4)] {
+        std::fs::create_dir(directory).unwrap();
+        std::fs::write(directory.join("file"), noise(4_000_000, seed)).unwrap();
+    }
+    let words = format!("--to {} --rate 20M --block-symbols 500", place());
+    let sender = Sender::start(&words, &[&ours.join("file")]);
+    let mirror = Served::start("", &[&other.join("file")]);
+    let web = mirror.web.clone();
+    let words = format!("recv {} {web} --timeout 50 --json -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    assert!(std::fs::read(into.join("file")).unwrap() == noise(4_000_000, 3));
+    assert!(!received.event("mirror")["dropped"].is_null(), "{}", received.stdout);
+    mirror.stop();
+    sender.finish();
+}
+
 /// Reads events until one of this name.
 pub(crate) fn event(running: &mut Running, name: &str) -> Value {
     loop {

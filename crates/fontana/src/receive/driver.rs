@@ -468,8 +468,15 @@ impl DecidingThread<'_, '_> {
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
                     self.core.endpoint.accept(session);
                 },
-                recv(mirrors) -> report => if let Ok(report) = report { self.on_mirror(report)? },
-                recv(messages) -> batch => if let Ok(batch) = batch { self.on_messages(batch)? },
+                recv(mirrors) -> report => match report {
+                    Ok(report) => self.on_mirror(report)?,
+                    // The last thread has ended. A closed channel is always ready.
+                    Err(_) => self.mirrors.iter_mut().for_each(Mirrors::end_reports),
+                },
+                recv(messages) -> batch => match batch {
+                    Ok(batch) => self.on_messages(batch)?,
+                    Err(_) => self.site = None,
+                },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(batch)?,
                     Err(_) => {

@@ -19,7 +19,7 @@ use crate::web::files::PublishedFiles;
 use crate::web::mirror::{Done, MAX_MISSING, Order};
 use crate::web::records::{Origin, Records};
 use begin::Waiting;
-use crossbeam_channel::Receiver as ChannelReceiver;
+use crossbeam_channel::{Receiver as ChannelReceiver, never};
 use fontana_net::PanicError;
 use fontana_proto::pull::{Pull, PulledRun, SourceId};
 use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
@@ -98,6 +98,11 @@ impl Mirrors {
     /// What the mirrors report.
     pub(super) fn reports(&self) -> &ChannelReceiver<Report> {
         &self.reports
+    }
+
+    /// All have ended: none reports any more.
+    pub(super) fn end_reports(&mut self) {
+        self.reports = never();
     }
 
     /// Events since the last call.
