@@ -110,17 +110,18 @@ impl TreeTarget {
         let tree = ManifestTree::new(manifest)?;
         let description = manifest.emit();
         let tag = manifest_hash(&description).to_string();
+        // Before anything is made: what is left of a version may fill the disk.
+        if let (Some(mark), Some(publisher)) = (&self.mark, &self.options.publisher)
+            && mark.follows()
+        {
+            crate::resume::discard_older(&self.root.directory, publisher, manifest.version())?;
+        }
         let (staging, left) = self.root.enter(&tag)?;
         let staging = Arc::new(staging);
         if let Some(mark) = &self.mark {
             staging.allow_replacing(mark.replaceable());
         }
         let is_new = left == Kept::default();
-        if let (Some(mark), Some(publisher)) = (&self.mark, &self.options.publisher)
-            && mark.follows()
-        {
-            crate::resume::discard_older(&self.root.directory, publisher, manifest.version())?;
-        }
         let opened = staging
             .describe(&description)
             .and_then(|()| match &self.options.publisher {
