@@ -137,6 +137,11 @@ impl Catalog {
         matches!(self, Self::Stream(_))
     }
 
+    /// Whether a stream was accepted that has not begun.
+    pub(super) fn awaits_beginning(&self) -> bool {
+        matches!(self, Self::Stream(catalog) if !catalog.has_begun())
+    }
+
     /// The run of the sender of the accepted stream.
     pub(super) fn stream_instance(&self) -> Option<InstanceId> {
         match self {

@@ -158,6 +158,9 @@ impl Receiver {
                     None => self.lacking(most),
                 };
                 reports.reporter.handle_roll_call(now, &call, counts, lacking);
+                if self.reception.catalog.awaits_beginning() {
+                    self.silence.end(now);
+                }
             }
             Err(RollCallRefusal::ClocksDiffer { seconds }) => {
                 let difference = Duration::from_secs(seconds);

@@ -121,6 +121,9 @@ const LEAST_CONTROL_PACKETS: u32 = 8;
 const LEAST_FOLLOWED_PACKETS: u32 = 32;
 /// Repetitions of head and index after the end: twenty of each.
 const LINGER_PERIODS: u32 = 40;
+/// Time between them from then on, while receivers report that they have not ended: they may have
+/// missed all of these.
+const REMINDER: Duration = Duration::from_millis(250);
 
 /// A sender of a stream on its channel.
 #[derive(Debug)]
@@ -574,9 +577,10 @@ impl StreamSender {
         let slot = self.outlet.next_slot(now);
         match slot.and_then(|slot| self.outlet.control(now, slot, carousel, out)) {
             Ok(output) => {
-                let is_followed = self.repair.as_ref().is_some_and(StreamRepair::is_followed);
+                let is_followed = self.reminds();
                 self.control_due = now
                     + match is_followed && self.ends.is_none() {
+                        _ if self.finished => REMINDER,
                         true => self.followed_period,
                         false => self.control_period,
                     };
@@ -620,7 +624,7 @@ impl StreamSender {
             return self.announcement_packet(now, header);
         }
         if self.finished {
-            return None;
+            return self.remind(now, header);
         }
         self.repair.iter_mut().for_each(|repair| repair.handle_timeout(now));
         self.renew(now);
@@ -637,6 +641,19 @@ impl StreamSender {
         self.outlet.rest();
         self.wake = self.next_turn(now);
         None
+    }
+
+    /// Repeats the end to receivers that have missed it.
+    fn remind(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
+        self.renew(now);
+        self.wake = self.control_due;
+        let turn = self.control_turn(now).filter(|_| self.reminds())?;
+        self.control_packet(now, turn, header)
+    }
+
+    /// Whether receivers that have not ended hear of the end.
+    fn reminds(&self) -> bool {
+        self.repair.as_ref().is_some_and(StreamRepair::is_followed)
     }
 
     /// The next time at which something is due.
@@ -733,7 +750,7 @@ impl Endpoint for StreamSender {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let collection = self.collection.as_ref().and_then(Collection::poll_timeout);
-        let is_over = self.finished && self.announcement.is_none();
+        let is_over = self.finished && self.announcement.is_none() && !self.reminds();
         collection.into_iter().chain((!is_over).then_some(self.wake)).min()
     }
 }

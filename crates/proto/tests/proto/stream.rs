@@ -850,6 +850,60 @@ fn a_stream_that_waits_for_receivers_begins_when_they_report() {
     assert_whole(&receivers[0], &bytes);
 }
 
+/// Roll calls say that the sender is there, though it sends no symbol before all have come.
+#[test]
+fn a_receiver_of_a_stream_that_waits_does_not_give_up() {
+    let bytes = noise(5 * FRAGMENT, 3);
+    let mut stream = Stream::repaired(bytes.clone(), 2);
+    let mut late = reporting(0.01, 2);
+    late.joins_at = Instant::ZERO + Duration::from_secs(90);
+    let mut receivers = [reporting(0.01, 1), late];
+    run(&mut stream, &mut receivers, straight, |now, stream, receivers| {
+        answer(now, stream, receivers);
+        stream.feed();
+    });
+    receivers.iter().for_each(|receiver| assert_whole(receiver, &bytes));
+}
+
+/// One that hears nothing around the end learns of it later: it completes, or has lost the stream,
+/// and the sender does not wait for it.
+#[test]
+fn a_receiver_that_has_missed_the_end_of_a_stream_is_told() {
+    let mut lost = 0;
+    for missed in [50, 500, 1_500, 2_500, 4_000, 8_000, 20_000] {
+        let bytes = noise(20 * FRAGMENT, 3);
+        let mut stream = Stream::repaired(bytes.clone(), 1);
+        let repair = RepairBy::Stream { waits_for: 1, on_request: true };
+        let mut config = collection(repair, Expected::Count(1), 1);
+        config.until_complete = true;
+        stream.sender = stream.sender.with_collection(config, Instant::ZERO);
+        let mut receiver = reporting(0.0, 1);
+        let (mut now, mut until) = (Instant::ZERO, None);
+        receiver.timeout(now);
+        while receiver.complete_at.is_none() && broken(&receiver).is_none() {
+            assert!(now < Instant::ZERO + Duration::from_secs(60), "missed {missed} ms");
+            answer(now, &mut stream, std::slice::from_mut(&mut receiver));
+            stream.feed();
+            if stream.taken == bytes.len() {
+                until.get_or_insert(now + Duration::from_millis(missed));
+            }
+            for datagram in stream.poll(now) {
+                if until.is_none_or(|until| now >= until) {
+                    receiver.maybe_hear(now, source(1), &datagram);
+                }
+            }
+            now = now + Duration::from_millis(1);
+            receiver.timeout(now);
+        }
+        match broken(&receiver) {
+            Some((_, reason)) => assert_eq!(reason, StreamBreak::Lost, "missed {missed} ms"),
+            None => assert_whole(&receiver, &bytes),
+        }
+        lost += u32::from(broken(&receiver).is_some());
+    }
+    assert!(lost > 0, "none has missed the end");
+}
+
 /// While a stream waits, the silence of receivers that are not started yet says nothing: it begins
 /// at the low rate, and not at the one for receivers that cannot report.
 #[test]

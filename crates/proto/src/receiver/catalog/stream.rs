@@ -227,6 +227,11 @@ impl StreamCatalog {
         self.instance
     }
 
+    /// Whether a fragment was listed.
+    pub(super) fn has_begun(&self) -> bool {
+        self.next > 0
+    }
+
     /// Whether nothing follows the fragments that were opened.
     pub(super) fn has_ended(&self) -> bool {
         self.state == StreamState::Ended
