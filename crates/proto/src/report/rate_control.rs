@@ -49,6 +49,10 @@ const INTERVAL: std::ops::RangeInclusive<Duration> =
 /// receivers know that they may answer so often.
 const LEAST_QUICK_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) const QUICK_WINDOW: Duration = Duration::from_millis(99);
+/// The shortest interval of an automatic rate while there is little to send: that of roll calls.
+/// And the rounds after which that is so.
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
+const IDLE_ROUNDS: u32 = 10;
 /// Rounds without a report after which a receiver is not waited for while the rate doubles, and the
 /// least time.
 const SILENT_ROUNDS: u32 = 3;
@@ -222,6 +226,8 @@ pub struct RateControl {
     answered_at: Option<Instant>,
     /// Reports have arrived in the round before.
     was_answered: bool,
+    /// The last rounds in which there was little to send.
+    idle_rounds: u32,
     heard: Heard,
     /// The rate at which the last trial has failed; 0 if it has not.
     failed_at: f64,
@@ -274,6 +280,7 @@ impl RateControl {
             window: *INTERVAL.start(),
             answered_at: None,
             was_answered: false,
+            idle_rounds: 0,
             heard: Heard::default(),
             failed_at: 0.0,
             changed_in: 1,
@@ -412,7 +419,8 @@ impl RateControl {
             self.begin_round();
         }
         if self.began_at.is_none() {
-            if self.config.is_automatic() && self.was_idle(now) {
+            let is_idle = self.config.is_automatic() && self.was_idle(now);
+            if is_idle {
                 // What arrives then is counted from now on.
                 self.since = self.round;
             }
@@ -424,10 +432,13 @@ impl RateControl {
                 self.weights.limit((f64::from(self.crowd) / per_round) as u32);
             }
             self.began_at = Some(now);
-            self.interval = self.interval(round_trip);
+            self.idle_rounds = if is_idle { self.idle_rounds.saturating_add(1) } else { 0 };
+            let rests = self.idle_rounds > IDLE_ROUNDS;
+            let least = if rests { IDLE_INTERVAL } else { Duration::ZERO };
+            self.interval = self.interval(round_trip).max(least);
             // The last reports arrive before the round is over.
             self.window = self.interval.saturating_sub(round_trip).max(self.interval / 2);
-            if self.is_quick() {
+            if self.is_quick() && !rests {
                 self.window = self.window.min(QUICK_WINDOW);
             }
             let budget = self.config.budget_per_second;

@@ -273,3 +273,15 @@ fn a_silent_receiver_is_waited_for_again_when_it_reports() {
     assert!(!sender.raises(&[(0, 1.0)]));
     assert!(sender.raises(&[(0, 1.0), (1, 1.0)]));
 }
+
+/// A sender that rests asks as often as before the first report, and not as often as while the rate
+/// doubles.
+#[test]
+fn a_sender_with_nothing_to_send_asks_twice_a_second() {
+    let mut session = Session::new(&[path(20_000.0, 1_000, 0.0); 3], MILLISECOND, 1);
+    session.run_ms(300);
+    session.supply = 0.0;
+    session.run(20);
+    let reports: u32 = session.rate_reports[3..].iter().sum();
+    assert!(reports <= 17 * 3 * 2, "{reports} of three receivers in 17 s");
+}
