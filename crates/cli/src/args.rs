@@ -268,13 +268,22 @@ pub(crate) enum DemoPath {
 /// the system's membership reports. Root sees more.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Listen for the session of this ticket: fontana://...
+    /// Listen for the session of this ticket: fontana://..., its file, or - (standard input)
+    #[arg(value_parser = session_ticket, value_hint = ValueHint::FilePath)]
     pub(crate) ticket: Option<Ticket>,
     /// Check this interface only: its name, its address, or its network (10.0.0.0/8)
     #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
     pub(crate) interface: Option<InterfaceSelector>,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// The ticket of a session, as [`ReceiveArguments`] take it.
+fn session_ticket(text: &str) -> Result<Ticket, String> {
+    match text.parse()? {
+        NamedTicket::Session(ticket) => Ok(*ticket),
+        other => Err(format!("{other} names no session")),
+    }
 }
 
 /// Make a key to sign sessions with
