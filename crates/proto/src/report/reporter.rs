@@ -218,7 +218,9 @@ impl Reporter {
     pub fn begin(&mut self) {
         if self.ended_at.take().is_some() {
             self.state = ReceiverState::Receiving;
-            self.runs.iter_mut().for_each(|run| run.told = Told::default());
+            // Those that have asked are of the version before, and may have gone: a receiver that
+            // waited for them would be late with its version.
+            self.runs.clear();
         }
     }
 

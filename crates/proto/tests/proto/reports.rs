@@ -606,6 +606,29 @@ fn whatever_is_asked_a_receiver_sends_at_most_its_rate() {
     );
 }
 
+/// The run of the version before has gone when a follower completes the next one.
+#[test]
+fn a_follower_does_not_wait_for_the_run_of_the_version_before() {
+    let id = receiver_id(1);
+    let config = ReporterConfig::new(id, ReceiverLabel::default(), 1);
+    let mut reporter = Reporter::new(ReporterConfig { follows: true, ..config });
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let before = RollCall { head_count: 1, ..call(1, CLOCK) };
+    reporter.end(at(0), COMPLETE);
+    reporter.handle_roll_call(at(0), &before, NO_PACKETS, nothing);
+    // Its roll calls are still valid, and it is told of the next version's end in vain.
+    reporter.begin();
+    let run = InstanceId([6; 16]);
+    let next = RollCall { instance: run, head_count: 1, ..call(2, CLOCK) };
+    reporter.handle_roll_call(at(500), &next, NO_PACKETS, nothing);
+    reporter.end(at(600), COMPLETE);
+    while reporter.poll(at(600), |_| ReportFacts::default()).is_some() {}
+    let list = RollCallList::Known(vec![Fingerprint::of_receiver(3, &id)]);
+    let listing = RollCall { serial: 3, salt: 3, list, ..next };
+    reporter.handle_roll_call(at(700), &listing, NO_PACKETS, nothing);
+    assert!(reporter.is_known() && reporter.waits_until().is_none());
+}
+
 #[test]
 fn a_receiver_stops_when_two_roll_calls_list_it_after_its_final_report() {
     let id = receiver_id(1);
