@@ -79,6 +79,8 @@ pub(super) struct Mirrors {
     wholes: BTreeMap<BlockId, Range<u64>>,
     /// When there was last none of these, or a mirror with files was sending something.
     wholes_served_at: Instant,
+    /// When a mirror was last sending, or had to, or nothing was wrong.
+    useful_at: Instant,
     /// Corrupt blocks that wait for packets, and until when.
     doubtful: BTreeMap<BlockId, Instant>,
     /// What the blocks lack may have changed.
@@ -160,7 +162,7 @@ impl Mirrors {
             self.give_order(now, number, receiver);
         }
         self.end_late_wholes(now, receiver);
-        self.end_hopeless(now);
+        self.end_hopeless(now, receiver);
         self.cut_useless_symbols(receiver);
         for mirror in &self.mirrors {
             if let (Work::Fetch { range, symbol_size, .. }, Some(rest)) =

@@ -32,6 +32,10 @@ impl Mirrors {
         match *self {}
     }
 
+    pub(super) fn end_reports(&mut self) {
+        match *self {}
+    }
+
     pub(super) fn take_events(&mut self) -> Vec<ReceiveEvent> {
         match *self {}
     }

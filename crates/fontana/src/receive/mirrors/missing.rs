@@ -17,6 +17,8 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// for it any more, if no more of its blocks were right: a file with some damaged sectors is of
 /// use, another file is not.
 const MIN_WRONG: u32 = 2;
+/// Time after which a wrong block that lacks nothing is not solved any more.
+const STUCK_FOR: Duration = Duration::from_secs(30);
 /// Least time between two events about failures of a mirror.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Bytes of symbols of which parts have arrived. More are requested again.
@@ -214,8 +216,9 @@ impl Mirrors {
         }
     }
 
-    /// Without a group, mirrors that have sent wrong what is left are of no use.
-    pub(super) fn end_hopeless(&mut self, now: Instant) {
+    /// Without a group, mirrors that have sent wrong what is left are of no use. So are they if a
+    /// block has all of its symbols, and is wrong: only others could tell which of them are.
+    pub(super) fn end_hopeless(&mut self, now: Instant, receiver: &Receiver) {
         let is_idle_with_files = |mirror: &MirrorState| {
             mirror.dropped.is_some()
                 || (matches!(mirror.kind, Kind::Files) && matches!(mirror.work, Work::Nothing))
@@ -223,8 +226,16 @@ impl Mirrors {
         if self.has_group
             || self.mirrors.iter().all(|mirror| mirror.wrong.is_empty())
             || !self.mirrors.iter().all(is_idle_with_files)
-            || !self.pull.is_hopeless()
+            || receiver.symbols_wanted() == 0
         {
+            self.useful_at = now;
+            return;
+        }
+        if !self.pull.is_complete() {
+            self.useful_at = now;
+        }
+        // Workers may be about to find the wrong symbols.
+        if now < self.useful_at + STUCK_FOR && !self.pull.is_hopeless() {
             return;
         }
         for number in 0..self.mirrors.len() {

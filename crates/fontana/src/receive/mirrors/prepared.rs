@@ -82,6 +82,7 @@ impl PreparedMirrors {
             parts: Parts::default(),
             wholes: BTreeMap::new(),
             wholes_served_at: Instant::ZERO,
+            useful_at: Instant::ZERO,
             doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,

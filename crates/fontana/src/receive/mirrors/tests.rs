@@ -4,6 +4,7 @@ use super::*;
 use crate::web::report::MirrorReport;
 use crossbeam_channel::{bounded, unbounded};
 use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner};
@@ -85,6 +86,7 @@ impl Reception {
             parts: Parts::default(),
             wholes: BTreeMap::new(),
             wholes_served_at: Instant::ZERO,
+            useful_at: Instant::ZERO,
             doubtful: BTreeMap::new(),
             is_dirty: false,
             looked_at: Instant::ZERO,
@@ -409,21 +411,26 @@ fn what_one_mirror_lacks_another_one_brings_at_once() {
 /// is left, that is the end.
 #[test]
 fn wrong_blocks_of_the_only_mirror_end_the_reception() {
-    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    reception.mirrors.has_group = false;
-    for _ in 0..20 {
-        reception.drive();
-        while let Some(range) = reception.order(0) {
-            let first = K as usize * SYMBOL;
-            // The second block is right.
-            reception.send(0, range.clone(), |bytes| {
-                bytes.iter_mut().take(first.saturating_sub(range.start)).for_each(|b| *b ^= 1);
-            });
-            reception.report(0, Done::Ended);
+    let raptorq = RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 };
+    for scheme in [NO_CODE, FecScheme::RaptorQ(raptorq)] {
+        for wrong in [K as usize * SYMBOL, 1] {
+            let mut reception = Reception::new(1, scheme, ReceiverLimits::default());
+            reception.mirrors.has_group = false;
+            for _ in 0..60 {
+                reception.drive();
+                while let Some(range) = reception.order(0) {
+                    // The second block is right.
+                    reception.send(0, range.clone(), |bytes| {
+                        let wrong = wrong.saturating_sub(range.start);
+                        bytes.iter_mut().take(wrong).for_each(|byte| *byte ^= 1);
+                    });
+                    reception.report(0, Done::Ended);
+                }
+            }
+            assert!(reception.mirrors.are_gone(), "{scheme:?}: {:?}", reception.reports());
+            assert_eq!(reception.wrong_blocks(), [2], "{scheme:?}, {wrong} wrong bytes");
         }
     }
-    assert!(reception.mirrors.are_gone(), "{:?}", reception.reports());
-    assert_eq!(reception.wrong_blocks(), [2]);
 }
 
 /// A server of fresh symbols, of no object.
