@@ -33,7 +33,7 @@ fn killed_receivers_go_on(
     scene.bench.lose(1, 100);
     let file = scene.noise("image.raw", size);
     let session = scene.send(0, options, &file);
-    let receive = || scene.receive(1, &session.ticket, "--timeout 60");
+    let receive = || scene.receive(1, &session.ticket, "--timeout 200");
     let mut seed = u64::from(std::process::id());
     println!("seed {seed}");
     for _ in 0..kills {

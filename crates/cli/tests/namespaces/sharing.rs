@@ -92,12 +92,14 @@ fn check(receivers: usize, complete: usize, bytes: u64, options: &str, most: f64
 
 #[test]
 fn receivers_complete_each_other_when_the_sender_is_gone() {
-    check(5, 0, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 2.6);
+    check(5, 0, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 3.5);
 }
 
 #[test]
 fn a_complete_receiver_completes_the_others() {
-    check(5, 1, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 1.5);
+    // 1.0 to 1.1 on an idle host. On a busy one answers come late, and others ask meanwhile;
+    // without the complete receiver it is 2 and more there.
+    check(5, 1, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 2.0);
 }
 
 /// Receivers of a group complete each other. One without the key receives nothing, neither of the
