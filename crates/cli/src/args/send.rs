@@ -359,12 +359,11 @@ pub(crate) struct ReportArguments {
     pub(crate) max_age: Option<Duration>,
     /// End when this many receivers are complete, or these; else with exit code 9
     ///
-    /// NAMES are labels (recv --label; by default the names of hosts) with commas: rack-1,rack-2 or
-    /// rack-1, for one. FILE has a line for each receiver:
-    /// its label, and perhaps ed25519:KEY, the key with which it signs (recv --identity). The exit
-    /// code is 0 only if all of them are complete and verified. With --for it ends then in any
-    /// case. With --watch it goes on with the next version. A file whose name is a number or has a
-    /// comma: ./12.
+    /// NAMES are labels (recv --label; by default the names of hosts) with commas: rack-1,rack-2,
+    /// or with one after a single name. FILE has a line for each receiver: its label, and perhaps
+    /// ed25519:KEY, the key with which it signs (recv --identity). The exit code is 0 only if all
+    /// of them are complete and verified. With --for it ends then in any case. With --watch it goes
+    /// on with the next version. A file whose name is a number or has a comma: ./12.
     #[arg(long, value_name = "COUNT|NAMES|FILE", value_parser = parse_receivers,
           value_hint = ValueHint::FilePath)]
     pub(crate) receivers: Option<ReceiversArgument>,

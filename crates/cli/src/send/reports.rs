@@ -456,7 +456,10 @@ impl<'a> ReportWatch<'a> {
 
 /// `12 of 50 expected receivers are complete, 2 have failed, 3 never reported`.
 fn sentence(summary: &CrowdSummary) -> String {
-    let complete = summary.complete;
+    // Several processes under one name do not make it complete.
+    let named = summary.expected.map(|all| all.saturating_sub(summary.missing.len() as u64));
+    let named = named.filter(|_| !summary.missing.is_empty());
+    let complete = summary.complete.min(named.unwrap_or(u64::MAX));
     let start = match summary.expected {
         Some(expected) => {
             format!("{complete} of {} complete", Count(expected, "expected receiver"))

@@ -24,8 +24,8 @@ pub enum StreamRedundancy {
 
 impl StreamRedundancy {
     /// Bounds of the repair symbols per thousand source symbols that are made of a fragment for
-    /// requests, for a driver to choose by its memory. They cover a loss of a fifth to almost a
-    /// half, and bound what receivers can cause that lie.
+    /// requests, for a driver to choose by its memory. They cover a loss of a fifth to a third, and
+    /// bound what receivers can cause that lie.
     pub const REQUESTED_PERMILLE: std::ops::RangeInclusive<u32> = 300..=1_000;
 
     /// The repair symbols that are made of a fragment of `source_symbols`: those that may be sent.
