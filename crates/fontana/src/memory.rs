@@ -47,7 +47,7 @@ impl SenderMemory {
 /// Largest number of bytes of a stream's fragment. The budget holds eight fragments: the data that
 /// is read ahead, a fragment that is cut, one that is encoded (twice: as bytes and as intermediate
 /// symbols), one that waits, two that are sent, and the repair symbols of those before them. With
-/// repair that receivers request, these are 30 % of at most 48 fragments, and are as long as 15.
+/// repair that receivers request, these are at least 30 % of at most 48 fragments, as long as 15.
 pub(crate) fn fragment_bytes(memory: usize, redundancy: StreamRedundancy) -> usize {
     let fragments = match redundancy {
         StreamRedundancy::Fixed { .. } => 9,

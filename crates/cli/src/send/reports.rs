@@ -190,7 +190,6 @@ pub(super) fn awaited(
     Ok(number)
 }
 
-/// Reads the file of `--receivers`.
 /// Receivers by their labels, with commas.
 fn named(names: &str) -> Result<Vec<ExpectedReceiver>, Failure> {
     parse(&names.replace(',', "\n")).map_err(|message| refused(Path::new(names), &message))
@@ -202,6 +201,7 @@ fn refused(given: &Path, message: &dyn Display) -> Failure {
     Failure::new(Outcome::Usage, format!("--receivers {given:?}: {message}"), hint)
 }
 
+/// Reads the file of `--receivers`.
 fn read(path: &Path) -> Result<Vec<ExpectedReceiver>, Failure> {
     let unread = |error: std::io::Error| refused(path, &error);
     let size = std::fs::metadata(path).map_err(unread)?.len();
@@ -614,6 +614,22 @@ mod tests {
         assert!(text.len() <= 1_000_000, "{} bytes", text.len());
         crowd.is_whole = true;
         assert!(StatusFile::new(&crowd).to_text().len() > 4_000_000, "all missing names");
+    }
+
+    #[test]
+    fn a_name_that_has_never_reported_is_not_counted_as_complete() {
+        let label: ReceiverLabel = "rack-2".parse().unwrap();
+        let mut summary =
+            CrowdSummary { complete: 2, known: 2, expected: Some(2), ..Default::default() };
+        assert_eq!(
+            sentence(&summary),
+            "2 of 2 expected receivers complete, 0 failed, 0 never heard of"
+        );
+        summary.missing = vec![MissingReceiver { label, state: ExpectedState::NeverHeard }];
+        assert_eq!(
+            sentence(&summary),
+            "1 of 2 expected receivers complete, 0 failed, 1 never heard of"
+        );
     }
 
     #[test]

@@ -129,6 +129,35 @@ fn disks_fill_up(sizes: impl IntoIterator<Item = u32>) {
     session.end();
 }
 
+/// What is left of a version that has filled the disk gives way to the next one.
+#[test]
+fn a_follower_whose_disk_a_version_has_filled_takes_the_next_one() {
+    let Some(scene) = Scene::new(2) else { return };
+    let (folder, disk) = (scene.path("folder"), scene.path("small"));
+    [&folder, &disk].map(std::fs::create_dir).into_iter().for_each(Result::unwrap);
+    let mounted = Mounted::tmpfs(&disk, "12m");
+    let put = |name: &str, bytes| {
+        std::fs::rename(scene.noise(name, bytes), folder.join(name)).unwrap();
+    };
+    put("kept", 3 << 20);
+    // Its source symbols fit, and what repairs them does not.
+    scene.bench.lose(1, 250);
+    let session = scene.send(0, "--watch=300ms --rate 50M", &folder);
+    let mut reception = scene.receive_into(&disk, 1, &session.ticket, "--watch --timeout 100");
+    let patience = Duration::from_secs(40);
+    reception.receiver.wait_for("taken", patience);
+    put("large", 8 << 20);
+    reception.receiver.wait_for("given_up", patience);
+    put("large", 1 << 20);
+    reception.receiver.wait_for("taken", patience);
+    for name in ["kept", "large"] {
+        assert!(same_file(&folder.join(name), &disk.join("folder").join(name)), "{name}");
+    }
+    reception.receiver.kill();
+    session.end();
+    drop(mounted);
+}
+
 #[test]
 fn disks_of_1_and_48_mib_fill_up_and_the_reception_is_resumed() {
     disks_fill_up([1, 48]);

@@ -863,6 +863,9 @@ fn a_receiver_of_a_stream_that_waits_does_not_give_up() {
         stream.feed();
     });
     receivers.iter().for_each(|receiver| assert_whole(receiver, &bytes));
+    // With the first silence a program gives up.
+    let is_silence = |event: &ReceiverEvent| matches!(event, ReceiverEvent::Silence { .. });
+    assert!(!receivers[0].events.iter().any(is_silence), "{:?}", receivers[0].events);
 }
 
 /// One that hears nothing around the end learns of it later: it completes, or has lost the stream,

@@ -126,9 +126,10 @@ fn what_is_learned_of_other_traffic_expires() {
 /// packets are no other traffic.
 #[test]
 fn what_varies_at_random_is_no_queue() {
-    for errors in [0.0, 0.003, 0.05] {
-        for receivers in [1, 5] {
-            for seed in 1..=3 {
+    let mut of_ten = Vec::new();
+    for errors in [0.0, 0.003, 0.02, 0.05] {
+        for receivers in [1, 3, 5, 10] {
+            for seed in 1..=6 {
                 let path = Path {
                     wakes_every: Duration::from_millis(100),
                     ..path(20_000.0, 10_000, errors)
@@ -137,10 +138,17 @@ fn what_varies_at_random_is_no_queue() {
                 let mut session = Session::new(&paths, Duration::from_millis(2), seed);
                 session.run(60);
                 let mean = session.mean(10, 60) / f64::from(MOST);
-                assert!(mean >= 0.9, "{errors}, {receivers} receivers, seed {seed}: {mean}");
+                if receivers == 10 {
+                    of_ten.push(mean);
+                } else {
+                    assert!(mean >= 0.9, "{errors}, {receivers} receivers, seed {seed}: {mean}");
+                }
             }
         }
     }
+    let mean = of_ten.iter().sum::<f64>() / of_ten.len() as f64;
+    println!("ten receivers: {mean:.3} in the mean, {of_ten:.2?}");
+    assert!(mean >= 0.8, "{of_ten:.2?}");
 }
 
 /// What fast receivers get says nothing of a slow link, where another flow keeps its part.

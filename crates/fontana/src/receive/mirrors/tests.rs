@@ -416,6 +416,10 @@ fn wrong_blocks_of_the_only_mirror_end_the_reception() {
         for wrong in [K as usize * SYMBOL, 1] {
             let mut reception = Reception::new(1, scheme, ReceiverLimits::default());
             reception.mirrors.has_group = false;
+            // Blocks of other parts of the file, so that it is not another one.
+            let mirror = &mut reception.mirrors.mirrors[0];
+            mirror.right_blocks = 10;
+            mirror.right.insert(Toi(1), 10);
             for _ in 0..60 {
                 reception.drive();
                 while let Some(range) = reception.order(0) {
