@@ -33,6 +33,25 @@ fn a_sender_outlives_an_mtu_drop_and_warns_once() {
     assert!(session.end().number("lost") > 0.0);
 }
 
+/// As behind a tunnel: packets of the content never arrive at one of two receivers.
+#[test]
+fn a_receiver_behind_a_small_mtu_does_not_slow_the_other() {
+    let Some(scene) = Scene::new(3) else { return };
+    let file = scene.noise("image.raw", 24 << 20);
+    scene.bench.set_mtu(1, LOW_MTU);
+    let mut session = scene.send(0, "", &file);
+    let mut slow = scene.receive(1, &session.ticket, "--timeout 60");
+    let mut reception = scene.receive(2, &session.ticket, "--timeout 60");
+    reception.complete();
+    slow.receiver.interrupt();
+    slow.finish(130);
+    session.sender.interrupt();
+    session.sender.finish(Duration::from_secs(10));
+    let rates = session.sender.all("rate").map(|event| event["rate_bits_per_second"].as_f64());
+    let highest = rates.flatten().fold(0.0, f64::max);
+    assert!(highest >= 16e6, "{highest}");
+}
+
 #[test]
 fn packets_that_never_fit_end_the_sender_before_anything_was_sent() {
     let Some(scene) = Scene::new(1) else { return };

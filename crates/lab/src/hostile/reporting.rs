@@ -196,7 +196,8 @@ fn report(
 }
 
 /// What the receiver has counted: a tenth is lost.
-const PACKETS: PacketCounts = PacketCounts { received: 900, lost: 100, latest: Instant::ZERO };
+const PACKETS: PacketCounts =
+    PacketCounts { received: 900, lost: 100, latest: Instant::ZERO, is_control_alone: false };
 
 /// The receiver.
 struct Honest {

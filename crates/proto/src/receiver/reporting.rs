@@ -192,11 +192,13 @@ impl Receiver {
             Announced::Nothing | Announced::Tables(_) => false,
         };
         let latest = self.wanted_sessions().map(|session| session.sequence.latest()).max();
-        let counts = PacketCounts { latest: latest.unwrap_or_default(), ..PacketCounts::default() };
+        let stats = self.stats();
+        let is_control_alone = stats.session_packets + stats.deselected <= stats.control_packets;
+        let latest = latest.unwrap_or_default();
+        let counts = PacketCounts { latest, is_control_alone, ..PacketCounts::default() };
         let channels = self.wanted_sessions().filter(is_of_run);
         let mut channels = channels.flat_map(|session| session.sequence.channels()).peekable();
         if channels.peek().is_none() {
-            let stats = self.stats();
             let received = stats.expected.saturating_sub(stats.lost);
             return PacketCounts { received, lost: stats.lost, ..counts };
         }

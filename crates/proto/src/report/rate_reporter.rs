@@ -20,6 +20,9 @@ const EARLIEST: f64 = 0.5;
 /// where few receivers do: twenty a second.
 const QUICK_FOR: Duration = Duration::from_secs(3);
 const QUICK_BURST: usize = 10;
+/// Packets that are lost, while no packet of the content arrives, from which on a receiver says
+/// nothing of the rate: a link of its path has an MTU below them, at every rate.
+const TOO_LONG: u64 = 4;
 /// Stream of the random generator, different from those of reports and requests.
 const RATE_STREAM: u64 = 2;
 
@@ -32,6 +35,8 @@ pub struct PacketCounts {
     pub lost: u64,
     /// When the last one arrived; [`Instant::ZERO`]: now, as far as is known.
     pub latest: Instant,
+    /// Control packets alone have arrived, and none of the content.
+    pub is_control_alone: bool,
 }
 
 /// What has arrived in a part of a rate round and of those before it.
@@ -157,7 +162,14 @@ impl RateReporter {
             received: counts.received.saturating_sub(from.counts.received),
             lost: counts.lost.saturating_sub(from.counts.lost),
             latest: until,
+            ..counts
         };
-        (!window.is_zero()).then_some(RateSample { round, window, packets, weight })
+        let are_too_long = counts.is_control_alone && packets.lost >= TOO_LONG;
+        (!window.is_zero() && !are_too_long).then_some(RateSample {
+            round,
+            window,
+            packets,
+            weight,
+        })
     }
 }

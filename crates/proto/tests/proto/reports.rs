@@ -65,7 +65,8 @@ fn nothing(_: usize) -> Lacking {
     Lacking::default()
 }
 
-const NO_PACKETS: PacketCounts = PacketCounts { received: 0, lost: 0, latest: Instant::ZERO };
+const NO_PACKETS: PacketCounts =
+    PacketCounts { received: 0, lost: 0, latest: Instant::ZERO, is_control_alone: false };
 const COMPLETE: ReceiverState = ReceiverState::Complete { manifest: MANIFEST };
 
 fn opened(report: &ReceiverReport, counter: u64, key: Option<&SecretKey>) -> OpenedFeedback {

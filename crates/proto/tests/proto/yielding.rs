@@ -122,6 +122,21 @@ fn what_is_learned_of_other_traffic_expires() {
     }
 }
 
+/// A receiver whose path passes control packets alone says nothing of the rate that the others get.
+#[test]
+fn a_path_with_a_small_mtu_costs_the_others_nothing() {
+    for short_every in [3, 20, 100] {
+        for seed in 1..=6 {
+            let good = path(20_000.0, 1_000, 0.0);
+            let paths = [Path { short_every, ..good }, good, good];
+            let mut session = Session::new(&paths, Duration::from_millis(2), seed);
+            session.run(20);
+            let mean = session.mean(2, 20) / f64::from(MOST);
+            assert!(mean >= 0.95, "1 of {short_every}, seed {seed}: {mean}");
+        }
+    }
+}
+
 /// Delays of up to 100 ms that vary at random, as over a radio link whose hosts sleep, and lost
 /// packets are no other traffic.
 #[test]

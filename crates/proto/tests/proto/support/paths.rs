@@ -31,6 +31,9 @@ pub(crate) struct Path {
     /// Packets take up to so long more, as over a radio link whose hosts sleep: they arrive in
     /// groups.
     pub(crate) wakes_every: Duration,
+    /// A link on it has an MTU below packets of the content: one packet in so many is of control,
+    /// and short. 0: all packets pass.
+    pub(crate) short_every: u64,
 }
 
 #[derive(Clone)]
@@ -175,8 +178,11 @@ impl Session {
         while self.down.front().is_some_and(|(at, _)| *at <= now) {
             let Some((_, packet)) = self.down.pop_front() else { break };
             for receiver in self.receivers.iter_mut().filter(|it| it.joins_at <= now) {
-                let is_lost = self.random.unit() < receiver.path.errors;
-                if is_lost {
+                let short_every = receiver.path.short_every;
+                let is_too_long = matches!(packet, Packet::Data(number)
+                    if short_every > 0 && number % short_every > 0);
+                receiver.counts.is_control_alone = short_every > 0;
+                if is_too_long || self.random.unit() < receiver.path.errors {
                     continue;
                 }
                 if receiver.queue.len() < receiver.path.queue {
@@ -291,5 +297,5 @@ impl Receiver {
 }
 
 pub(crate) fn path(packets_per_second: f64, queue: usize, errors: f64) -> Path {
-    Path { packets_per_second, queue, errors, wakes_every: Duration::ZERO }
+    Path { packets_per_second, queue, errors, wakes_every: Duration::ZERO, short_every: 0 }
 }
