@@ -253,7 +253,11 @@ impl Scanner<'_> {
                 Ok(entry) => entry,
                 Err(error) => {
                     let (path, error) = unreadable(root, &error);
-                    self.leave_out(below(root, name, &path), error);
+                    let below = below(root, name, &path);
+                    if self.known.is_some() && below == name {
+                        return Err(error.into());
+                    }
+                    self.leave_out(below, error);
                     continue;
                 }
             };

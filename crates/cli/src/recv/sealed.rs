@@ -30,7 +30,10 @@ pub(super) fn mismatch(progress: &ReceiveProgress, place: &str) -> Option<(Strin
     );
     let hint = match rejected.forged {
         0 => "have the sender use the group key (fontana send --group-key FILE), or leave it out",
-        _ => "compare the key files (--group-key) of the sender and of this receiver",
+        _ => {
+            "copy the whole ticket again from the sender that sends now\nor compare the key files \
+             (--group-key) of the sender and of this receiver"
+        }
     };
     Some((message, hint.to_owned()))
 }

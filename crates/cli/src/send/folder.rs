@@ -6,10 +6,14 @@ use super::{Outline, Watch, ticket_file};
 use crate::args::SendArguments;
 use crate::progress::{Gate, SendBar};
 use crate::version_file::VersionFile;
-use fontana::{CancellationToken, Outcome, PublishEvent, Publisher, SenderBuilder};
+use fontana::{CancellationToken, ErrorKind, Outcome, PublishEvent, Publisher, SenderBuilder};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::signal::stop_on_signals;
+
+/// The directory itself cannot be read. The sandbox is for the one that was there at the start.
+const UNREADABLE: &str = "receivers keep the last version: change its permissions, or, if another \
+                          one has taken its place, start this sender again";
 
 /// What versions have in common.
 pub(super) struct Outlet<'a> {
@@ -105,7 +109,13 @@ pub(super) fn run(
                 left_out += 1;
                 console.failure_among(left_out, &Failure::from(&*error));
             }
-            PublishEvent::Failed(error) => console.failure(&Failure::from(&*error)),
+            PublishEvent::Failed(error) => {
+                let mut failure = Failure::from(&*error);
+                if error.kind() == ErrorKind::SourceDenied {
+                    failure.hint = UNREADABLE.into();
+                }
+                console.failure(&failure);
+            }
             _ => {}
         }
     }

@@ -255,3 +255,35 @@ fn one_way_needs_addresses_and_its_sandbox() {
     let both = run(&arguments("recv -y --one-way --sandbox off -o", &[directory.path()]));
     assert_says(&both.expect(2), "--one-way with --sandbox off", "leave one of them out");
 }
+
+/// A sender may read the directory that it was started with. Another one of its name is no version.
+#[test]
+fn a_directory_that_another_one_replaces_is_said_and_its_version_stays() {
+    if !has_landlock() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let [folder, away] = ["folder", "away"].map(|name| directory.path().join(name));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("file"), b"1").unwrap();
+    let words = format!("send -i lo --json --rate 1M --watch=200ms --to {}", place());
+    let mut sender = Running::start(&arguments(&words, &[&folder]));
+    let mut next = || loop {
+        let event: Value = serde_json::from_str(&sender.line()).unwrap();
+        if event["event"] == "session" || event["event"] == "error" {
+            return event;
+        }
+    };
+    assert_eq!(next()["event"], "session");
+    fs::rename(&folder, &away).unwrap();
+    fs::create_dir(&folder).unwrap();
+    let error = next();
+    let hint = error["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("start this sender again"), "{error}");
+    fs::write(away.join("more"), b"2").unwrap();
+    fs::remove_dir(&folder).unwrap();
+    fs::rename(&away, &folder).unwrap();
+    // It may have looked in between.
+    while next()["event"] != "session" {}
+    sender.stop();
+}
