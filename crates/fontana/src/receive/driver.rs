@@ -60,6 +60,9 @@ const LISTED_AFTER: Duration = Duration::from_secs(2);
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
+/// Time without a turn of the deciding thread after which it did not run: its process was stopped,
+/// or its host slept.
+const STALLED: Duration = Duration::from_millis(300);
 /// Bytes of one receive batch.
 const BATCH_BYTES: usize = 256 << 10;
 /// Bytes of payload from which on symbols stay in their batch until they are written. Of smaller
@@ -168,6 +171,7 @@ pub(super) fn run(
         };
         let mut thread = DecidingThread {
             clock: Clock::start(),
+            ran_at: Instant::ZERO,
             core: Driver::new(receiver, runner),
             channels: rx.channels(),
             presence: Presence::new(listening.iter().flat_map(Listening::interfaces).cloned()),
@@ -298,6 +302,8 @@ fn receiver(
 
 struct DecidingThread<'a, 'b> {
     clock: Clock,
+    /// When it ran last.
+    ran_at: Instant,
     core: Driver<Receiver, ReceiveRunner>,
     channels: &'a Channels,
     listening: Option<Listening>,
@@ -408,6 +414,7 @@ impl DecidingThread<'_, '_> {
         let mut last_relevant = (0, Duration::ZERO);
         let mut is_concluded = false;
         loop {
+            self.note_turn();
             self.watch_interfaces();
             self.poll(&DatagramBatch::EMPTY)?;
             self.drive_mirrors()?;
@@ -513,7 +520,17 @@ impl DecidingThread<'_, '_> {
         Duration::from_nanos(self.clock.now_nanos())
     }
 
+    /// Tells the endpoint if this thread did not run for a while.
+    fn note_turn(&mut self) {
+        let now = self.now();
+        let ran_at = std::mem::replace(&mut self.ran_at, now);
+        if now >= ran_at + STALLED {
+            self.core.endpoint.handle_stall(now);
+        }
+    }
+
     fn on_batch(&mut self, mut batch: ReceivedBatch) -> Result<(), Error> {
+        self.note_turn();
         self.loss = batch.loss();
         if let Some(opening) = &mut self.opening {
             opening.open(&mut batch);

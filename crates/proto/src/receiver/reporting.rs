@@ -108,6 +108,12 @@ impl Receiver {
         Some(reporter)
     }
 
+    /// The driver has not run for longer than it waits: what has arrived since says nothing of the
+    /// path.
+    pub fn handle_stall(&mut self, now: Instant) {
+        self.reports.iter_mut().for_each(|reports| reports.reporter.handle_stall(now));
+    }
+
     /// Whether the reporter answers this run of a sender. A follower of versions learns from the
     /// heads which of them a run sends, and whether that one is here already.
     fn answers(&self, now: Instant, instance: InstanceId, reporter: &mut Reporter) -> bool {
@@ -193,7 +199,8 @@ impl Receiver {
         };
         let latest = self.wanted_sessions().map(|session| session.sequence.latest()).max();
         let stats = self.stats();
-        let is_control_alone = stats.session_packets + stats.deselected <= stats.control_packets;
+        let symbols = stats.session_packets.saturating_add(stats.deselected);
+        let is_control_alone = symbols <= stats.control_packets;
         let latest = latest.unwrap_or_default();
         let counts = PacketCounts { latest, is_control_alone, ..PacketCounts::default() };
         let channels = self.wanted_sessions().filter(is_of_run);

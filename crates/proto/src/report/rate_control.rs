@@ -711,7 +711,8 @@ impl RateControl {
             let is_automatic = self.config.is_automatic();
             !is_automatic || self.receivers.values().any(|known| !known.has_finished)
         };
-        if now >= self.quiet_since + self.quiet_for && is_awaited() {
+        let quiet_for = self.quiet_for.max(SILENT_ROUNDS * self.interval);
+        if now >= self.quiet_since + quiet_for && is_awaited() {
             let (still, part) = match self.config.blind {
                 Some(_) => (STILL_AUTOMATIC, SILENT_PART),
                 None => (STILL_SILENT, 0.0),

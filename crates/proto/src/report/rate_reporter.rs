@@ -104,11 +104,7 @@ impl RateReporter {
     /// Handles a roll call, with what has arrived until now. With the first one of a round, draws
     /// whether to report in it.
     pub(super) fn handle_roll_call(&mut self, now: Instant, call: &RollCall, counts: PacketCounts) {
-        let Some(rate) = &call.rate else {
-            self.due = None;
-            self.rounds.clear();
-            return;
-        };
+        let Some(rate) = &call.rate else { return self.forget() };
         if self.rounds.back().is_some_and(|last| last.round >= rate.round) {
             return;
         }
@@ -134,6 +130,12 @@ impl RateReporter {
         let is_drawn = answers(weight, rate.divisor, &mut self.random);
         let weight = u8::try_from(weight).unwrap_or(RateReport::MAX_WEIGHT);
         self.due = is_drawn.then_some(Due { at, round: rate.round, from, weight });
+    }
+
+    /// What has arrived does not count.
+    pub(super) fn forget(&mut self) {
+        self.due = None;
+        self.rounds.clear();
     }
 
     /// Whether the sender doubles its rate in short rounds, each of which is answered.

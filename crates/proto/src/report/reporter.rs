@@ -38,6 +38,11 @@ const UNANSWERED: Duration = Duration::from_secs(10);
 /// The same, if another sender has answered.
 const OTHERS_UNANSWERED: Duration = Duration::from_secs(3);
 
+/// Time after a [stall](Reporter::handle_stall) in which what arrives has waited in a buffer, and
+/// the least time between two that count: a host that stalls again and again is slow.
+const LATE_FOR: Duration = Duration::from_secs(1);
+const STALLS_EVERY: Duration = Duration::from_secs(10);
+
 /// How many times as many answers a receiver sends while a sender asks in short rounds.
 const QUICK_BURST: usize = 6;
 
@@ -112,8 +117,9 @@ struct Run {
     instance: InstanceId,
     collector: SocketAddr,
     serial: u64,
-    /// When the last roll call arrived.
+    /// When the last roll call arrived, and whether it had waited at this host.
     at: Instant,
+    is_late: bool,
     round: u32,
     /// The part of the window after which it reports.
     turn: f64,
@@ -164,6 +170,8 @@ pub struct Reporter {
     state: ReceiverState,
     /// When the state became final.
     ended_at: Option<Instant>,
+    /// What arrives until then has waited at this host.
+    late_until: Option<Instant>,
 }
 
 impl Reporter {
@@ -184,6 +192,7 @@ impl Reporter {
             counter: 0,
             state: ReceiverState::Receiving,
             ended_at: None,
+            late_until: None,
         }
     }
 
@@ -230,12 +239,26 @@ impl Reporter {
         self.limit.go_on(now);
         self.repair = RepairRequester::new(self.config.seed);
         self.rates.clear();
+        self.late_until = None;
         self.ended_at.iter_mut().for_each(|at| *at = Instant::ZERO);
         for run in &mut self.runs {
             (run.at, run.until, run.due, run.is_over) = (Instant::ZERO, Instant::ZERO, None, true);
             run.arrivals = Arrivals::new(Instant::ZERO, PacketCounts::default());
             run.told.at.iter_mut().for_each(|at| *at = Instant::ZERO);
         }
+    }
+
+    /// The receiver has not run for a while, as if its host slept: what has arrived since says
+    /// nothing of the path, and how long it has waited is not known.
+    pub fn handle_stall(&mut self, now: Instant) {
+        if self.late_until.is_none_or(|until| now >= until + STALLS_EVERY) {
+            self.late_until = Some(now + LATE_FOR);
+            self.rates.values_mut().for_each(RateReporter::forget);
+        }
+    }
+
+    fn is_late(&self, now: Instant) -> bool {
+        self.late_until.is_some_and(|until| now < until)
     }
 
     /// It has the version with this manifest already.
@@ -333,6 +356,7 @@ impl Reporter {
             collector: call.collector,
             serial: call.serial,
             at: now,
+            is_late: self.is_late(now),
             round: call.round,
             turn,
             until: now + VALID,
@@ -378,7 +402,7 @@ impl Reporter {
         let runs = &self.runs;
         self.rates.retain(|&of, _| of == call.instance || runs.iter().any(|it| it.instance == of));
         let has_room = self.rates.len() < MAX_RUNS || self.rates.contains_key(&call.instance);
-        if !reports_rate || self.ended_at.is_some() || !has_room {
+        if !reports_rate || self.ended_at.is_some() || !has_room || self.is_late(now) {
             return;
         }
         let seed = seed.wrapping_add(self.rates.len() as u64);
@@ -496,7 +520,9 @@ impl Reporter {
 
 impl Run {
     fn echo(&self, now: Instant) -> RollCallEcho {
-        RollCallEcho { serial: self.serial, held_us: micros(now.saturating_since(self.at)) }
+        let held_us = micros(now.saturating_since(self.at));
+        let held_us = if self.is_late { RollCallEcho::UNKNOWN } else { held_us };
+        RollCallEcho { serial: self.serial, held_us }
     }
 }
 

@@ -33,9 +33,13 @@ impl RoundTrip {
         self.calls.push_back((serial, now));
     }
 
-    /// The time of an answer that arrives now; `None` if its roll call is not remembered. One that
-    /// claims to be older than that counts as immediate.
+    /// The time of an answer that arrives now; `None` if its roll call is not remembered, or the
+    /// receiver does not know when it came. One that claims to be older than that counts as
+    /// immediate.
     pub(super) fn of(&self, now: Instant, echo: RollCallEcho) -> Option<Duration> {
+        if echo.held_us == RollCallEcho::UNKNOWN {
+            return None;
+        }
         let &(_, at) = self.calls.iter().find(|(serial, _)| *serial == echo.serial)?;
         let held = Duration::from_micros(echo.held_us.into());
         Some(now.saturating_since(at).saturating_sub(held).min(LONGEST))

@@ -137,6 +137,24 @@ fn a_path_with_a_small_mtu_costs_the_others_nothing() {
     }
 }
 
+/// A process is stopped: when it goes on it has lost packets that no path has lost, and what has
+/// arrived is old.
+#[test]
+fn a_receiver_that_was_stopped_does_not_keep_the_rate_low() {
+    for stopped_ms in [300, 1_000, 2_000, 5_000, 20_000] {
+        for seed in 1..=16 {
+            let fast = path(50_000.0, 2_000, 0.0);
+            let mut session = Session::new(&[fast; 3], Duration::from_millis(2), seed);
+            session.run_ms(5_000 + 37 * seed);
+            session.stop_one(stopped_ms);
+            let at = session.rates.len() / 100;
+            session.run(10);
+            let mean = session.mean(at, at + 10) / f64::from(MOST);
+            assert!(mean >= 0.95, "{stopped_ms} ms, seed {seed}: {mean}");
+        }
+    }
+}
+
 /// Delays of up to 100 ms that vary at random, as over a radio link whose hosts sleep, and lost
 /// packets are no other traffic.
 #[test]

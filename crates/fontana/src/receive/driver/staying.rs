@@ -48,6 +48,7 @@ impl DecidingThread<'_, '_> {
         }
         // Symbols that are read for others are the only work that is still of use.
         while !stop.is_cancelled() && self.core.endpoint.phase(self.now()) != ReceiverPhase::Over {
+            self.note_turn();
             self.poll(&DatagramBatch::EMPTY)?;
             self.core.runner.flush(self.core.endpoint.session_packets());
             let due = self.core.endpoint.poll_timeout();

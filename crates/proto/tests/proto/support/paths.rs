@@ -59,6 +59,8 @@ pub(crate) struct Receiver {
     pub(crate) answers: Vec<Instant>,
     /// A TCP flow through the same queue.
     pub(crate) rival: Option<Cubic>,
+    /// Its process does not run. What has arrived waits in a buffer as long as its queue.
+    pub(crate) is_stopped: bool,
 }
 
 pub(crate) struct Session {
@@ -123,6 +125,7 @@ impl Session {
                 counts_nothing: false,
                 answers: Vec::new(),
                 rival: None,
+                is_stopped: false,
             }
         };
         let collection = Collection::new(config, Instant::ZERO);
@@ -192,7 +195,7 @@ impl Session {
                 }
             }
         }
-        for receiver in &mut self.receivers {
+        for receiver in self.receivers.iter_mut().filter(|receiver| !receiver.is_stopped) {
             receiver.compete(now);
             receiver.serve(now);
             let packets = match receiver.counts_nothing {
@@ -215,6 +218,15 @@ impl Session {
             let authentic = authentic(&feedback, counter, Authority::Group);
             self.collection.handle_opened(now, Some(&authentic));
         }
+    }
+
+    /// The first receiver does not run for a while.
+    pub(crate) fn stop_one(&mut self, milliseconds: u64) {
+        self.receivers[0].is_stopped = true;
+        self.run_ms(milliseconds);
+        let receiver = &mut self.receivers[0];
+        receiver.is_stopped = false;
+        receiver.reporter.handle_stall(self.now);
     }
 
     pub(crate) fn run(&mut self, seconds: u64) {
