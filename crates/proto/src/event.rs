@@ -211,7 +211,7 @@ pub(crate) type ReceiverOutput = Output<ReceiveJob, ReceiverEvent>;
 pub enum SenderEvent {
     /// All content has been sent.
     Finished,
-    /// An object's source failed; it is no longer sent.
+    /// A source failed; the object, or a block of it, is no longer sent.
     Withdrawn {
         /// The object.
         toi: Toi,

@@ -135,6 +135,8 @@ pub enum SendDone {
     Failed {
         /// The batch.
         batch: BatchId,
+        /// The object's other blocks go on: they are of other files.
+        is_alone: bool,
         /// The error.
         error: JobError,
     },

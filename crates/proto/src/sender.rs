@@ -507,9 +507,10 @@ impl Sender {
         self.rounds.is_first_phase_over()
     }
 
-    /// Withdraws an object whose source failed.
-    fn withdraw(&mut self, toi: Toi, error: JobError) {
-        if self.rounds.withdraw(toi) {
+    /// Withdraws a block whose source failed, or its whole object.
+    fn withdraw(&mut self, block: BlockId, is_alone: bool, error: JobError) {
+        if self.rounds.withdraw(block, is_alone) {
+            let toi = block.toi;
             self.outputs.push_back(SenderOutput::Event(SenderEvent::Withdrawn { toi, error }));
         }
     }
@@ -750,9 +751,9 @@ impl Endpoint for Sender {
                 let digests = if self.digests.is_some() { digests } else { Vec::new() };
                 self.rounds.on_prepared(batch, digests);
             }
-            SendDone::Failed { batch, error } => {
-                if let Some(toi) = self.rounds.on_prepare_failed(batch) {
-                    self.withdraw(toi, error);
+            SendDone::Failed { batch, is_alone, error } => {
+                if let Some(block) = self.rounds.on_prepare_failed(batch) {
+                    self.withdraw(block, is_alone, error);
                 }
             }
         }

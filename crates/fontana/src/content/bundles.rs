@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Largest number of bytes of a bundle, unless a single file is longer: some blocks of the default
 /// length, so that none is short. If a file of a bundle changes while it is sent, and the bundle is
-/// not copied, all of it is given up.
+/// not copied, its block is given up.
 pub(super) const MAX_BUNDLE: u64 = 64 << 20;
 
 /// The sizes of bundles of one class differ by less than this factor.

@@ -69,7 +69,7 @@ impl EncodeJob {
         };
         let result = object.encode(block.sbn, &esis, budget, spacing, &mut memory, show);
         let result = result.map(|()| digests);
-        Encoded { batch, toi: block.toi, memory, spacing, result }
+        Encoded { batch, block, memory, spacing, result }
     }
 }
 
@@ -85,6 +85,12 @@ impl SentObject {
     fn spacing(&self, header_size: u16) -> Spacing {
         let symbol = self.encoder.source().layout().oti().symbol_size;
         Spacing { header: header_size.into(), symbol: symbol.into() }
+    }
+
+    /// Whether a block that fails takes no other with it: the object consists of several files.
+    fn loses_blocks_alone(&self) -> bool {
+        let extents = self.encoder.source().extents().as_slice();
+        extents.first().zip(extents.last()).is_some_and(|(first, last)| first.file != last.file)
     }
 
     /// Number of source symbols among those of a block.
@@ -120,7 +126,7 @@ impl SentObject {
 /// The result of an [`EncodeJob`].
 pub(super) struct Encoded {
     batch: BatchId,
-    toi: Toi,
+    block: BlockId,
     /// The symbols of the batch.
     memory: Vec<u8>,
     spacing: Spacing,
@@ -206,7 +212,11 @@ pub(super) struct SendRunner {
     checks: CheckAhead,
     makes_digests: bool,
     pub(super) keys: Keys,
-    failed: BTreeSet<Toi>,
+    /// Blocks that were given up, by their objects, and objects all of whose blocks were.
+    failed: BTreeMap<Toi, BTreeSet<Sbn>>,
+    objects_failed: usize,
+    /// Those of the failures.
+    messages: BTreeSet<String>,
     failures: Vec<Arc<Error>>,
 }
 
@@ -273,7 +283,7 @@ impl SendRunner {
         spare_bytes: usize,
         solving_window: u64,
     ) -> Self {
-        let (failed, failures) = Default::default();
+        let (failed, objects_failed, messages, failures) = Default::default();
         let prepared = PreparedSymbols::new(spare_bytes);
         let ahead = encoders.values().map(|object| &object.encoder);
         let ahead = SolveAhead::new(ahead, solving_window);
@@ -282,7 +292,19 @@ impl SendRunner {
             encoders.iter().filter_map(|(toi, object)| Some((*toi, object.verifier.as_ref()?)));
         let checks = CheckAhead::new(verifiers, encoders.values().map(symbols).sum());
         let (makes_digests, keys) = (false, Keys::default());
-        Self { prepared, encoders, queues, ahead, checks, makes_digests, keys, failed, failures }
+        Self {
+            prepared,
+            encoders,
+            queues,
+            ahead,
+            checks,
+            makes_digests,
+            keys,
+            failed,
+            objects_failed,
+            messages,
+            failures,
+        }
     }
 
     /// The runner of a sender that announces its symbols, or does not.
@@ -312,7 +334,7 @@ impl SendRunner {
             Worked::Checked(block) => {
                 self.checks.finish();
                 if let Err(error) = block.result {
-                    self.fail(block.toi, Arc::new(error.into()));
+                    self.fail(block.toi, None, Arc::new(error.into()));
                 }
                 None
             }
@@ -321,7 +343,7 @@ impl SendRunner {
 
     /// Stores the symbols of a batch.
     fn store(&mut self, encoded: Encoded) -> SendDone {
-        let Encoded { batch, toi, memory, spacing, result } = encoded;
+        let Encoded { batch, block, memory, spacing, result } = encoded;
         match result {
             Ok(digests) => {
                 self.prepared.store(batch, memory, spacing);
@@ -332,16 +354,29 @@ impl SendRunner {
             }
             Err(error) => {
                 let error = Arc::new(error);
-                let failed = SendDone::Failed { batch, error: Error::of_job(&error) };
-                self.fail(toi, error);
+                let object = self.encoders.get(&block.toi);
+                let is_alone = object.is_some_and(SentObject::loses_blocks_alone);
+                let failed = SendDone::Failed { batch, is_alone, error: Error::of_job(&error) };
+                self.fail(block.toi, is_alone.then_some(block.sbn), error);
                 failed
             }
         }
     }
 
-    /// Collects one error for each object: later ones are its consequences.
-    fn fail(&mut self, toi: Toi, error: Arc<Error>) {
-        if self.failed.insert(toi) {
+    /// An object is given up, or a block of it. Collects one error for each: later ones are its
+    /// consequences. A file in two blocks is one error.
+    fn fail(&mut self, toi: Toi, alone: Option<Sbn>, error: Arc<Error>) {
+        let Some(object) = self.encoders.get(&toi) else { return };
+        let all = object.encoder.source().layout().block_count();
+        let blocks = self.failed.entry(toi).or_default();
+        let before = blocks.len();
+        match alone {
+            Some(sbn) => _ = blocks.insert(sbn),
+            None => blocks.extend((0..all).map(Sbn)),
+        }
+        let is_new = blocks.len() > before;
+        self.objects_failed += usize::from(is_new && blocks.len() == all as usize);
+        if is_new && self.messages.insert(error.to_string()) {
             self.failures.push(error);
         }
     }
@@ -352,14 +387,14 @@ impl SendRunner {
         self.checks.is_idle()
     }
 
-    /// The first failure of each object that was given up.
+    /// The first failure of each object, or block, that was given up.
     pub(super) fn failures(&self) -> &[Arc<Error>] {
         &self.failures
     }
 
     /// Whether there are objects, and all were given up.
     pub(super) fn all_failed(&self) -> bool {
-        !self.encoders.is_empty() && self.failed.len() == self.encoders.len()
+        !self.encoders.is_empty() && self.objects_failed == self.encoders.len()
     }
 }
 

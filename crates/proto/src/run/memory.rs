@@ -205,7 +205,7 @@ impl JobRunner<SendJob> for MemorySendRunner {
                 }
                 None => {
                     let error = JobError::new(Category::Geometry, Arc::new(MissingBytes));
-                    SendDone::Failed { batch, error }
+                    SendDone::Failed { batch, is_alone: false, error }
                 }
             },
             SendJob::Release { batch } => {

@@ -17,7 +17,7 @@ use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
 use crate::schedule::{BlockShape, Order, RunLength, SymbolStream, Turn, share};
 use fontana_fec::{EncodingId, Esi, Oti};
-use fontana_wire::{SymbolDigest, Toi};
+use fontana_wire::SymbolDigest;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -143,7 +143,8 @@ pub(super) struct Rounds {
     digests: BTreeMap<BatchId, Vec<SymbolDigest>>,
     /// Every batch that was requested and not answered.
     preparing: BTreeSet<BatchId>,
-    withdrawn: BTreeSet<Toi>,
+    /// Blocks that are not sent any more.
+    withdrawn: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
@@ -264,11 +265,7 @@ impl Rounds {
 
     fn make_order(&mut self) {
         self.order = self.orders.order(&self.blocks);
-        for (index, block) in self.blocks.iter().enumerate() {
-            if self.withdrawn.contains(&block.id.toi) {
-                self.order.withdraw(index);
-            }
-        }
+        self.withdrawn.iter().for_each(|&index| self.order.withdraw(index));
     }
 
     /// Goes on with all blocks without end, in the order of the schedule, or with what is requested
@@ -395,9 +392,10 @@ impl Rounds {
 
     /// True if all symbols of the first phase were sent, also if there is none.
     pub(super) fn is_first_phase_over(&self) -> bool {
-        let is_over =
-            |block: &Block| block.sent >= block.first || self.withdrawn.contains(&block.id.toi);
-        self.blocks.iter().all(is_over)
+        let is_over = |(index, block): (usize, &Block)| {
+            block.sent >= block.first || self.withdrawn.contains(&index)
+        };
+        self.blocks.iter().enumerate().all(is_over)
     }
 
     /// True if no channel has anything to send.
@@ -445,25 +443,30 @@ impl Rounds {
         Some((self.position + before as u64, digests))
     }
 
-    /// Handles a batch that cannot be prepared. Returns its object if it has symbols left to send.
-    pub(super) fn on_prepare_failed(&mut self, batch: BatchId) -> Option<Toi> {
+    /// Handles a batch that cannot be prepared. Returns its block if it has symbols left to send.
+    pub(super) fn on_prepare_failed(&mut self, batch: BatchId) -> Option<BlockId> {
         self.preparing.remove(&batch);
         let mut planned = self.rounds.iter().flat_map(|round| round.queues.iter().flatten());
         let planned = planned.find(|planned| planned.batch == batch)?;
-        self.blocks.get(planned.turn.block).map(|block| block.id.toi)
+        self.blocks.get(planned.turn.block).map(|block| block.id)
     }
 
-    /// Withdraws an object; false if it was withdrawn already.
-    pub(super) fn withdraw(&mut self, toi: Toi) -> bool {
-        let is_new = self.withdrawn.insert(toi);
-        if is_new {
-            for (index, _) in self.blocks.iter().enumerate().filter(|(_, b)| b.id.toi == toi) {
+    /// Withdraws a block, or its whole object; false if that was withdrawn already.
+    pub(super) fn withdraw(&mut self, id: BlockId, is_alone: bool) -> bool {
+        let is_lost = |block: &Block| match is_alone {
+            true => block.id == id,
+            false => block.id.toi == id.toi,
+        };
+        let lost = (0..).zip(&self.blocks).filter(|(_, block)| is_lost(block));
+        let before = self.withdrawn.len();
+        for (index, _) in lost {
+            if self.withdrawn.insert(index) {
                 self.order.withdraw(index);
                 self.requested.remove(&index);
                 self.named.retain(|&(block, _)| block != index);
             }
         }
-        is_new
+        self.withdrawn.len() > before
     }
 
     /// Continues the plan of the next window for some steps, and requests its batches if it is
@@ -640,7 +643,7 @@ impl Rounds {
             self.indices =
                 (0..).zip(&self.blocks).map(|(index, block)| (block.id, index)).collect();
         }
-        self.indices.get(&id).copied().filter(|_| !self.withdrawn.contains(&id.toi))
+        self.indices.get(&id).copied().filter(|index| !self.withdrawn.contains(index))
     }
 
     /// Ends the oldest window: its remaining symbols will be prepared again.
@@ -666,18 +669,17 @@ impl Rounds {
         !returned && self.over.get(queue).is_none_or(|&over| over)
     }
 
-    /// Drops the symbols of withdrawn objects from the head of a queue.
+    /// Drops the symbols of withdrawn blocks from the head of a queue.
     fn drop_withdrawn(&mut self, queue: usize, out: &mut VecDeque<SenderOutput>) {
         if self.withdrawn.is_empty() {
             return;
         }
         loop {
             let next = self.rounds.iter().find_map(|round| round.queues.get(queue)?.front());
-            let block = next.and_then(|planned| self.blocks.get(planned.turn.block));
-            match block.map(|block| block.id.toi) {
-                Some(toi) if self.withdrawn.contains(&toi) => self.take(queue, out),
-                _ => return,
+            if !next.is_some_and(|planned| self.withdrawn.contains(&planned.turn.block)) {
+                return;
             }
+            self.take(queue, out);
         }
     }
 }

@@ -4,12 +4,13 @@ use crate::support::world::{
     Content, NOW_UNIX, ReceiverDriver, SenderDriver, Setup, TSI, receiver_config, run, sender,
     source,
 };
-use fontana_fec::{EncodingId, Progress};
+use fontana_fec::{EncodingId, Progress, Sbn};
 use fontana_proto::{
-    Acceptance, DecodePolicy, Endpoint, Expectation, Instant, ReceiveDone, ReceiveJob,
+    Acceptance, BlockId, DecodePolicy, Endpoint, Expectation, Instant, ReceiveDone, ReceiveJob,
     ReceiverEvent, Rejection, SendMode, SenderEvent, TransmissionSchedule, Verified,
 };
 use fontana_wire::{Packet, SecretKey, Toi, Tsi, manifest_hash};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -398,6 +399,29 @@ fn a_source_that_fails_is_withdrawn_and_the_others_go_on() {
     });
     assert_eq!(ended, [true, true]);
     assert!(matches!(driver.events.last(), Some(SenderEvent::Finished)));
+}
+
+#[test]
+fn a_block_that_fails_alone_takes_no_other_of_its_object() {
+    let content = Content::new(&[(50_000, 3)], 2);
+    let mut driver = start(&content, &Setup::default());
+    let lost = BlockId { toi: Toi(1), sbn: Sbn(1) };
+    let (mut sent, mut now) = (BTreeMap::<Sbn, u32>::new(), Instant::ZERO);
+    for millisecond in 0..1_000 {
+        if millisecond == 300 {
+            driver.runner.failing_alone.push(lost);
+        }
+        for datagram in driver.poll(now) {
+            let packet = Packet::parse(&datagram).unwrap();
+            if packet.header.toi == Some(Toi(1)) && millisecond >= 600 {
+                let payload = packet.payload(EncodingId::RAPTORQ).unwrap().unwrap();
+                *sent.entry(payload.sbn).or_default() += 1;
+            }
+        }
+        now = now + Duration::from_millis(1);
+    }
+    assert_eq!(sent.keys().copied().collect::<Vec<_>>(), [Sbn(0), Sbn(2)]);
+    assert!(matches!(driver.events.as_slice(), [SenderEvent::Withdrawn { toi: Toi(1), .. }]));
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Runner {
     fn answer(&mut self, sender: &mut Sender, now: Instant, index: usize, fails: bool) {
         let batch = self.waiting.swap_remove(index);
         let done = if fails {
-            SendDone::Failed { batch, error: disk_error() }
+            SendDone::Failed { batch, is_alone: batch.0.is_multiple_of(2), error: disk_error() }
         } else {
             self.batches.get_mut(&batch).unwrap().1 = true;
             SendDone::Prepared { batch }

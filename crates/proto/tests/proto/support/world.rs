@@ -53,6 +53,8 @@ pub struct SendRunner {
     memory: MemorySendRunner,
     /// Objects whose source fails from now on.
     pub failing: Vec<Toi>,
+    /// Blocks that fail alone.
+    pub failing_alone: Vec<BlockId>,
     pub most_batches: usize,
 }
 
@@ -66,11 +68,12 @@ impl JobRunner<SendJob> for SendRunner {
         job: SendJob,
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<SendDone>>, &'static str> {
-        if let SendJob::Prepare { batch, block, .. } = &job
-            && self.failing.contains(&block.toi)
-        {
-            let failed = SendDone::Failed { batch: *batch, error: disk_error() };
-            return Ok(Some(Finished::now(failed)));
+        if let SendJob::Prepare { batch, block, .. } = &job {
+            let is_alone = self.failing_alone.contains(block);
+            if is_alone || self.failing.contains(&block.toi) {
+                let failed = SendDone::Failed { batch: *batch, is_alone, error: disk_error() };
+                return Ok(Some(Finished::now(failed)));
+            }
         }
         let finished = self.memory.run(now, job, batch);
         self.most_batches = self.most_batches.max(self.memory.batch_count());
@@ -112,7 +115,8 @@ impl SenderDriver {
             memory.insert(toi, *layout, bytes.to_vec());
         }
         let memory = runner(MemorySendRunner::new(memory));
-        let runner = SendRunner { memory, failing: Vec::new(), most_batches: 0 };
+        let (failing, failing_alone) = Default::default();
+        let runner = SendRunner { memory, failing, failing_alone, most_batches: 0 };
         let driver = Driver::new(sender, runner);
         Self { driver, events: Vec::new(), starts_at: Instant::ZERO }
     }
