@@ -60,7 +60,11 @@ impl Receiver {
     /// Until when it stays for reports, and for its site, as far as is known.
     fn stays_until(&self) -> [Option<Instant>; 2] {
         let Some((ended_at, ending)) = self.ending else { return [None; 2] };
-        let reports = self.reports.as_ref().and_then(|own| own.reporter.waits_until());
+        // A sender of which nothing was heard asks for nothing.
+        let is_failed = matches!(ending.state, ReceiverState::Failed { .. });
+        let is_unheard = is_failed && self.wanted_sessions().next().is_none();
+        let reports = self.reports.as_ref().filter(|_| !is_unheard);
+        let reports = reports.and_then(|own| own.reporter.waits_until());
         let site = self.site.as_ref().filter(|_| ending.shares);
         let site = site.and_then(|site| site.waits_until(ended_at));
         let latest = |until: Instant| ending.latest.map_or(until, |latest| until.min(latest));

@@ -5,7 +5,8 @@ use crate::support::world::{
 };
 use fontana_proto::report::{Reporter, ReporterConfig};
 use fontana_proto::{
-    ChannelId, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, ReceiverEvent, Rejection,
+    ChannelId, Ending, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, ReceiverEvent,
+    ReceiverPhase, Rejection,
 };
 use fontana_wire::{
     Feedback, InstanceId, ReceiverId, ReceiverLabel, ReceiverState, RollCall, RollCallList,
@@ -14,6 +15,7 @@ use fontana_wire::{
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(600);
+const STAYS: ReceiverPhase = ReceiverPhase::Staying { shares: false };
 
 /// Objects 1, 2 and 3 of 600, 200 and 100 kB.
 fn content() -> Content {
@@ -190,6 +192,25 @@ fn a_receiver_that_reports_stays_on_the_channel_of_roll_calls() {
     assert!(receivers.iter().all(|receiver| receiver.has(&content)));
     let stays = receivers.map(|receiver| receiver.joined.contains(&ChannelId::BASE));
     assert_eq!(stays, [false, true]);
+}
+
+/// One that has heard a sender waits for its roll call, to tell it.
+#[test]
+fn a_failed_reception_that_has_heard_nothing_waits_for_nobody() {
+    let (content, key) = (content(), SecretKey::from_seed(&[3; 32]));
+    let signed = sender(&content, &Setup::default(), Some(&key));
+    let mut senders = [SenderDriver::new(signed, &content)];
+    for (heard, expected) in [(0, ReceiverPhase::Over), (300, STAYS)] {
+        let config = ReporterConfig::new(ReceiverId([7; 16]), ReceiverLabel::default(), 1);
+        let mut receivers = [follower(&key, None).with_reports(Reporter::new(config))];
+        let after = Duration::from_millis(heard);
+        run(&mut senders, &mut receivers, after);
+        let now = Instant::ZERO + after;
+        let state = ReceiverState::Failed { exit_code: 75 };
+        let endpoint = &mut receivers[0].endpoint;
+        endpoint.end(now, Ending { state, shares: false, latest: None });
+        assert_eq!(endpoint.phase(now), expected, "heard for {heard} ms");
+    }
 }
 
 #[test]
