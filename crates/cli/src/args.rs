@@ -28,6 +28,7 @@ use fontana_console::log::{self, LogFilter};
 use fontana_console::talk::Talk;
 use fontana_console::units::{parse_lifetime, parse_size};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,10 +74,33 @@ pub(crate) struct Arguments {
 pub(crate) fn parse() -> (Arguments, Result<(), Failure>) {
     let all = std::env::args_os().any(|word| word == "--help-all");
     let mut root = command(all);
-    let matches = root.get_matches_mut();
+    let matches = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|e| fail(&e));
     let arguments = Arguments::from_arg_matches(&matches);
-    let arguments = arguments.unwrap_or_else(|error| error.format(&mut root).exit());
+    let arguments = arguments.unwrap_or_else(|error| fail(&error.format(&mut root)));
     (arguments, refusals::check(&matches, &root))
+}
+
+/// Says what is wrong with the arguments. A ticket is a secret also where it has a typing error.
+fn fail(error: &clap::Error) -> ! {
+    let text = error.render().ansi().to_string();
+    if !text.contains(SECRET) {
+        error.exit();
+    }
+    let _ = std::io::stderr().write_all(without_secrets(&text).as_bytes());
+    std::process::exit(error.exit_code())
+}
+
+const SECRET: &str = "secret=";
+
+/// The text with dots in place of each secret of a ticket in it.
+fn without_secrets(text: &str) -> String {
+    let mut parts = text.split(SECRET);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_secret = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        shown.extend([SECRET, "…", part.trim_start_matches(is_secret)]);
+    }
+    shown
 }
 
 /// The definitions. `all`: help has all options.
@@ -376,6 +400,12 @@ mod tests {
     use fontana::{Profile, ReceiverBuilder};
     use std::collections::BTreeSet;
     use std::path::Path;
+
+    #[test]
+    fn secrets_of_tickets_are_not_shown() {
+        let shown = without_secrets("fontana://a?secret=A-b_9&ask=1 and 'fontana://b?secret=C'");
+        assert_eq!(shown, "fontana://a?secret=…&ask=1 and 'fontana://b?secret=…'");
+    }
 
     #[test]
     fn the_definitions_are_consistent() {

@@ -283,8 +283,9 @@ impl Follow {
                 (Ended::Done, accepted) => {
                     outcome = Some(report.outcome);
                     emit(FollowEvent::GivenUp(report));
-                    let newer_than = &mut receive.expectation.newer_than;
-                    *newer_than = (*newer_than).max(accepted.map(|manifest| manifest.version));
+                    let version = accepted.map(|manifest| manifest.version);
+                    receive.expectation.given_up = version;
+                    receive.expectation.newer_than = receive.expectation.newer_than.max(version);
                 }
                 (Ended::Superseded, accepted) => {
                     emit(FollowEvent::GivenUp(report));

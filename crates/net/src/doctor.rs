@@ -97,9 +97,10 @@ pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
             return vec![Finding::new("interfaces", Verdict::Bad, text)];
         }
     };
+    let all = interfaces;
     let interfaces = match &config.interface {
-        None => interfaces,
-        Some(selector) => match interfaces.select(selector) {
+        None => all.clone(),
+        Some(selector) => match all.select(selector) {
             Ok(interface) => Interfaces::from_vec(vec![interface.clone()]),
             Err(error) => {
                 return vec![Finding::new("interfaces", Verdict::Bad, error.to_string())];
@@ -110,8 +111,9 @@ pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
     if config.interface.is_none() {
         findings.push(default_interface(&interfaces));
     }
+    findings.extend(link(&interfaces, config.interface.is_some()));
     findings.push(receive_buffer(config.receive_buffer));
-    match interfaces.loopback() {
+    match all.loopback() {
         None => findings.push(
             Finding::new("loopback", Verdict::Bad, "there is no loopback interface that is up")
                 .remedy("ip link set lo up"),
@@ -168,10 +170,27 @@ pub fn interface(interface: &Interface) -> Finding {
     Finding::new(subject, Verdict::Good, facts)
 }
 
+/// That the interface of a session, the one that was chosen or else the default one, has no link.
+fn link(interfaces: &Interfaces, is_chosen: bool) -> Option<Finding> {
+    let interface = match is_chosen {
+        true => interfaces.iter().next()?,
+        false => interfaces.default_for(A_GROUP.into()).ok()?.0,
+    };
+    let carrier = fs::read_to_string(format!("/sys/class/net/{}/carrier", interface.name));
+    let is_missing = interface.is_up && carrier.is_ok_and(|carrier| carrier.trim() == "0");
+    let subject = format!("link of {}", interface.name);
+    is_missing.then(|| {
+        Finding::new(subject, Verdict::Bad, "no carrier: no cable, or its other end is off")
+            .remedy("connect it, or use another interface: -i NAME")
+    })
+}
+
+/// Any group of the range that sessions use.
+const A_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
 /// The interface that a session uses if the user names none.
 pub fn default_interface(interfaces: &Interfaces) -> Finding {
-    // Any group of the range that sessions use.
-    match interfaces.default_for(Ipv4Addr::new(239, 255, 0, 1).into()) {
+    match interfaces.default_for(A_GROUP.into()) {
         Ok((interface, reason)) => Finding::new(
             "default interface",
             Verdict::Good,

@@ -298,11 +298,8 @@ pub(crate) struct ReceiveArguments {
 impl ReceiveArguments {
     /// Whether this receiver answers the roll calls of its ticket's key.
     pub(crate) fn may_report(&self) -> bool {
-        // A ticket for one version has a number that follows from its content: others have others.
-        let is_asked = self.ticket().is_some_and(|ticket| {
-            let has_number = ticket.manifest.is_none() || self.watch.is_none();
-            ticket.key.is_some() && ticket.ask.is_some() && has_number
-        });
+        let is_asked =
+            self.ticket().is_some_and(|ticket| ticket.key.is_some() && ticket.ask.is_some());
         let answers = self.format() == SessionFormat::Fontana && !self.list;
         is_asked && answers && !self.one_way
     }

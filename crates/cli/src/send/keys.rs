@@ -208,9 +208,10 @@ fn of_host(console: &Console) -> Result<Host, Failure> {
     match kept? {
         Ok(key) => Ok(Host { key, drawn: drawn_keys()? }),
         Err(why) => {
-            console.note(format_args!(
-                "the ticket is another one at every start: this host's key cannot be kept ({why})"
-            ));
+            console.warning(
+                &format!("this host's key cannot be kept ({why})"),
+                "the ticket is another one at every start: give it a state directory, or --sign",
+            );
             Ok(Host { key: HostKey::generate()?, drawn: BTreeMap::new() })
         }
     }

@@ -137,6 +137,21 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     run(&arguments(&format!("send -i lo --watch --sign {key}"), &[&missing])).expect(6);
 }
 
+/// A sender of one version counts who follows its publisher.
+#[test]
+fn a_follower_reports_to_a_sender_of_one_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, folder) = plant(directory.path());
+    for words in [String::new(), format!("--sign {key} --content-version 5")] {
+        let words = format!("--rate 20M --to {} --receivers 1 {words}", place());
+        let sender = Sender::start(&words, &[&folder]);
+        let into = tempfile::tempdir().unwrap();
+        let watch = format!("recv {} --watch=1 -o", sender.ticket);
+        run(&arguments(&watch, &[into.path()])).expect(0);
+        sender.into_running().wait().expect(0);
+    }
+}
+
 #[test]
 fn a_folder_whose_version_is_sent_waits_idly_and_ends_when_the_time_is_up() {
     let directory = tempfile::tempdir().unwrap();

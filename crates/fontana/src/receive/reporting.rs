@@ -37,7 +37,12 @@ impl ReportKeys {
             .expectation
             .publisher
             .ok_or_else(|| needs("the publisher's key, which signs what asks for them"))?;
-        let tsi = options.expectation.tsi.ok_or_else(|| needs("a session number"))?;
+        // Versions of a publisher may have numbers of their own: the heads say which it sends.
+        let follows = options.versions == Versions::Newer;
+        let tsi = options.expectation.tsi;
+        if tsi.is_none() && !follows {
+            return Err(needs("a session number").into());
+        }
         let Reporting { socket, label, identity, max_per_second, .. } = Reporting::clone(reporting);
         let reporter = match before {
             Some(before) => before,
@@ -47,7 +52,7 @@ impl ReportKeys {
                 started_unix_ms: system::unix_ms(),
                 max_per_second,
                 reports_rate: true,
-                follows: options.versions == Versions::Newer,
+                follows,
                 seed: system::random_u64()?,
             }),
         };

@@ -109,7 +109,12 @@ fn round_trip(
     let mut sender = SendSocket::new(&config)?;
     let sent = sender.send_batch(0, PROBE, PROBE.len())?;
     if sent.lost > 0 {
-        return Err(format!("the kernel refuses to send: {:?}", sender.losses()).into());
+        let why = match sender.losses() {
+            losses if losses.not_permitted > 0 => "a packet filter of this host forbids it",
+            losses if losses.unreachable > 0 => "there is no route",
+            _ => "its queue is full",
+        };
+        return Err(format!("cannot send: {why}").into());
     }
     Ok(listen(&mut receiver, 1)?)
 }

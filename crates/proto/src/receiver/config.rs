@@ -41,6 +41,8 @@ pub struct Expectation {
     pub publisher: Option<PublicKey>,
     /// Only versions above this one.
     pub newer_than: Option<u64>,
+    /// The version that has failed here: its senders are not told that it is here.
+    pub given_up: Option<u64>,
     /// Receive also what has expired.
     pub ignore_expiry: bool,
 }

@@ -138,7 +138,9 @@ impl Receiver {
         let is_wanted = wanted().any(|(_, state)| state.head().is_some());
         let kept = heads().find_map(|(_, state)| state.kept().filter(|kept| is_of_run(kept)));
         let Some(kept) = kept.filter(|_| !is_wanted) else { return false };
-        reporter.has(now, kept.manifest.hash);
+        if self.config.expectation.given_up != Some(kept.manifest_version) {
+            reporter.has(now, kept.manifest.hash);
+        }
         true
     }
 

@@ -59,7 +59,7 @@ pub enum RollCallRefusal {
 #[derive(Debug)]
 pub struct RollCallGate {
     publisher: PublicKey,
-    tsi: Tsi,
+    tsi: Option<Tsi>,
     /// The runs that are obeyed, and their last roll calls.
     runs: Vec<Last>,
     /// When the newest roll call of a run was issued that has lost its place.
@@ -80,11 +80,11 @@ struct Last {
 }
 
 impl RollCallGate {
-    /// A gate for roll calls of `publisher` in the session `tsi`.
-    pub fn new(publisher: PublicKey, tsi: Tsi) -> Self {
+    /// A gate for roll calls of `publisher` in the session `tsi`, or in any of its sessions.
+    pub fn new(publisher: PublicKey, tsi: impl Into<Option<Tsi>>) -> Self {
         Self {
             publisher,
-            tsi,
+            tsi: tsi.into(),
             runs: Vec::new(),
             newest_gone: None,
             counted_from: Instant::ZERO,
@@ -106,7 +106,7 @@ impl RollCallGate {
     ) -> Result<RollCall, RollCallRefusal> {
         let unverified = UnverifiedRollCall::parse(symbol)?;
         let claimed = unverified.claimed();
-        if claimed.tsi != self.tsi {
+        if self.tsi.is_some_and(|tsi| claimed.tsi != tsi) {
             return Err(RollCallRefusal::OtherSession(claimed.tsi));
         }
         let apart = unix_ms.map_or(0, |unix_ms| claimed.issued_unix_ms.abs_diff(unix_ms));

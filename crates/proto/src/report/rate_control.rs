@@ -57,6 +57,8 @@ const IDLE_ROUNDS: u32 = 10;
 /// least time.
 const SILENT_ROUNDS: u32 = 3;
 const SILENT_FOR: Duration = Duration::from_millis(500);
+/// The same of the receiver for which the rate was lowered: it has gone, and the rate doubles again.
+const SILENCE_OF_ONE: Duration = Duration::from_secs(3);
 /// Part of what such a path brings that is sent then, at the start and after a trial: its queue has
 /// to become shorter.
 const DRAINING: f64 = 0.9;
@@ -234,6 +236,8 @@ pub struct RateControl {
     /// The round with which the rate has changed for another reason than that receivers had all.
     changed_in: u32,
     rivals: Rivals,
+    /// The receiver for which an automatic rate was lowered last, since it has doubled.
+    limited_by: Option<ReceiverId>,
     offered: Offered,
     /// Lengths of a trial before the next one.
     wait: u32,
@@ -249,6 +253,8 @@ pub struct RateControl {
     /// The number of receivers, as far as the caller knows.
     crowd: u32,
     began: Instant,
+    /// When the last round ended.
+    ran_at: Instant,
     /// No receiver has reported yet.
     is_unheard: bool,
     /// Times of the reports of the last second.
@@ -285,6 +291,7 @@ impl RateControl {
             failed_at: 0.0,
             changed_in: 1,
             rivals: Rivals::new(now),
+            limited_by: None,
             offered: Offered::default(),
             wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
@@ -295,6 +302,7 @@ impl RateControl {
             typical_line: None,
             crowd: UNKNOWN_CROWD,
             began: now,
+            ran_at: now,
             is_unheard: true,
             recent: VecDeque::new(),
             counted_at: now,
@@ -316,6 +324,7 @@ impl RateControl {
         });
         self.required.clear();
         self.recent.clear();
+        self.ran_at = now;
         self.offered = Offered::default();
         (self.quiet_since, self.quiet_for) = (now, silence(&self.config));
         (self.began, self.counted_at) = (now, now);
@@ -371,12 +380,38 @@ impl RateControl {
         if let Some(known) = self.receivers.get_mut(receiver) {
             known.has_finished = true;
         }
+        self.restart_without_limit();
         let was_last = self.required.remove(receiver) && self.required.is_empty();
         let least = self.config.least.min(self.config.most) as f64;
         if was_last && self.rate < least {
             self.forget_trials();
             self.change(least, Phase::Start);
         }
+    }
+
+    /// Doubles an automatic rate again if the receiver has gone for which it was lowered: what the
+    /// paths of the others carry is not known.
+    fn restart_without_limit(&mut self) {
+        let Some(receiver) = self.limited_by else { return };
+        let silent_for = SILENCE_OF_ONE.max(SILENT_ROUNDS * self.interval);
+        let counts = |known: &Known| {
+            !known.has_finished && (!self.has_few() || self.ran_at < known.heard_at + silent_for)
+        };
+        if !self.receivers.get(&receiver).is_some_and(counts) {
+            self.limited_by = None;
+            self.rivals = Rivals::new(self.ran_at);
+            self.forget_trials();
+            self.start_again();
+        }
+    }
+
+    /// The rate doubles again from where it is. A queue that is there now is not the sender's.
+    fn start_again(&mut self) {
+        let receivers = self.receivers.values_mut();
+        receivers.for_each(|known| {
+            (known.was_queued, known.carries) = (known.delay.is_certain(), None);
+        });
+        self.change(self.rate, Phase::Start);
     }
 
     fn interval(&self, round_trip: Duration) -> Duration {
@@ -523,7 +558,12 @@ impl RateControl {
         self.is_unheard = false;
         self.count_answer(now, report.round);
         (self.quiet_since, self.quiet_for) = (now, silence(&self.config));
-        Ok(self.judge(now, report))
+        let before = self.rate;
+        let slow = self.judge(now, report);
+        if self.rate < before && self.config.is_automatic() {
+            self.limited_by = Some(report.receiver);
+        }
+        Ok(slow)
     }
 
     /// Forgets the receivers whose last reports no longer count. Returns whether there were any.
@@ -627,9 +667,7 @@ impl RateControl {
     fn grow(&mut self, now: Instant, mut shared: Shared) {
         if self.rate <= shared.part() && self.rivals.restarts(now) {
             // What the path carries is not known any more.
-            let receivers = self.receivers.values_mut();
-            receivers.for_each(|known| known.was_queued = known.delay.is_certain());
-            return self.change(self.rate, Phase::Start);
+            return self.start_again();
         }
         if self.rivals.is_queued(self.round) {
             shared.pause(self.interval);
@@ -725,6 +763,8 @@ impl RateControl {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
         }
+        self.ran_at = now;
+        self.restart_without_limit();
         let halved = self.weights.divisor().div_ceil(2);
         self.weights.adjust_to_growth();
         // The search ends when enough receivers have reported.

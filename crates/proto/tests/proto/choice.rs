@@ -172,6 +172,19 @@ fn a_follower_reports_of_the_version_that_the_asking_run_sends() {
     assert_eq!(reported(is_ahead, now, 9), None, "an old run, which has nothing for it");
     assert_eq!(reported(lacks, now, 8), None, "a run that has sent no head");
 
+    // That version has failed here.
+    let mut config = receiver_config();
+    config.expectation.publisher = Some(key.public_key());
+    config.expectation.newer_than = Some(1);
+    config.expectation.given_up = Some(1);
+    let reporter = ReporterConfig::new(ReceiverId([7; 16]), ReceiverLabel::default(), 1);
+    let reporter = Reporter::new(ReporterConfig { follows: true, ..reporter });
+    let mut failed = [ReceiverDriver::new(config, 0.0, 6).with_reports(reporter)];
+    let setup = Setup { seed: 9, ..Setup::default() };
+    let mut senders = [SenderDriver::new(sender(&content, &setup, Some(&key)), &content)];
+    run(&mut senders, &mut failed, after);
+    assert_eq!(reported(&mut failed[0], now, 9), Some(ReceiverState::Receiving));
+
     // The next reception of the same follower goes on with what its sender knows.
     let reporter = has.endpoint.take_reporter().unwrap();
     assert_eq!(reported(has, now, 9), None);

@@ -1,7 +1,7 @@
 //! An automatic rate beside other traffic: it yields.
 
 use crate::support::cubic::Cubic;
-use crate::support::paths::{MOST, PACKET_BYTES, Path, Session, automatic, path};
+use crate::support::paths::{FIVE, MOST, PACKET_BYTES, Path, Session, TWENTY, automatic, path};
 use fontana_proto::Instant;
 use fontana_proto::report::RateConfig;
 use std::time::Duration;
@@ -133,6 +133,25 @@ fn a_path_with_a_small_mtu_costs_the_others_nothing() {
             session.run(20);
             let mean = session.mean(2, 20) / f64::from(MOST);
             assert!(mean >= 0.95, "1 of {short_every}, seed {seed}: {mean}");
+        }
+    }
+}
+
+/// The rate is that of a slow receiver until it has gone.
+#[test]
+fn a_slow_receiver_that_leaves_does_not_keep_the_rate_low() {
+    for (packets_per_second, queue) in [(TWENTY, 50), (TWENTY, 2_000), (FIVE, 50), (167.0, 500)] {
+        for seed in 1..=8 {
+            let fast = path(20_000.0, 2_000, 0.0);
+            let slow = path(packets_per_second, queue, 0.0);
+            let mut session = Session::new(&[slow, fast, fast], Duration::from_millis(2), seed);
+            session.run(12);
+            let before = session.mean(8, 12);
+            session.receivers.remove(0);
+            session.run(20);
+            let after = session.mean(22, 32) / f64::from(MOST);
+            assert!(before < 1.2 * packets_per_second, "{before}");
+            assert!(after >= 0.9, "{packets_per_second}, seed {seed}: {after}");
         }
     }
 }
