@@ -57,7 +57,7 @@ const IDLE_ROUNDS: u32 = 10;
 /// least time.
 const SILENT_ROUNDS: u32 = 3;
 const SILENT_FOR: Duration = Duration::from_millis(500);
-/// The same of the receiver for which the rate was lowered: it has gone, and the rate doubles again.
+/// The same of the receiver for which the rate was lowered: it has gone, and the rate doubles.
 const SILENCE_OF_ONE: Duration = Duration::from_secs(3);
 /// Part of what such a path brings that is sent then, at the start and after a trial: its queue has
 /// to become shorter.
