@@ -82,7 +82,7 @@ pub(crate) fn parse() -> (Arguments, Result<(), Failure>) {
 
 /// Says what is wrong with the arguments. A ticket is a secret also where it has a typing error.
 fn fail(error: &clap::Error) -> ! {
-    let text = error.render().ansi().to_string();
+    let text = error.render().to_string();
     if !text.contains(SECRET) {
         error.exit();
     }

@@ -34,7 +34,7 @@ use crate::session::{Events, Running};
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use fontana_net::BufferShortfall;
-use fontana_proto::Rejection;
+use fontana_proto::{Expectation, Rejection};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -284,8 +284,9 @@ impl Follow {
                     outcome = Some(report.outcome);
                     emit(FollowEvent::GivenUp(report));
                     let version = accepted.map(|manifest| manifest.version);
-                    receive.expectation.given_up = version;
-                    receive.expectation.newer_than = receive.expectation.newer_than.max(version);
+                    let Expectation { given_up, newer_than, .. } = &mut receive.expectation;
+                    *given_up = (*given_up).max(version);
+                    *newer_than = (*newer_than).max(version);
                 }
                 (Ended::Superseded, accepted) => {
                     emit(FollowEvent::GivenUp(report));

@@ -236,7 +236,7 @@ pub struct RateControl {
     /// The round with which the rate has changed for another reason than that receivers had all.
     changed_in: u32,
     rivals: Rivals,
-    /// The receiver for which an automatic rate was lowered last, since it has doubled.
+    /// The receiver for which an automatic rate was lowered last, until it has gone.
     limited_by: Option<ReceiverId>,
     offered: Offered,
     /// Lengths of a trial before the next one.

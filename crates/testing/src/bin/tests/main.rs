@@ -148,8 +148,11 @@ impl Program {
             return Ok(());
         }
         let printed = String::from_utf8_lossy(&output.stdout);
-        let name =
-            |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.into());
+        // Those that should panic have that behind their names.
+        let name = |line: &str| {
+            let named = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+            Some(named.split(' ').next()?.into())
+        };
         let tests = printed.lines().filter_map(name).collect();
         Err(Failure { error: io::Error::other(output.status.to_string()), tests })
     }
