@@ -1,8 +1,8 @@
 //! Network addresses as people write them.
 
-use fontana::net::{InterfaceSelector, Interfaces, IpVersion, doctor};
+use fontana::net::{InterfaceError, InterfaceSelector, Interfaces, IpVersion, doctor};
 use fontana::wire::Ticket;
-use fontana::{DEFAULT_GROUP, Outcome};
+use fontana::{DEFAULT_GROUP, DEFAULT_GROUP_V6, Outcome};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
@@ -41,6 +41,33 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
         return Err(malformed(std::io::Error::other("port 0 is no port")));
     }
     Ok(address)
+}
+
+/// The group that is named. Otherwise the default one: that of IPv6 where these interfaces, or those
+/// of the host, carry multicast of IPv6 alone.
+pub(crate) fn group(
+    named: Option<&str>,
+    selected: &[InterfaceSelector],
+) -> Result<SocketAddr, Failure> {
+    if let Some(named) = named {
+        return parse(named);
+    }
+    // A sandbox may refuse netlink.
+    let interfaces = Interfaces::list().or_else(|_| Interfaces::list_without_netlink());
+    let Ok(interfaces) = interfaces else { return Ok(DEFAULT_GROUP) };
+    let lacks = |selector| {
+        let interface = interfaces.select(selector).ok();
+        let address = |version| interface.and_then(|interface| interface.address(version));
+        address(IpVersion::V4).is_none() && address(IpVersion::V6).is_some()
+    };
+    let is_other = match selected.is_empty() {
+        true => matches!(
+            interfaces.default_for(DEFAULT_GROUP.ip()),
+            Err(InterfaceError::OtherVersion { .. })
+        ),
+        false => selected.iter().all(lacks),
+    };
+    Ok(if is_other { DEFAULT_GROUP_V6 } else { DEFAULT_GROUP })
 }
 
 /// A text with a zone, in its parts.

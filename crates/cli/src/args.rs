@@ -423,15 +423,15 @@ mod tests {
         assert_eq!(send.order.profile(), Profile::default());
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
         assert_eq!(permille, 100, "the help says 10 %");
-        let places: Vec<_> = send.to.iter().map(|to| &to.place).collect();
-        assert_eq!(places, [&fontana::DEFAULT_GROUP.to_string()]);
+        assert!(send.to.is_empty() && fontana::DEFAULT_GROUP.to_string() == "239.255.77.1:7701");
+        assert_eq!(fontana::DEFAULT_GROUP_V6.to_string(), "[ff15::7701]:7701");
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         assert_eq!(receive.silence, None);
         assert_eq!(ReceiverBuilder::DEFAULT_SILENCE, Duration::from_secs(60));
         assert_eq!(receive.memory.memory, fontana::DEFAULT_MEMORY as u64);
         assert_eq!(receive.max_size, ReceiverBuilder::DEFAULT_MAX_BYTES);
-        assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
+        assert_eq!(receive.group, None);
     }
 
     /// Adds the long options that the help of a command and of its subcommands shows.

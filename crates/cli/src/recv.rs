@@ -313,7 +313,7 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
         None => Addressing {
             // As many channels as the head declares, on the groups after the first one.
             channels: ChannelGroups::Consecutive(MAX_CHANNELS),
-            ..Addressing::to(address::parse(&arguments.group)?)
+            ..Addressing::to(address::group(arguments.group.as_deref(), &arguments.interfaces)?)
         },
     };
     addressing.interfaces.clone_from(&arguments.interfaces);

@@ -5,11 +5,15 @@ use fontana_net::{
     ChannelAddress, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
 };
 use fontana_wire::{ChannelGroups, Ticket};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Default group and port: administratively scoped, this site only (RFC 2365).
 pub const DEFAULT_GROUP: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 77, 1)), 7701);
+
+/// The same of IPv6, for hosts that have no address of IPv4: of site-local scope (RFC 4291).
+pub const DEFAULT_GROUP_V6: SocketAddr =
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7701)), 7701);
 
 /// The destinations of a session's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,6 +184,12 @@ impl Listening {
             Reception::Broadcast(_) | Reception::Unicast(_) => None,
         };
         first.into_iter().chain(&self.base.further_interfaces)
+    }
+
+    /// The indices of the interfaces on which packets arrive, as far as they are known.
+    pub(crate) fn links(&self) -> Vec<u32> {
+        let of_address = Some(self.base.scope_id).filter(|&scope| scope != 0);
+        of_address.into_iter().chain(self.interfaces().map(|interface| interface.index)).collect()
     }
 
     /// As [`group`](Self::group), on these interfaces. `None` also if there are none.

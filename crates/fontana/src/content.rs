@@ -76,7 +76,7 @@ pub(crate) struct Content {
     pub(crate) manifest: Manifest,
     pub(crate) objects: Vec<ContentObject>,
     /// The blocks that receivers of the publisher's previous version lack.
-    pub(crate) first: Vec<BlockId>,
+    pub(crate) first: Option<Vec<BlockId>>,
     /// Verifiers of the objects whose files may be written to.
     pub(crate) verifiers: BTreeMap<Toi, Arc<BlockVerifier>>,
     /// The errors of files and directories that are not in the content.
@@ -113,7 +113,7 @@ impl Content {
         Self {
             manifest,
             objects,
-            first: Vec::new(),
+            first: None,
             verifiers: BTreeMap::new(),
             left_out: Vec::new(),
             skipped: 0,

@@ -99,6 +99,46 @@ impl KeptMark {
         if changed { self.mark.write(target, &self.publisher) } else { Ok(()) }
     }
 
+    /// Deletes what versions created where this one has another kind of entry: a file or link where
+    /// it has a directory, and a directory where it has a file or link. What others have put into
+    /// such a directory stays, and is then in the way.
+    pub(crate) fn make_way<'n>(
+        &mut self,
+        target: &TargetDirectory,
+        directories: &BTreeSet<Vec<u8>>,
+        files: impl Iterator<Item = &'n [u8]>,
+    ) -> Result<(), Error> {
+        if !self.follows {
+            return Ok(());
+        }
+        let mut were_files: BTreeSet<_> =
+            self.mark.names.intersection(directories).cloned().collect();
+        let mut were_directories = BTreeSet::new();
+        for path in files.filter(|&path| self.mark.directories.contains(path)) {
+            let below = [path, b"/"].concat();
+            let is_below = |found: &&Vec<u8>| found.starts_with(&below);
+            let names = self.mark.names.range(below.clone()..).take_while(is_below);
+            were_files.extend(names.filter(|&name| !self.mark.found.contains(name)).cloned());
+            let inner = self.mark.directories.range(below.clone()..).take_while(is_below);
+            were_directories.extend(inner.cloned());
+            were_directories.insert(path.to_vec());
+        }
+        if were_files.is_empty() && were_directories.is_empty() {
+            return Ok(());
+        }
+        for path in &were_files {
+            target.remove_file(&target_name(path)?)?;
+            self.mark.names.remove(path);
+            self.mark.found.remove(path);
+        }
+        for path in were_directories.iter().rev() {
+            if target.remove_empty_directory(&target_name(path)?)? {
+                self.mark.directories.remove(path);
+            }
+        }
+        self.mark.write(target, &self.publisher)
+    }
+
     /// Records that a version is complete.
     pub(crate) fn raise(&mut self, target: &TargetDirectory, version: u64) -> Result<(), Error> {
         if self.mark.version.is_none_or(|mark| mark < version) {

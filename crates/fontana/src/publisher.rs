@@ -38,7 +38,6 @@ use changes::{Changes, POLL_EVERY};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use folder::{Folder, Note};
 use fontana_net::thread::{catch, spawn_scoped};
-use fontana_proto::report::RateControl;
 use fontana_store::Tree;
 use fontana_wire::Tsi;
 use handover::{Handover, STOP_LATENCY};
@@ -318,7 +317,7 @@ fn send_versions(
     emit: &mut dyn FnMut(PublishEvent),
 ) -> Result<PublishReport, Error> {
     let mut report = PublishReport { outcome: Outcome::Interrupted, versions: 0 };
-    let mut paths: Option<Box<RateControl>> = None;
+    let mut receivers: Option<Box<fontana_proto::EarlierReceivers>> = None;
     while !end.has_come() {
         inbox.emit_notes(report.versions > 0, emit)?;
         let mut session = match inbox.prepared.recv_timeout(STOP_LATENCY) {
@@ -333,8 +332,8 @@ fn send_versions(
         emit(PublishEvent::Version(Arc::clone(session.shared_description())));
         report.versions += 1;
         let over = inbox.handover.begin(end.token);
-        if let Some(paths) = paths.take() {
-            session.follow_from(*paths);
+        if let Some(receivers) = receivers.take() {
+            session.follow_from(*receivers);
         }
         let mut failure = None;
         let mut sent = session.run(&over, &mut |event| {
@@ -360,7 +359,7 @@ fn send_versions(
             // It has ended by itself.
             inbox.handover.allow();
         }
-        paths = sent.paths.take();
+        receivers = sent.receivers.take();
         report.outcome = match sent.outcome {
             Outcome::Complete => Outcome::Interrupted,
             other => other,

@@ -5,8 +5,7 @@ use crate::event::{AcceptedManifest, ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::reporting::Crowd;
 use crate::sharing::ShareReport;
-use fontana_proto::report::RateControl;
-use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
+use fontana_proto::{EarlierReceivers, Rejection, SenderStats, SessionKey, TableStatus, Verified};
 use fontana_store::Selection;
 use fontana_wire::{RelativePath, Toi};
 use std::sync::Arc;
@@ -33,8 +32,8 @@ pub struct SendReport {
     pub scratch_bytes: u64,
     /// What is known of the receivers; `None` if no reports were collected.
     pub crowd: Option<Arc<Crowd>>,
-    /// What is known of the paths to the receivers, for the next version.
-    pub(crate) paths: Option<Box<RateControl>>,
+    /// What is known of the receivers, for the next version.
+    pub(crate) receivers: Option<Box<EarlierReceivers>>,
 }
 
 /// Why a reception ended.

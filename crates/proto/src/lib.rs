@@ -112,9 +112,9 @@ pub use run::{Driver, Effect, Finished, JobRunner, Ticket, memory};
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{
     Announcement, AnnouncementIntervals, ChannelStats, Collection, CollectionConfig, ControlError,
-    ControlObject, Demand, DigestSigner, HeadExpiry, RepairBy, SendMode, SendObject, Sender,
-    SenderConfig, SenderProgress, SenderStats, StreamRedundancy, StreamSender, StreamSenderConfig,
-    StreamStart, control_oti, repair_symbols,
+    ControlObject, Demand, DigestSigner, EarlierReceivers, HeadExpiry, RepairBy, SendMode,
+    SendObject, Sender, SenderConfig, SenderProgress, SenderStats, StreamRedundancy, StreamSender,
+    StreamSenderConfig, StreamStart, control_oti, repair_symbols,
 };
 pub use sequence::{ChannelLoss, Losses, SequenceTracker};
 pub use time::Instant;

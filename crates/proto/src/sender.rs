@@ -14,7 +14,6 @@ use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::pacer::Pacer;
 use crate::random::SplitMix64;
-use crate::report::RateControl;
 use crate::schedule::TransmissionSchedule;
 use crate::time::Instant;
 use blocks::BlockFactory;
@@ -35,7 +34,9 @@ mod outlet;
 mod rounds;
 mod stream;
 
-pub use collection::{Collection, CollectionConfig, Demand, RepairBy, SenderProgress};
+pub use collection::{
+    Collection, CollectionConfig, Demand, EarlierReceivers, RepairBy, SenderProgress,
+};
 pub use control::{Announcement, AnnouncementIntervals, ControlError, ControlObject, control_oti};
 pub use digests::DigestSigner;
 pub use stream::{
@@ -82,9 +83,10 @@ pub struct SenderConfig {
     /// needs; a code with fewer symbols repeats them. The blocks advance evenly. The schedule
     /// follows, in which they continue after their last symbol. In push mode, these symbols count
     /// towards the amount. All channels share the phase: a receiver of some channels gets its share
-    /// of each block there, and the rest by the schedule. If the list is not empty, head and
-    /// manifest start redundantly too. Blocks that are not in `objects` are ignored.
-    pub first: Vec<BlockId>,
+    /// of each block there, and the rest by the schedule. Head and manifest start redundantly too.
+    /// Afterwards the sender may rest ([`CollectionConfig::rests`]). `None`: there is no version
+    /// before. Blocks that are not in `objects` are ignored.
+    pub first: Option<Vec<BlockId>>,
     /// Control objects, most urgent first.
     pub control: Vec<ControlObject>,
     /// The amount to send.
@@ -136,7 +138,7 @@ impl SenderConfig {
         Self {
             tsi,
             objects,
-            first: Vec::new(),
+            first: None,
             control: Vec::new(),
             mode: SendMode::OnDemand,
             schedule: TransmissionSchedule::EVEN,
@@ -265,8 +267,12 @@ fn control_interval(outlet: &Outlet, source_symbols: u64) -> u64 {
     by_rate.min((source_symbols / INTERVALS_IN_CONTENT).max(MIN_SMALL_INTERVAL))
 }
 
-/// Symbols that a session sends before it rests.
-fn enough(rounds: &Rounds) -> u64 {
+/// Symbols that a session sends before it rests: of a newer version those that receivers of the one
+/// before lack.
+fn enough(rounds: &Rounds, is_update: bool) -> u64 {
+    if is_update {
+        return rounds.first_symbols();
+    }
     rounds.source_symbols().saturating_mul(ENOUGH_PERMILLE) / 1_000
 }
 
@@ -286,7 +292,7 @@ impl Sender {
                 Some(if config.objects.iter().any(|object| object.source_pass) { 1000 } else { 0 })
             }
         };
-        let starts_redundantly = !config.first.is_empty();
+        let is_update = config.first.is_some();
         let mut factory = BlockFactory {
             tsi: config.tsi,
             seed: config.seed,
@@ -302,7 +308,7 @@ impl Sender {
             fti_in_packets: config.fti_in_packets,
             seal: config.seal,
             objects: 0,
-            first: config.first.into_iter().collect(),
+            first: config.first.into_iter().flatten().collect(),
             limit_permille: limit,
             opening_permille: config.opening_permille,
         };
@@ -331,10 +337,10 @@ impl Sender {
         let carousel = |object| {
             let carousel = ControlCarousel::new(object, interval, channel_count, &mut random)
                 .beside(rounds.source_symbols());
-            if starts_redundantly { carousel.redundant() } else { carousel }
+            if is_update { carousel.redundant() } else { carousel }
         };
         let control = config.control.into_iter().map(carousel).collect();
-        let enough = enough(&rounds);
+        let enough = enough(&rounds, is_update);
         Self {
             mode: config.mode,
             rounds,
@@ -377,8 +383,8 @@ impl Sender {
         self
     }
 
-    /// Follows the receivers of an earlier sender from its rate on ([`Collection::take_paths`]).
-    pub fn follow_from(&mut self, now: Instant, earlier: RateControl) {
+    /// Follows the receivers of an earlier sender from its rate on ([`Collection::take_receivers`]).
+    pub fn follow_from(&mut self, now: Instant, earlier: EarlierReceivers) {
         let Some(collection) = &mut self.collection else { return };
         collection.follow_from(now, earlier);
         if let Some(rate) = collection.rate() {
@@ -400,7 +406,7 @@ impl Sender {
         let blocks = self.blocks.blocks(objects);
         self.rounds.extend(blocks, &mut self.outputs);
         self.extensions += 1;
-        self.enough = enough(&self.rounds);
+        self.enough = enough(&self.rounds, false);
         self.digests.iter_mut().for_each(DigestLists::clear);
         let mut random = SplitMix64::new(self.blocks.seed, u64::MAX - self.extensions);
         let interval = control_interval(&self.outlet, self.rounds.source_symbols());

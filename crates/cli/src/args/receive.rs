@@ -100,8 +100,10 @@ pub(crate) struct ReceiveArguments {
           default_missing_value = "20M", value_parser = parse_rate)]
     pub(crate) share: Option<u64>,
     /// Listen on this group if there is no ticket
-    #[arg(long, value_name = "GROUP:PORT", default_value = "239.255.77.1:7701")]
-    pub(crate) group: String,
+    ///
+    /// The default is that of send.
+    #[arg(long, value_name = "GROUP:PORT")]
+    pub(crate) group: Option<String>,
     /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
     /// Given several times, the groups are joined on all of them: senders on different networks add
@@ -142,7 +144,7 @@ pub(crate) struct ReceiveArguments {
     /// refuse (default): the reception fails. skip: those that are equal stay, and get their mode
     /// and time; others are refused. replace: others are replaced, and only the blocks that differ
     /// are received. Files are compared by hash, never by size or time. Small files that share a
-    /// block are recognized only if all of them exist. With --flute: by length and MD5, or by name
+    /// block with one that is missing are received, and then compared. With --flute: by length and MD5, or by name
     /// alone if the sender gives no MD5, which is said. With --fcast and --to: without comparing.
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub(crate) existing: ExistingArgument,

@@ -74,8 +74,8 @@ pub(crate) struct SendArguments {
     pub(crate) exclude: Vec<String>,
     /// Send to this multicast group or broadcast address, or a copy to each of these hosts
     ///
-    /// The default is in the range for one organization (RFC 2365), whose addresses need no
-    /// registration. The default port is 7701. Several hosts share the rate. Several groups are the
+    /// The default is 239.255.77.1:7701, in the range for one organization (RFC 2365), whose
+    /// addresses need no registration, or [ff15::7701]:7701 where there is no IPv4. The default port is 7701. Several hosts share the rate. Several groups are the
     /// channels of a layered session. A link-local host of IPv6 has a zone, the name of one of this
     /// host's interfaces: [fe80::1%eth0]. /N is the session's number (TSI), as in a ticket. By
     /// default it follows from the content, so that a ticket stays valid when the sender is
@@ -85,7 +85,6 @@ pub(crate) struct SendArguments {
         long,
         value_name = "GROUP:PORT[/N][,HOST:PORT...]",
         value_delimiter = ',',
-        default_value = "239.255.77.1:7701",
         value_parser = parse_destination
     )]
     pub(crate) to: Vec<DestinationArgument>,

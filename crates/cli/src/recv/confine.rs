@@ -51,8 +51,9 @@ impl<'a> Sandbox<'a> {
         arguments: &'a ReceiveArguments,
         console: &Console,
     ) -> Result<Self, Failure> {
-        if arguments.one_way && arguments.named.is_none() {
-            refuse_names(&arguments.group)?;
+        let group = arguments.group.as_deref().filter(|_| arguments.named.is_none());
+        if let Some(group) = group.filter(|_| arguments.one_way) {
+            refuse_names(group)?;
         }
         if arguments.one_way && arguments.sandbox == SandboxArgument::Off {
             let message = "--one-way with --sandbox off: it is the sandbox that keeps packets back";
@@ -281,7 +282,7 @@ fn refuse_names(group: &str) -> Result<(), Failure> {
 fn default_interface(arguments: &ReceiveArguments) -> Option<InterfaceSelector> {
     let address = match arguments.ticket() {
         Some(ticket) => SocketAddr::new(ticket.group, ticket.port),
-        None => address::parse(&arguments.group).ok()?,
+        None => address::group(arguments.group.as_deref(), &[]).ok()?,
     };
     let interfaces = Interfaces::list_without_netlink().ok()?;
     let interface = if address.ip().is_multicast() {

@@ -14,7 +14,10 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
         Err(Failure::new(Outcome::Usage, message.to_owned(), hint.to_owned()))
     };
     let to = arguments.to.iter().map(|to| address::parse(&to.place));
-    let to = to.collect::<Result<Vec<_>, _>>()?;
+    let to = match arguments.to.is_empty() {
+        true => vec![address::group(None, &arguments.interfaces)?],
+        false => to.collect::<Result<Vec<_>, _>>()?,
+    };
     if arguments.to.iter().any(|to| to.tsi.is_some_and(|tsi| Some(tsi) != arguments.tsi())) {
         return usage("--to has two session numbers", "a session has one: give it once");
     }

@@ -225,3 +225,23 @@ fn a_host_is_reached_by_its_link_local_address() {
     assert!(crate::scene::same_file(&file, &scene.received(1).join("image.raw")));
     session.end();
 }
+
+/// Also if no router has given them an address: those of the links are enough.
+#[test]
+fn hosts_without_ipv4_use_a_group_of_ipv6() {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("image.raw", 1 << 20);
+    for version in ["-4", "-6"] {
+        for host in [0, 1] {
+            run(&scene, host, &format!("ip {version} address flush dev eth0 scope global"));
+        }
+        let mut sender = scene.start(0, "send --json --receivers 1", &file);
+        let ticket = sender.wait_for("session", PATIENCE)["ticket"].as_str().unwrap().to_owned();
+        assert!(ticket.contains("@[ff15::7701]:7701/"), "{ticket}");
+        let into = scene.path(version);
+        scene.receive_into(&into, 1, &ticket, "").complete();
+        assert!(same_file(&file, &into.join("image.raw")));
+        let (code, said) = sender.finish(PATIENCE);
+        assert_eq!(code, Some(0), "{said}");
+    }
+}

@@ -178,6 +178,35 @@ fn a_directory_is_followed_by_receivers_that_report_each_version() {
     session.end();
 }
 
+/// The receivers of the version before are known, and lack little. Another one gets everything.
+#[test]
+fn a_version_costs_what_has_changed_and_a_later_receiver_gets_everything() {
+    let Some(scene) = Scene::new(3) else { return };
+    let folder = scene.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let write = |name: &str, bytes, seed| {
+        fontana_testing::noise_file(&folder.join(name), bytes, seed).unwrap();
+    };
+    write("large", 8 << 20, 1);
+    let mut session = scene.send(0, "--watch=0.3 --rate 40M", &folder);
+    let ticket = session.ticket.clone();
+    let mut follower = scene.receive(1, &ticket, "--watch");
+    follower.receiver.wait_for("taken", PATIENCE);
+    assert_eq!(session.sender.wait_for("resting", PATIENCE)["rests"], true);
+
+    write("small", 10_000, 2);
+    follower.receiver.wait_for("taken", PATIENCE);
+    assert!(same_file(&folder.join("small"), &scene.received(1).join("folder/small")));
+    assert_eq!(session.sender.wait_for("resting", PATIENCE)["rests"], true);
+    let (bytes, _) = progress(&mut session.sender);
+    println!("{bytes} bytes for a version with a new file of 10 000");
+    assert!(bytes < 4e6, "of 8 MB: {bytes}");
+
+    scene.receive(2, &ticket, "").complete();
+    assert!(same_file(&folder.join("large"), &scene.received(2).join("folder/large")));
+    session.end();
+}
+
 /// A receiver tells both senders of one ticket, and both serve one that comes later.
 #[test]
 fn senders_of_one_ticket_rest_when_all_are_complete_and_serve_a_later_receiver() {

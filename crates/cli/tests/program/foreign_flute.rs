@@ -444,6 +444,8 @@ fn the_only_file_of_a_session_gets_the_name_that_the_user_gives_it() {
     assert!(is(&a), "the first one");
     let said = run.event("object_failed")["message"].as_str().unwrap().to_owned();
     assert!(said.contains("a second file beside"), "{said}");
+    let run = live(two(), "--flute --timeout 30 --only nosuch", into.path()).expect(2);
+    assert!(run.stderr.contains("is what was asked for; it has x/a.bin, b.bin"), "{}", run.stderr);
     let others = std::fs::read_dir(into.path()).unwrap().count();
     assert_eq!(others, 1);
     for (options, to) in [

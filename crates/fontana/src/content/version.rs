@@ -170,7 +170,7 @@ impl Content {
         for name in &held {
             base.map_or(Ok(()), |base| base.verify(name))?;
         }
-        let first = base.map_or_else(Vec::new, |base| {
+        let first = base.map(|base| {
             let new = objects.iter().filter(|object| new.contains(&object.toi));
             let paths: BTreeMap<_, _> = names.iter().map(|(path, &file)| (file, path)).collect();
             new.flat_map(|object| lacking(object, base, &unchanged, &paths)).collect()

@@ -130,7 +130,8 @@ pub(super) fn run(
     } = reception;
     let manifest_limits = limits.manifest;
     let receiver = receiver(&options, &directory, limits);
-    let (mut receiver, keys) = ReportKeys::of_receiver(receiver, &options, reporter)?;
+    let (mut receiver, keys) =
+        ReportKeys::of_receiver(receiver, &options, listening.as_ref(), reporter)?;
     let mut site = None;
     if let Some((config, own)) = SiteGroup::open(&options)? {
         (receiver, site) = (receiver.with_site(config), Some(own));

@@ -49,6 +49,8 @@ pub(super) struct TreePlan {
     pub(super) verified: Vec<FileIndex>,
     /// Files without bytes, and links: they get their names at the end.
     pub(super) without_objects: Vec<FileIndex>,
+    /// Files to be received whose names may have the same bytes.
+    pub(super) may_be_there: Vec<FileIndex>,
     /// Existing files that stay as they are but for mode and time.
     pub(super) corrections: Vec<Correction>,
     /// What an earlier run left.
@@ -151,6 +153,7 @@ impl TreePlan {
                 groups: BTreeMap::new(),
                 verified: Vec::new(),
                 without_objects: Vec::new(),
+                may_be_there: Vec::new(),
                 corrections: Vec::new(),
                 saved: Kept::default(),
                 voided: Vec::new(),
@@ -237,6 +240,9 @@ impl Planner<'_> {
         match object {
             Some(toi) => self.group(toi).files.push(index),
             None => self.plan.without_objects.push(index),
+        }
+        if self.existing.may_have(number) {
+            self.plan.may_be_there.push(index);
         }
         EntryAction::Receive(FileShape::of(file))
     }

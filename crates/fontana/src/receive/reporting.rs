@@ -2,6 +2,7 @@
 //! decides ([`fontana_proto::report::Reporter`]).
 
 use super::options::ReceiveOptions;
+use crate::addressing::Listening;
 use crate::error::{Error, SetupError};
 use crate::reporting::Reporting;
 use crate::seal::{GroupKey, InstanceCipher};
@@ -11,7 +12,7 @@ use fontana_net::FeedbackSocket;
 use fontana_proto::report::{Answer, Reporter, ReporterConfig, RollCallGate, RollCallRefusal};
 use fontana_proto::{Instant, ReceiveDone, Receiver};
 use fontana_wire::{ReceiverId, RollCall, SecretKey};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV6};
 use std::sync::Arc;
 
 /// Checks roll calls, and seals and sends answers.
@@ -21,6 +22,8 @@ pub(super) struct ReportKeys {
     identity: Option<SecretKey>,
     group_key: Option<GroupKey>,
     socket: Arc<FeedbackSocket>,
+    /// The indices of the interfaces on which the session arrives.
+    links: Vec<u32>,
 }
 
 impl ReportKeys {
@@ -29,6 +32,7 @@ impl ReportKeys {
     pub(super) fn of_receiver(
         receiver: Receiver,
         options: &ReceiveOptions,
+        listening: Option<&Listening>,
         before: Option<Reporter>,
     ) -> Result<(Receiver, Option<Self>), Error> {
         let Some(reporting) = &options.reporting else { return Ok((receiver, None)) };
@@ -58,7 +62,8 @@ impl ReportKeys {
         };
         let gate = RollCallGate::new(publisher, tsi);
         let (id, group_key) = (reporter.receiver(), options.group_key.clone());
-        let keys = Self { gate, receiver: id, identity, group_key, socket };
+        let links = listening.map_or_else(Vec::new, Listening::links);
+        let keys = Self { gate, receiver: id, identity, group_key, socket, links };
         Ok((receiver.with_reports(reporter), Some(keys)))
     }
 
@@ -90,10 +95,20 @@ impl ReportKeys {
         }
     }
 
-    /// Sends an answer. If it is lost, the next round repeats it.
+    /// Sends an answer. If it is lost, the next round repeats it. A roll call names no zone of a
+    /// link-local address: the sender is on one of the links on which the session arrives.
     pub(super) fn send(&self, datagram: &[u8], to: SocketAddr) {
-        if let Err(error) = self.socket.send(datagram, to) {
-            tracing::debug!(%error, %to, "a report was not sent");
+        let send = |to| {
+            if let Err(error) = self.socket.send(datagram, to) {
+                tracing::debug!(%error, %to, "a report was not sent");
+            }
+        };
+        match to {
+            SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => self
+                .links
+                .iter()
+                .for_each(|&link| send(SocketAddrV6::new(*v6.ip(), v6.port(), 0, link).into())),
+            _ => send(to),
         }
     }
 }

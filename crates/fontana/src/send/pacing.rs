@@ -241,7 +241,7 @@ impl<S: Supply> PacingThread<S> {
         let outcome = if lacks { outcome.worst(Outcome::ReceiversIncomplete) } else { outcome };
         let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
         let (solved_bytes, scratch_bytes) = (0, 0);
-        let paths = self.core.endpoint.collection().and_then(Collection::take_paths).map(Box::new);
+        let receivers = self.core.endpoint.collection().map(|it| Box::new(it.take_receivers()));
         self.supply.report(SendReport {
             outcome,
             elapsed,
@@ -251,7 +251,7 @@ impl<S: Supply> PacingThread<S> {
             solved_bytes,
             scratch_bytes,
             crowd,
-            paths,
+            receivers,
         })
     }
 }

@@ -15,7 +15,7 @@ use fontana_proto::{CollectionConfig, RepairBy, SendMode, StreamSender};
 use fontana_wire::{
     Hash, InstanceId, RateCall, RepairCall, RollCall, SealId, SecretKey, Ticket, Tsi,
 };
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Receivers that are remembered: at most 32 MB of them.
@@ -33,10 +33,15 @@ pub(super) fn is_near(addressing: &Addressing) -> bool {
 }
 
 /// The address of this host that receivers can reach: `local`, which packets are sent from, or the
-/// one from which the routing table would send them.
-pub(super) fn reachable(local: IpAddr, addressing: &Addressing) -> IpAddr {
+/// one from which the routing table would send them. Without a port, and with the zone of a
+/// link-local address.
+pub(super) fn reachable(mut local: SocketAddr, addressing: &Addressing) -> SocketAddr {
+    local.set_port(0);
     let routed = || fontana_net::routed_source(addressing.address().ip());
-    Some(local).filter(|local| !local.is_unspecified()).or_else(routed).unwrap_or(local)
+    match local.ip().is_unspecified().then(routed).flatten() {
+        Some(routed) => SocketAddr::new(routed, 0),
+        None => local,
+    }
 }
 
 /// What receivers may demand beside reports.
@@ -52,8 +57,8 @@ pub(super) struct ReportedSession {
     pub(super) tsi: Tsi,
     /// What complete receivers have.
     pub(super) manifest: Hash,
-    /// The address that packets are sent from.
-    pub(super) local: IpAddr,
+    /// The address that packets are sent from, without a port.
+    pub(super) local: SocketAddr,
     /// No router is between the sender and its receivers.
     pub(super) is_near: bool,
     /// Bytes of a symbol of content.
@@ -91,7 +96,7 @@ impl Reports {
         instance: InstanceId,
         ticket: &Ticket,
         manifest: Option<Hash>,
-        local: IpAddr,
+        local: SocketAddr,
         symbol_size: u16,
         demands: Demands,
     ) -> Result<Option<Self>, Error> {
@@ -187,7 +192,7 @@ impl Reports {
                            for a stream that does, 840 for a rate that follows the receivers";
             return Err(SetupError::Range { what, actual, allowed }.into());
         }
-        let address = reports.address.unwrap_or(SocketAddr::new(local, 0));
+        let address = reports.address.unwrap_or(local);
         if address.ip().is_unspecified() || address.ip().is_multicast() {
             return Err(needs("the address of this host that receivers can reach").into());
         }
@@ -231,7 +236,11 @@ fn list_capacity(symbol_size: u16, beside: u16, pending: Option<usize>) -> usize
 /// Opens a socket on this port; without one, on the same as before a restart, so that the ticket is
 /// the same, or on any if all of those are in use.
 fn bind(address: SocketAddr) -> Result<CollectorSocket, Error> {
-    let bind = |port| CollectorSocket::bind(SocketAddr::new(address.ip(), port));
+    let bind = |port| {
+        let mut address = address;
+        address.set_port(port);
+        CollectorSocket::bind(address)
+    };
     let ports = match address.port() {
         0 => FIRST_PORT..=LAST_PORT,
         port => port..=port,

@@ -28,8 +28,7 @@ use crate::report::SendReport;
 use crossbeam_channel::Receiver;
 use fontana_net::CollectorSocket;
 use fontana_proto as proto;
-use fontana_proto::report::RateControl;
-use fontana_proto::{ChannelClock, DigestSigner, Instant, SenderConfig};
+use fontana_proto::{ChannelClock, DigestSigner, EarlierReceivers, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, Ticket, Tsi,
@@ -142,7 +141,7 @@ impl PreparedSender {
             instance,
             &ticket,
             manifest_hash,
-            reachable(local, &options.addressing),
+            reachable(socket.local_address(), &options.addressing),
             symbol_size,
             demands(&options, &content, channel_count, rate_bytes_per_second, packet_bytes)?,
         )?;
@@ -204,7 +203,7 @@ impl PreparedSender {
     }
 
     /// Follows the receivers of the version before from its rate on.
-    pub(crate) fn follow_from(&mut self, earlier: RateControl) {
+    pub(crate) fn follow_from(&mut self, earlier: EarlierReceivers) {
         self.transmission.sender.follow_from(Instant::ZERO, earlier);
     }
 

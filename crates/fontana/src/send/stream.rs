@@ -189,7 +189,7 @@ impl PreparedStream {
             instance: sealing.instance,
             tsi,
             manifest: ReceiverState::whole_stream(sealing.instance),
-            local: reachable(source, &options.addressing),
+            local: reachable(socket.local_address(), &options.addressing),
             is_near: is_near(&options.addressing),
             symbol_size,
             signer: signer.clone(),

@@ -493,6 +493,11 @@ impl ReportCollector {
         known.max(self.last_estimate.unwrap_or_else(|| self.head_count.assumed()))
     }
 
+    /// So many receivers are about to report, most likely. Call it before the first report.
+    pub(crate) fn expect(&mut self, receivers: u32) {
+        self.head_count.expect(receivers);
+    }
+
     /// Handles an authentic answer of a receiver, of any kind: measures the round trip.
     pub fn measure(&mut self, now: Instant, answer: &Feedback) {
         self.round_trip.answer(now, answer.echo());

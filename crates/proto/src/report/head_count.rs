@@ -65,6 +65,13 @@ impl HeadCount {
         }
     }
 
+    /// So many receivers were known to the sender before this one. Their number is still looked for.
+    pub(crate) fn expect(&mut self, receivers: u32) {
+        if self.is_searching && receivers > 0 {
+            self.assumed = f64::from(receivers);
+        }
+    }
+
     pub(crate) fn round(&self) -> u32 {
         self.round
     }

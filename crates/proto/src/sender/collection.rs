@@ -113,7 +113,8 @@ pub struct SenderProgress {
     pub is_sent: bool,
     /// A roll call is signed, and not sent yet.
     pub is_announcing: bool,
-    /// So much is sent that receivers that say nothing have it, if they were there from the start.
+    /// So much is sent that receivers that say nothing have it, if they were there from the start,
+    /// or have the version before.
     pub is_enough: bool,
 }
 
@@ -247,6 +248,15 @@ pub struct Collection {
     end: End,
 }
 
+/// What a sender knows of receivers that the next one most likely has.
+#[derive(Clone, Debug)]
+pub struct EarlierReceivers {
+    /// Those that reported, and count.
+    count: u32,
+    /// What their paths carry, if the rate follows them.
+    paths: Option<RateControl>,
+}
+
 /// The end of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -338,15 +348,18 @@ impl Collection {
         self.rate.as_ref().map(|(control, _)| control.rate())
     }
 
-    /// What is known of the paths of the receivers, for [`follow_from`](Self::follow_from).
-    pub fn take_paths(&mut self) -> Option<RateControl> {
-        self.rate.take().map(|(control, _)| control)
+    /// What is known of the receivers, for [`follow_from`](Self::follow_from).
+    pub fn take_receivers(&mut self) -> EarlierReceivers {
+        let count = u32::try_from(self.collector.counted()).unwrap_or(u32::MAX);
+        EarlierReceivers { count, paths: self.rate.take().map(|(control, _)| control) }
     }
 
-    /// Follows the receivers of an earlier sender from its rate on, if the rate follows them.
-    pub fn follow_from(&mut self, now: Instant, earlier: RateControl) {
-        if let Some((control, rate)) = &mut self.rate {
-            *control = earlier.into_next(now);
+    /// Expects the receivers of an earlier sender, and follows them from its rate on, if the rate
+    /// follows receivers.
+    pub fn follow_from(&mut self, now: Instant, earlier: EarlierReceivers) {
+        self.collector.expect(earlier.count);
+        if let (Some((control, rate)), Some(paths)) = (&mut self.rate, earlier.paths) {
+            *control = paths.into_next(now);
             *rate = control.rate();
         }
     }

@@ -294,6 +294,11 @@ impl Rounds {
         self.blocks.iter().map(|block| u64::from(block.shape.source_symbols)).sum()
     }
 
+    /// Number of symbols of the first phase.
+    pub(super) fn first_symbols(&self) -> u64 {
+        self.blocks.iter().map(|block| block.first).sum()
+    }
+
     pub(super) fn block(&self, index: usize) -> Option<&Block> {
         self.blocks.get(index)
     }

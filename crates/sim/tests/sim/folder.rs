@@ -159,10 +159,10 @@ impl History {
             layout: bundle.oti().layout().unwrap(),
             source_pass: true,
         };
-        let held = version.checked_sub(1).map(|before| self.held(before)).unwrap_or_default();
-        let blocks = bundles.iter().map(Bundle::block);
+        let held = version.checked_sub(1).map(|before| self.held(before));
+        let blocks = || bundles.iter().map(Bundle::block);
         Sender::new(SenderConfig {
-            first: blocks.filter(|block| version > 0 && !held.contains(block)).collect(),
+            first: held.map(|held| blocks().filter(|block| !held.contains(block)).collect()),
             control: control.into(),
             round_symbols: 4_096,
             ..SenderConfig::new(TSI, bundles.iter().map(object).collect(), RATE, version)

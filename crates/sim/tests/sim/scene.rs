@@ -118,7 +118,7 @@ impl Scene {
             source_pass: number == 0,
         });
         Sender::new(SenderConfig {
-            first: self.first.clone(),
+            first: (!self.first.is_empty()).then(|| self.first.clone()),
             control: control.into(),
             channels: (self.congestion != CongestionControl::FixedRate).then(clock),
             round_symbols: 4_096,

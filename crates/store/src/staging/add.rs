@@ -39,6 +39,12 @@ impl Staging {
         let _ = self.replaceable.set(names);
     }
 
+    /// Allows the names of these files to be taken by files with the same bytes, which their commit
+    /// finds out. Call it before they are added.
+    pub fn allow_equal(&self, files: impl IntoIterator<Item = FileIndex>) {
+        self.given().extend(files);
+    }
+
     /// Adds a file of `length` bytes that will be committed as `name`.
     ///
     /// # Errors

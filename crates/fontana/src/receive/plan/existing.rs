@@ -3,10 +3,11 @@
 //! It is found by hashing, never by size or time. A manifest has a hash for each block, so a block
 //! is the unit: one whose bytes are all there is not received. A file is *the same* if all blocks
 //! that hold bytes of it are there, and its holes are zeros. Of files that share a block, as small
-//! files do, one differing file makes all of them differ.
+//! files do, one that differs leaves it open whether the others are the same: their block is
+//! received, and they are compared with it.
 
 use super::entries::{ManifestTree, TreeEntry, objects_of};
-use super::pieces::{PieceReader, Pieces, Reading};
+use super::pieces::{Piece, PieceReader, Pieces, Reading};
 use super::wanted::Wanted;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_store::{Note, StagedObject, Staging, StagingError, TargetDirectory};
@@ -18,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(in crate::receive) struct Existing {
     /// Indices of the entries that are there: files whose bytes are all there, and links.
     same: BTreeSet<usize>,
+    /// Those of which this is open: files of the right lengths that share blocks with one that
+    /// differs.
+    open: BTreeSet<usize>,
     /// Blocks whose bytes are all there, by object.
     blocks: BTreeMap<u32, BTreeSet<Sbn>>,
     pieces: Pieces,
@@ -40,19 +44,24 @@ impl Existing {
         candidates: BTreeSet<usize>,
         directory: &TargetDirectory,
     ) -> Result<Self, StagingError> {
-        let mut same = candidates;
+        let (mut same, mut open) = (candidates.clone(), candidates);
         for (toi, of_object) in &pieces.by_object {
             // An object that was not compared says nothing of its files.
             let Some(layout) = compared.layouts.get(toi) else {
-                of_object.iter().for_each(|piece| _ = same.remove(&piece.entry));
+                for Piece { entry, .. } in of_object {
+                    let _ = (same.remove(entry), open.remove(entry));
+                }
                 continue;
             };
             let agreeing = compared.agreeing.get(toi);
             for sbn in (0..layout.block_count()).map(Sbn) {
                 let Some(range) = layout.block_range(sbn) else { continue };
                 if !agreeing.is_some_and(|agreeing| agreeing.contains(&sbn)) {
-                    let pieces = pieces.overlapping(*toi, &range).iter();
-                    pieces.for_each(|piece| _ = same.remove(&piece.entry));
+                    let pieces = pieces.overlapping(*toi, &range);
+                    pieces.iter().for_each(|piece| _ = same.remove(&piece.entry));
+                    if let [Piece { entry, .. }] = pieces {
+                        open.remove(entry);
+                    }
                 }
             }
         }
@@ -63,8 +72,11 @@ impl Existing {
                 differing.push(index);
             }
         }
-        differing.iter().for_each(|index| _ = same.remove(index));
-        Ok(Self { same, blocks: compared.agreeing, pieces })
+        for index in &differing {
+            let _ = (same.remove(index), open.remove(index));
+        }
+        open.retain(|index| !same.contains(index));
+        Ok(Self { same, open, blocks: compared.agreeing, pieces })
     }
 
     /// Entries that are there, without blocks that could be copied.
@@ -81,6 +93,11 @@ impl Existing {
     /// Whether an entry is there: all bytes of a file, or the link.
     pub(super) fn has_entry(&self, index: usize) -> bool {
         self.same.contains(&index)
+    }
+
+    /// Whether a file may be there, which the content of its block will tell.
+    pub(super) fn may_have(&self, index: usize) -> bool {
+        self.open.contains(&index)
     }
 
     /// Whether all wanted files and links are there.

@@ -44,10 +44,15 @@ pub(in crate::receive) struct PlainTarget {
     only_file: Option<RelativePath>,
     /// Files that could not be deleted, so far.
     not_deleted: usize,
+    /// The first names that the selection leaves out; `None` once it has taken one.
+    unselected: Option<Vec<String>>,
 }
 
 /// Files that are reported because they could not be deleted: a session may have no end.
 const MAX_NOT_DELETED: usize = 64;
+
+/// Names that an error lists, so that a mistyped pattern is noticed.
+const NAMES_LISTED: usize = 5;
 
 /// Existing files whose MD5 is remembered.
 const MAX_EXISTING: usize = 16_384;
@@ -119,6 +124,7 @@ impl PlainTarget {
             files: BTreeMap::new(),
             only_file: None,
             not_deleted: 0,
+            unselected: Some(Vec::new()),
         }
     }
 
@@ -133,6 +139,11 @@ impl PlainTarget {
         }
         let named = SessionStaging::name_of(&file.content_location)?;
         let is_selected = self.options.selection.takes(named.path.as_bytes(), false);
+        match &mut self.unselected {
+            _ if is_selected => self.unselected = None,
+            Some(names) if names.len() < NAMES_LISTED => names.push(named.path.to_string()),
+            _ => {}
+        }
         let named = if is_selected { self.rename(named)? } else { named };
         self.written.name(&named.target);
         if !is_selected || (self.options.skip_existing && self.is_kept(opening, &named)?) {
@@ -388,7 +399,13 @@ impl PlainTarget {
         if self.options.deletes_at_end {
             self.delete_unnamed();
         }
-        Ok(())
+        match &self.unselected {
+            Some(names) if !names.is_empty() && !self.options.remembers => {
+                let (label, names) = ("the table".to_owned(), names.join(", "));
+                Err(TransferError::NothingSelected { label, names }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn discard(&mut self) {

@@ -116,6 +116,10 @@ impl TreeTarget {
         {
             crate::resume::discard_older(&self.root.directory, publisher, manifest.version())?;
         }
+        if let Some(mark) = &mut self.mark {
+            let directories = wanted.directories(manifest);
+            mark.make_way(&self.root.directory, &directories, wanted.names(manifest))?;
+        }
         let (staging, left) = self.root.enter(&tag)?;
         let staging = Arc::new(staging);
         if let Some(mark) = &self.mark {
@@ -220,6 +224,7 @@ impl TreeTarget {
             true => Unnamed::of(&plan.entries),
             false => Unnamed::default(),
         };
+        staging.allow_equal(plan.may_be_there);
         for entry in plan.entries {
             apply_entry(entry, staging)?;
         }

@@ -121,6 +121,35 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     sending.end();
 }
 
+/// Small files share a block. Whether one is the same is not known if another is missing.
+#[test]
+fn equal_files_that_share_a_block_with_a_missing_one_are_not_in_the_way() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_images(&root);
+    let addressing = addressing(75);
+    let sending = send_blocks(&root, &addressing);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &addressing, &into);
+    assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
+    fs::remove_file(into.join("tree/03.txt")).unwrap();
+    let summary = receive(skipping(&sending, &options, false));
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
+    assert!(fs::read(into.join("tree/03.txt")).unwrap() == fs::read(root.join("03.txt")).unwrap());
+
+    // One of them has other bytes: it is refused alone.
+    fs::remove_file(into.join("tree/03.txt")).unwrap();
+    fs::write(into.join("tree/04.txt"), noise(2_000, 99)).unwrap();
+    let summary = receive(skipping(&sending, &options, false));
+    sending.end();
+    let failures: Vec<_> = summary.failures.iter().map(ToString::to_string).collect();
+    assert_eq!(summary.outcome, Outcome::Refused, "{failures:?}");
+    assert!(failures.iter().all(|failure| failure.contains("04.txt")), "{failures:?}");
+    assert!(fs::read(into.join("tree/04.txt")).unwrap() == noise(2_000, 99), "it stays");
+    assert!(fs::read(into.join("tree/03.txt")).unwrap() == fs::read(root.join("03.txt")).unwrap());
+}
+
 #[test]
 fn what_was_copied_is_kept_over_an_interruption_and_verified_again() {
     let _turn = TURN.lock();

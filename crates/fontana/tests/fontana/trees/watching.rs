@@ -203,6 +203,49 @@ fn a_version_that_fails_does_not_keep_the_next_one_out() {
     assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine");
 }
 
+/// What versions created gives way to another kind of entry under its name, and nothing else does.
+#[test]
+fn what_versions_created_gives_way_to_another_kind_of_entry() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("tree"), directory.path().join("into"));
+    let write = |name: &str, content: &str| {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), content).unwrap();
+    };
+    write("releases/1/image", "first");
+    write("a/b/file", "file");
+    write("file", "file");
+    std::os::unix::fs::symlink("releases/1", root.join("current")).unwrap();
+    let addressing = addressing(74);
+    let sending = publish(&root, &addressing, 1);
+    let options = follow_options(&sending, &addressing, &into);
+    assert_eq!(follow(options.clone(), 1).0.taken, 1);
+    sending.end();
+
+    fs::remove_file(root.join("current")).unwrap();
+    fs::remove_file(root.join("file")).unwrap();
+    fs::remove_dir_all(root.join("a")).unwrap();
+    write("current/image", "second");
+    write("file/below/it", "third");
+    write("a", "a file now");
+    let sending = publish(&root, &addressing, 2);
+    // A file of the user's is in one of the directories.
+    fs::write(into.join("tree/a/b/mine"), "mine").unwrap();
+    let (summary, told) = follow_until(options.clone(), 1, |last| last == "waiting");
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Refused, 0), "{told:?}");
+    assert_eq!(fs::read(into.join("tree/a/b/mine")).unwrap(), b"mine");
+    fs::remove_file(into.join("tree/a/b/mine")).unwrap();
+    let (summary, told) = follow(options, 1);
+    sending.end();
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 1), "{told:?}");
+    let expected = [("current/image", "second"), ("file/below/it", "third"), ("a", "a file now")];
+    for (name, content) in expected {
+        assert_eq!(fs::read_to_string(into.join("tree").join(name)).unwrap(), content, "{name}");
+    }
+    assert_eq!(fs::read(into.join("tree/releases/1/image")).unwrap(), b"first", "nothing else");
+}
+
 /// A version was asked for, and none newer than what is there is sent.
 #[test]
 fn a_follower_that_receives_only_an_old_version_is_not_complete_if_it_was_to_take_one() {

@@ -57,7 +57,7 @@ fn config(script: &mut Script<'_>) -> SenderConfig {
         let toi = Toi(script.below(6).into());
         BlockId { toi, sbn: fontana_fec::Sbn(script.below(8).into()) }
     };
-    let first = (0..3).map(first).collect();
+    let first = Some((0..3).map(first).collect());
     let control = control_objects(script);
     let clock = |control| ChannelClock::new(&control, rate, PACKET_BYTES, Instant::ZERO, seed).ok();
     SenderConfig {

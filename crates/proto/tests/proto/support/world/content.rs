@@ -227,7 +227,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     let intervals = AnnouncementIntervals { head: 2, body: 4 };
     let control = announcement.control_objects(setup.control_symbol, signer, intervals).unwrap();
     let sender = Sender::new(SenderConfig {
-        first: setup.first.clone(),
+        first: (!setup.first.is_empty()).then(|| setup.first.clone()),
         control: if setup.head { control.into() } else { Vec::new() },
         mode: setup.mode,
         schedule: setup.schedule,
