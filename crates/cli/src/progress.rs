@@ -224,6 +224,8 @@ pub(crate) struct ReceiveBar {
     display: Display,
     rate: Meter,
     symbols: Meter,
+    /// More follows when everything is there.
+    is_stream: bool,
 }
 
 impl ReceiveBar {
@@ -237,7 +239,12 @@ impl ReceiveBar {
     }
 
     fn with(display: Display) -> Self {
-        Self { display, rate: Meter::default(), symbols: Meter::default() }
+        Self { display, rate: Meter::default(), symbols: Meter::default(), is_stream: false }
+    }
+
+    /// The progress of a stream.
+    pub(crate) fn of_stream(console: &Console) -> Self {
+        Self { is_stream: true, ..Self::new(console) }
     }
 
     pub(crate) fn show(&mut self, progress: &ReceiveProgress) {
@@ -257,7 +264,11 @@ impl ReceiveBar {
 
     fn line(&self, progress: &ReceiveProgress) -> ProgressLine {
         if progress.symbols_wanted == 0 {
-            let line = self.display.message("reception complete, verifying");
+            let message = match self.is_stream {
+                true => "waiting for more of the stream",
+                false => "reception complete, verifying",
+            };
+            let line = self.display.message(message);
             return ProgressLine { share: Some(1.0), ..line };
         }
         let share = available(progress) as f64 / progress.source_symbols as f64;

@@ -104,8 +104,9 @@ pub struct RateFollowing {
     /// have finished. Needs [`Expected::Named`].
     pub must_finish: bool,
     /// Begin in short rounds, take the losses of the first rates for errors of the lines, see a
-    /// queue that grows as a full path, and send at the highest rate where no receiver reports
-    /// within three seconds ([`RateConfig::blind`](fontana_proto::report::RateConfig::blind)).
+    /// queue that grows as a full path. Where no receiver reports within three seconds, send at a
+    /// tenth of the interface's speed, which is 10 Mbit/s if it is unknown, and 5 Mbit/s of a radio
+    /// ([`RateConfig::blind`](fontana_proto::report::RateConfig::blind)).
     pub automatic: bool,
 }
 

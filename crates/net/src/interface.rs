@@ -64,6 +64,11 @@ impl Interface {
         u64::try_from(megabits).ok().filter(|&megabits| megabits > 0)?.checked_mul(1_000_000)
     }
 
+    /// True if it is a radio (IEEE 802.11).
+    pub fn is_wireless(&self) -> bool {
+        std::fs::exists(format!("/sys/class/net/{}/wireless", self.name)).unwrap_or(false)
+    }
+
     /// True if this is one of its addresses.
     pub(crate) fn has(&self, ip: IpAddr) -> bool {
         self.addresses.iter().any(|a| a.ip == ip)

@@ -102,9 +102,9 @@ pub(crate) struct SendArguments {
     /// than MIN are named, and get what they request. A receiver that lies slows the session down,
     /// so reports have to be authentic. It is not fair to TCP: beyond one network it needs
     /// --controlled-network. The default is as fast as the slowest receiver gets, up to 100M, which
-    /// leaves room on a 1 Gbit/s network and on old switches that flood multicast, and 100M if no
-    /// receiver reports within three seconds, on this host, and with layers. See
-    /// docs/congestion.md.
+    /// leaves room on a 1 Gbit/s network and on old switches that flood multicast. If no receiver
+    /// reports within three seconds, it is at most a tenth of what the interface carries. Where none
+    /// is asked, on this host, and with layers it is 100M. See docs/congestion.md.
     #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
     rate: Option<RateArgument>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0

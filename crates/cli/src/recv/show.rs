@@ -100,6 +100,7 @@ impl Watch<'_> {
                 });
                 self.described = Described::new(*session, manifest);
                 self.manifest = Some(Arc::clone(manifest));
+                self.too_long.begin();
                 if let Some(audit) = &mut self.audit {
                     audit.begin(*session, *hash, manifest.version());
                 }
@@ -133,7 +134,7 @@ impl Watch<'_> {
                 }
                 self.chooser = None;
                 self.files = 1;
-                self.bar = Some(ReceiveBar::new(console));
+                self.bar = Some(ReceiveBar::of_stream(console));
             }
             _ => {}
         }

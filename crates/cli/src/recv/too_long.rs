@@ -19,6 +19,11 @@ pub(super) struct TooLong {
 }
 
 impl TooLong {
+    /// Another version is received: its manifest is there.
+    pub(super) fn begin(&mut self) {
+        self.since = None;
+    }
+
     /// The message and the hint, once, if the time has come.
     pub(super) fn poll(
         &mut self,
@@ -92,6 +97,12 @@ mod tests {
         assert!(message.contains("25 packets") && message.contains("1328 bytes"), "{message}");
         assert!(hint.contains("--symbol-size") && hint.contains("1376"), "{hint}");
         assert_eq!(poll(7, 30, 30), None, "told once");
+        // A follower has waited for minutes until a version came.
+        let mut state = TooLong::default();
+        assert_eq!(state.poll(&progress(1, 9, 10), Some(1328)), None);
+        state.begin();
+        assert_eq!(state.poll(&progress(300, 2, 2), Some(1328)), None);
+        assert!(state.poll(&progress(305, 9, 9), Some(1328)).is_some());
         assert_eq!(describe(&progress(9, 0, 0), 1328), None);
     }
 }

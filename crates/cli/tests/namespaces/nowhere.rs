@@ -245,3 +245,28 @@ fn hosts_without_ipv4_use_a_group_of_ipv6() {
         assert_eq!(code, Some(0), "{said}");
     }
 }
+
+/// A tenth of what an interface carries that does not say its speed, and of one that does.
+#[test]
+fn a_sender_that_hears_of_no_receiver_leaves_others_their_part() {
+    let Some(scene) = Scene::new(1) else { return };
+    run(&scene, 0, "ip link add slow type bridge; ip address add 10.9.0.1/24 dev slow");
+    run(&scene, 0, "ip link set slow up");
+    let file = scene.noise("image.raw", 4 << 20);
+    for (interface, least, most) in [("slow", 8e6, 11e6), ("eth0", 90e6, 105e6)] {
+        let mut sender = scene.start(0, &format!("send --json -i {interface}"), &file);
+        let mut counted: Vec<(f64, f64)> = Vec::new();
+        while counted.last().is_none_or(|(seconds, _)| *seconds < 6.0) {
+            let event = sender.wait_for("progress", PATIENCE);
+            let value = |name: &str| event[name].as_f64().unwrap();
+            counted.push((value("seconds"), value("wire_bytes")));
+        }
+        let from = counted.iter().find(|(seconds, _)| *seconds >= 4.0).unwrap();
+        let to = counted.last().unwrap();
+        let rate = 8.0 * (to.1 - from.1) / (to.0 - from.0);
+        println!("{interface}: {rate:.0} bit/s");
+        assert!((least..most).contains(&rate), "{interface}: {rate} bit/s");
+        sender.interrupt();
+        sender.finish(PATIENCE);
+    }
+}

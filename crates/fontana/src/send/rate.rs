@@ -4,6 +4,7 @@ use crate::addressing::Addressing;
 use crate::error::{Error, SetupError};
 use crate::rate::Rate;
 use crate::reporting::{RateFollowing, ReportCollection};
+use fontana_net::Interface;
 use fontana_proto::report::{Expected, RateConfig};
 
 /// Rate reports that all receivers together send per second, at most.
@@ -44,6 +45,10 @@ pub(super) fn rate_config(
             return Err(SetupError::RateOutside { what, actual, most }.into());
         }
     }
+    let blind = match automatic {
+        true => Some(blind(&addressing.interface()?, most)),
+        false => None,
+    };
     Ok(Some(RateConfig {
         start,
         most,
@@ -52,9 +57,21 @@ pub(super) fn rate_config(
         packet_bytes: packet_bytes.into(),
         budget_per_second: BUDGET_PER_SECOND.min(reports.budget_per_second),
         known: known(reports),
-        blind: automatic.then_some(most),
+        blind,
         max_receivers: MAX_RECEIVERS,
     }))
+}
+
+/// The rate of an automatic session while no receiver has reported: a tenth of what the interface
+/// carries, as nothing is known of the path, or of other traffic.
+fn blind(interface: &Interface, most: u64) -> u64 {
+    let rate = match interface.bits_per_second() {
+        // Tunnels say 10 Mbit/s, whatever they carry.
+        Some(speed) => Rate::bits_per_second(speed / 10).max(Rate::mbit(5)),
+        None if interface.is_wireless() => Rate::mbit(5),
+        None => Rate::mbit(10),
+    };
+    rate.as_bytes_per_second().clamp(LEAST.min(most), most)
 }
 
 /// Number of receivers, as far as the user says.
