@@ -241,6 +241,18 @@ fn parse(text: &str) -> Result<Vec<ExpectedReceiver>, String> {
     Ok(receivers)
 }
 
+/// Time in which a receiver that knows the content gets a symbol of it, whatever it loses.
+const WITHOUT_SYMBOLS: u32 = 8;
+
+/// Whether a receiver has lost most packets, and each with a symbol.
+fn gets_short_packets(status: &ReceiverStatus) -> bool {
+    let report = &status.report;
+    report.state == ReceiverState::Receiving
+        && report.seconds >= WITHOUT_SYMBOLS
+        && (report.permille, report.symbols_lacking > 0) == (0, true)
+        && report.loss_ppm > 500_000
+}
+
 /// Shows what receivers report.
 pub(super) struct ReportWatch<'a> {
     arguments: &'a SendArguments,
@@ -260,6 +272,8 @@ pub(super) struct ReportWatch<'a> {
     /// Those that have not reported their names yet, and what they get. They are shown when they
     /// do, or at the end.
     unnamed: BTreeMap<ReceiverId, Rate>,
+    /// The user knows that a receiver gets short packets alone.
+    has_told_of_short: bool,
     table: ReceiverTable,
 }
 
@@ -279,6 +293,7 @@ impl<'a> ReportWatch<'a> {
             slow: Vec::new(),
             slow_count: 0,
             unnamed: BTreeMap::new(),
+            has_told_of_short: false,
             table: ReceiverTable::new(),
         }
     }
@@ -370,6 +385,16 @@ impl<'a> ReportWatch<'a> {
     pub(super) fn show_crowd(&mut self, crowd: &Crowd, console: &Console) {
         console.event(&SendEvent::RollCall(RollCallCounts::new(crowd)));
         self.table.show(crowd, console);
+        let without_symbols = crowd.receivers.iter().find(|status| gets_short_packets(status));
+        if let Some(status) = without_symbols.filter(|_| !self.has_told_of_short) {
+            self.has_told_of_short = true;
+            let name = name_of(status);
+            console.warning(
+                &format!("{name} gets the table of contents, and no packet with content"),
+                "a link on its path may have a smaller MTU: --symbol-size 1024 makes packets that \
+                 fit most tunnels, and tracepath ADDRESS shows it",
+            );
+        }
         if let Some(path) = &self.arguments.reports.status_file {
             let written = ticket_file::replace(path, StatusFile::new(crowd).to_text().as_bytes());
             if let Err(error) = written

@@ -43,6 +43,9 @@ fn a_receiver_behind_a_small_mtu_does_not_slow_the_other() {
     let mut slow = scene.receive(1, &session.ticket, "--timeout 60");
     let mut reception = scene.receive(2, &session.ticket, "--timeout 60");
     reception.complete();
+    let warning = session.sender.wait_for("warning", Duration::from_secs(40));
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.contains("no packet with content"), "{warning}");
     slow.receiver.interrupt();
     slow.finish(130);
     session.sender.interrupt();
