@@ -392,6 +392,10 @@ impl Receiver {
             // Packets that still arrive on a channel after a leave do not show which ones are lost.
             if self.reception.numbers_packets() && self.channels.is_joined(channel) {
                 lost = session.sequence.on_packet(now, channel, cci, datagram.dropped_before);
+                if let Some(reports) = &mut self.reports {
+                    let lost = session.sequence.channels().map(|channel| channel.lost).sum();
+                    reports.reporter.handle_packet(now, lost);
+                }
             }
             let is_control = |toi| {
                 matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST)

@@ -25,6 +25,7 @@ mod head_count;
 mod limit;
 mod line_error;
 mod offered;
+mod outage;
 mod places;
 mod rate_control;
 mod rate_reporter;

@@ -220,6 +220,36 @@ fn without_options_losses_that_do_not_depend_on_the_rate_do_not_lower_it() {
     assert!(highest >= 90.0, "{rates:?}");
 }
 
+/// A port is down for a second. What was sent meanwhile is lost, and the path carries as much as
+/// before.
+#[test]
+fn an_outage_of_a_second_does_not_lower_the_rate() {
+    let Some(scene) = Scene::alone(3) else { return };
+    let file = scene.noise("image.raw", 72 << 20);
+    let mut session = scene.send(0, "", &file);
+    let mut receptions = [1, 2].map(|host| scene.receive(host, &session.ticket, ""));
+    let rate = |event: &Value| event["rate_bits_per_second"].as_f64().unwrap();
+    while rate(&session.sender.wait_for("rate", PATIENCE)) < 99e6 {}
+    std::thread::sleep(Duration::from_secs(1));
+    let seen = session.sender.seen.len();
+    let nft = |rules: &str| {
+        let status = scene.bench.command(1, "nft").arg(rules).status().unwrap();
+        assert!(status.success(), "{rules}");
+    };
+    nft(
+        "table inet down { chain in { type filter hook input priority 0; meta l4proto udp drop; }; }",
+    );
+    std::thread::sleep(Duration::from_secs(1));
+    nft("delete table inet down");
+    receptions.iter_mut().for_each(|reception| _ = reception.complete());
+    session.sender.interrupt();
+    session.sender.finish(PATIENCE);
+    let later = session.sender.seen[seen..].iter().filter(|event| event["event"] == "rate");
+    let lowest = later.map(rate).fold(f64::INFINITY, f64::min);
+    println!("the lowest rate since: {lowest}");
+    assert!(lowest >= 80e6, "{lowest}");
+}
+
 /// Copies for two hosts: each gets half of the rate, which is that of the slower one.
 #[test]
 fn without_options_copies_to_two_hosts_have_the_rate_of_the_slower_one() {

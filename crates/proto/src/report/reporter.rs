@@ -3,6 +3,7 @@
 use super::answer::{Answer, ReportFacts, micros};
 use super::gate::{MAX_RUNS, RUN_GONE};
 use super::limit::SecondLimit;
+use super::outage::Outages;
 use super::rate_reporter::{PacketCounts, RateReporter};
 use super::requester::RepairRequester;
 use crate::feedback::AT_ONCE;
@@ -166,6 +167,7 @@ pub struct Reporter {
     requests_of: Option<InstanceId>,
     /// What arrives of each run that asks for it, until the end.
     rates: BTreeMap<InstanceId, RateReporter>,
+    outages: Outages,
     counter: u64,
     state: ReceiverState,
     /// When the state became final.
@@ -183,6 +185,7 @@ impl Reporter {
         let ReporterConfig { max_per_second, seed, .. } = config;
         Self {
             rates: BTreeMap::new(),
+            outages: Outages::default(),
             config,
             random: SplitMix64::new(seed, 0),
             limit: SecondLimit::new(max_per_second),
@@ -253,6 +256,15 @@ impl Reporter {
     pub fn handle_stall(&mut self, now: Instant) {
         if self.late_until.is_none_or(|until| now >= until + STALLS_EVERY) {
             self.late_until = Some(now + LATE_FOR);
+            self.rates.values_mut().for_each(RateReporter::forget);
+        }
+    }
+
+    /// A packet has arrived; so many were lost so far. What was lost in an outage says nothing of
+    /// the rate that the path carries: it is counted anew.
+    #[inline]
+    pub fn handle_packet(&mut self, now: Instant, lost: u64) {
+        if self.outages.on_packet(now, lost) {
             self.rates.values_mut().for_each(RateReporter::forget);
         }
     }

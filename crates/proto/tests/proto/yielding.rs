@@ -174,6 +174,29 @@ fn a_receiver_that_was_stopped_does_not_keep_the_rate_low() {
     }
 }
 
+/// A link is down for a while, once or again and again: the path carries as much as before.
+#[test]
+fn an_outage_does_not_lower_the_rate() {
+    for (down_ms, every_ms) in [(200, 60_000), (1_000, 60_000), (2_500, 60_000), (200, 2_000)] {
+        for are_all in [false, true] {
+            for seed in 1..=12 {
+                let fast = path(50_000.0, 2_000, 0.0);
+                let mut session = Session::new(&[fast; 3], Duration::from_millis(2), seed);
+                session.run_ms(5_000 + 37 * seed);
+                let from = session.rates.len() / 100;
+                for _ in 0..(10_000 / every_ms).max(1) {
+                    session.take_down(down_ms, are_all);
+                    session.run_ms(every_ms.min(10_000));
+                }
+                let mean = session.mean(from, session.rates.len() / 100) / f64::from(MOST);
+                let which = if are_all { "all" } else { "one" };
+                println!("{which} {down_ms} ms every {every_ms}, seed {seed}: {mean:.3}");
+                assert!(mean >= 0.9, "{which} {down_ms} ms, seed {seed}: {mean}");
+            }
+        }
+    }
+}
+
 /// Delays of up to 100 ms that vary at random, as over a radio link whose hosts sleep, and lost
 /// packets are no other traffic.
 #[test]

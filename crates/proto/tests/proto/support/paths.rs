@@ -61,6 +61,8 @@ pub(crate) struct Receiver {
     pub(crate) rival: Option<Cubic>,
     /// Its process does not run. What has arrived waits in a buffer as long as its queue.
     pub(crate) is_stopped: bool,
+    /// Its link is down.
+    pub(crate) is_down: bool,
 }
 
 pub(crate) struct Session {
@@ -126,6 +128,7 @@ impl Session {
                 answers: Vec::new(),
                 rival: None,
                 is_stopped: false,
+                is_down: false,
             }
         };
         let collection = Collection::new(config, Instant::ZERO);
@@ -185,7 +188,7 @@ impl Session {
                 let is_too_long = matches!(packet, Packet::Data(number)
                     if short_every > 0 && number % short_every > 0);
                 receiver.counts.is_control_alone = short_every > 0;
-                if is_too_long || self.random.unit() < receiver.path.errors {
+                if is_too_long || receiver.is_down || self.random.unit() < receiver.path.errors {
                     continue;
                 }
                 if receiver.queue.len() < receiver.path.queue {
@@ -227,6 +230,14 @@ impl Session {
         let receiver = &mut self.receivers[0];
         receiver.is_stopped = false;
         receiver.reporter.handle_stall(self.now);
+    }
+
+    /// The link of the first receiver is down for a while, or those of all.
+    pub(crate) fn take_down(&mut self, milliseconds: u64, are_all: bool) {
+        let count = if are_all { self.receivers.len() } else { 1 };
+        self.receivers.iter_mut().take(count).for_each(|receiver| receiver.is_down = true);
+        self.run_ms(milliseconds);
+        self.receivers.iter_mut().for_each(|receiver| receiver.is_down = false);
     }
 
     pub(crate) fn run(&mut self, seconds: u64) {
@@ -293,6 +304,7 @@ impl Receiver {
                         self.counts.lost += number - self.next;
                     }
                     self.next = number + 1;
+                    self.reporter.handle_packet(now, self.counts.lost);
                 }
                 Packet::Rival => {
                     self.allowance -= 1.0;
