@@ -246,15 +246,18 @@ fn hosts_without_ipv4_use_a_group_of_ipv6() {
     }
 }
 
-/// A tenth of what an interface carries that does not say its speed, and of one that does.
+/// A tenth of what an interface carries that does not say its speed, and of one that does. Short
+/// content is sent twenty times a second.
 #[test]
 fn a_sender_that_hears_of_no_receiver_leaves_others_their_part() {
     let Some(scene) = Scene::new(1) else { return };
     run(&scene, 0, "ip link add slow type bridge; ip address add 10.9.0.1/24 dev slow");
     run(&scene, 0, "ip link set slow up");
-    let file = scene.noise("image.raw", 4 << 20);
-    for (interface, least, most) in [("slow", 8e6, 11e6), ("eth0", 90e6, 105e6)] {
-        let mut sender = scene.start(0, &format!("send --json -i {interface}"), &file);
+    let [long, short] = [4 << 20, 3_000].map(|bytes| scene.noise(&bytes.to_string(), bytes));
+    let cases =
+        [("slow", &long, 8e6, 11e6), ("eth0", &long, 90e6, 105e6), ("eth0", &short, 1e6, 3e6)];
+    for (interface, file, least, most) in cases {
+        let mut sender = scene.start(0, &format!("send --json -i {interface}"), file);
         let mut counted: Vec<(f64, f64)> = Vec::new();
         while counted.last().is_none_or(|(seconds, _)| *seconds < 6.0) {
             let event = sender.wait_for("progress", PATIENCE);

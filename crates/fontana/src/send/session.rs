@@ -28,6 +28,7 @@ use crate::report::SendReport;
 use crossbeam_channel::Receiver;
 use fontana_net::CollectorSocket;
 use fontana_proto as proto;
+use fontana_proto::report::RateConfig;
 use fontana_proto::{ChannelClock, DigestSigner, EarlierReceivers, Instant, SenderConfig};
 use fontana_store::{ScratchFile, SolvedStore};
 use fontana_wire::{
@@ -313,6 +314,10 @@ fn carousel(
     }
 }
 
+/// Times that content is sent in a second, at most, while no receiver has reported: one that comes
+/// later has it as soon as it can notice.
+const BLIND_PASSES_PER_SECOND: u64 = 20;
+
 /// What receivers may demand.
 fn demands(
     options: &SendOptions,
@@ -329,7 +334,12 @@ fn demands(
         return Err(SetupError::RateFollowing { needs: "one channel" }.into());
     }
     let (addressing, is_sealed) = (&options.addressing, options.group_seal().is_some());
-    let rate = rate_config(reports, addressing, is_sealed, rate_bytes_per_second, packet_bytes)?;
+    let mut rate =
+        rate_config(reports, addressing, is_sealed, rate_bytes_per_second, packet_bytes)?;
+    if let Some(RateConfig { blind: Some(blind), start, .. }) = &mut rate {
+        let pass = content.source_symbols().saturating_mul(packet_bytes.into());
+        *blind = pass.saturating_mul(BLIND_PASSES_PER_SECOND).max(*start).min(*blind);
+    }
     Ok(Demands { repair, rate })
 }
 
