@@ -2,7 +2,7 @@
 
 use fontana::net::{InterfaceError, InterfaceSelector, Interfaces, IpVersion, doctor};
 use fontana::wire::Ticket;
-use fontana::{DEFAULT_GROUP, DEFAULT_GROUP_V6, Outcome};
+use fontana::{Addressing, DEFAULT_GROUP, Outcome};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
@@ -43,8 +43,8 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
-/// The group that is named. Otherwise the default one: that of IPv6 where these interfaces, or those
-/// of the host, carry multicast of IPv6 alone.
+/// The group that is named. Otherwise the default one: that of IPv6 where these interfaces, or all
+/// of this host, carry multicast of IPv6 alone.
 pub(crate) fn group(
     named: Option<&str>,
     selected: &[InterfaceSelector],
@@ -67,7 +67,7 @@ pub(crate) fn group(
         ),
         false => selected.iter().all(lacks),
     };
-    Ok(if is_other { DEFAULT_GROUP_V6 } else { DEFAULT_GROUP })
+    Ok(if is_other { Addressing::DEFAULT_GROUP_V6 } else { DEFAULT_GROUP })
 }
 
 /// A text with a zone, in its parts.

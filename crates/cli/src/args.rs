@@ -424,7 +424,7 @@ mod tests {
         let permille = fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
         assert_eq!(permille, 100, "the help says 10 %");
         assert!(send.to.is_empty() && fontana::DEFAULT_GROUP.to_string() == "239.255.77.1:7701");
-        assert_eq!(fontana::DEFAULT_GROUP_V6.to_string(), "[ff15::7701]:7701");
+        assert_eq!(fontana::Addressing::DEFAULT_GROUP_V6.to_string(), "[ff15::7701]:7701");
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         assert_eq!(receive.silence, None);

@@ -11,10 +11,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 pub const DEFAULT_GROUP: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 77, 1)), 7701);
 
-/// The same of IPv6, for hosts that have no address of IPv4: of site-local scope (RFC 4291).
-pub const DEFAULT_GROUP_V6: SocketAddr =
-    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7701)), 7701);
-
 /// The destinations of a session's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressing {
@@ -38,6 +34,11 @@ impl Default for Addressing {
 }
 
 impl Addressing {
+    /// As [`DEFAULT_GROUP`], of IPv6, for hosts that have no address of IPv4: of site-local scope
+    /// (RFC 4291).
+    pub const DEFAULT_GROUP_V6: SocketAddr =
+        SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7701)), 7701);
+
     /// The default addressing to another group, or to a host.
     pub fn to(address: SocketAddr) -> Self {
         Self { to: vec![address], ..Self::default() }

@@ -99,7 +99,7 @@ mod versions;
 #[cfg(feature = "web")]
 mod web;
 
-pub use addressing::{Addressing, DEFAULT_GROUP, DEFAULT_GROUP_V6};
+pub use addressing::{Addressing, DEFAULT_GROUP};
 pub use cancellation::CancellationToken;
 pub use certificate::{Certificate, CertificateError};
 pub use content::Undescribed;

@@ -383,7 +383,8 @@ impl Sender {
         self
     }
 
-    /// Follows the receivers of an earlier sender from its rate on ([`Collection::take_receivers`]).
+    /// Follows the receivers of an earlier sender from its rate on, which
+    /// [`Collection::take_receivers`] returns.
     pub fn follow_from(&mut self, now: Instant, earlier: EarlierReceivers) {
         let Some(collection) = &mut self.collection else { return };
         collection.follow_from(now, earlier);

@@ -144,8 +144,9 @@ pub(crate) struct ReceiveArguments {
     /// refuse (default): the reception fails. skip: those that are equal stay, and get their mode
     /// and time; others are refused. replace: others are replaced, and only the blocks that differ
     /// are received. Files are compared by hash, never by size or time. Small files that share a
-    /// block with one that is missing are received, and then compared. With --flute: by length and MD5, or by name
-    /// alone if the sender gives no MD5, which is said. With --fcast and --to: without comparing.
+    /// block with one that is missing are received, and then compared. With --flute: by length and
+    /// MD5, or by name alone if the sender gives no MD5, which is said. With --fcast and --to:
+    /// without comparing.
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub(crate) existing: ExistingArgument,
     /// Give no file its name before all are complete

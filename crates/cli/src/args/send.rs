@@ -75,12 +75,12 @@ pub(crate) struct SendArguments {
     /// Send to this multicast group or broadcast address, or a copy to each of these hosts
     ///
     /// The default is 239.255.77.1:7701, in the range for one organization (RFC 2365), whose
-    /// addresses need no registration, or [ff15::7701]:7701 where there is no IPv4. The default port is 7701. Several hosts share the rate. Several groups are the
-    /// channels of a layered session. A link-local host of IPv6 has a zone, the name of one of this
-    /// host's interfaces: [fe80::1%eth0]. /N is the session's number (TSI), as in a ticket. By
-    /// default it follows from the content, so that a ticket stays valid when the sender is
-    /// restarted. With --flute and --fcast it is random. 0 is for --flute alone: some programs
-    /// expect it, and others refuse it.
+    /// addresses need no registration, or [ff15::7701]:7701 where there is no IPv4. The default
+    /// port is 7701. Several hosts share the rate. Several groups are the channels of a layered
+    /// session. A link-local host of IPv6 has a zone, the name of one of this host's interfaces:
+    /// [fe80::1%eth0]. /N is the session's number (TSI), as in a ticket. By default it follows from
+    /// the content, so that a ticket stays valid when the sender is restarted. With --flute and
+    /// --fcast it is random. 0 is for --flute alone: some programs expect it, and others refuse it.
     #[arg(
         long,
         value_name = "GROUP:PORT[/N][,HOST:PORT...]",
@@ -103,8 +103,8 @@ pub(crate) struct SendArguments {
     /// so reports have to be authentic. It is not fair to TCP: beyond one network it needs
     /// --controlled-network. The default is as fast as the slowest receiver gets, up to 100M, which
     /// leaves room on a 1 Gbit/s network and on old switches that flood multicast. If no receiver
-    /// reports within three seconds, it is at most a tenth of what the interface carries. Where none
-    /// is asked, on this host, and with layers it is 100M. See docs/congestion.md.
+    /// reports within three seconds, it is a tenth of what the interface carries, at most 100M. Where
+    /// none is asked, on this host, and with layers it is 100M. See docs/congestion.md.
     #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
     rate: Option<RateArgument>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0

@@ -65,7 +65,7 @@ impl HeadCount {
         }
     }
 
-    /// So many receivers were known to the sender before this one. Their number is still looked for.
+    /// So many receivers were known to the sender before this one. Their number is looked for.
     pub(crate) fn expect(&mut self, receivers: u32) {
         if self.is_searching && receivers > 0 {
             self.assumed = f64::from(receivers);
