@@ -103,7 +103,7 @@ pub(crate) struct SendArguments {
     /// so reports have to be authentic. It is not fair to TCP: beyond one network it needs
     /// --controlled-network. The default is as fast as the slowest receiver gets, up to 100M, which
     /// leaves room on a 1 Gbit/s network and on old switches that flood multicast. If no receiver
-    /// reports within three seconds, it is a tenth of what the interface carries, at most 100M. Where
+    /// reports within three seconds, it is a tenth of what the interface carries, up to 100M. Where
     /// none is asked, on this host, and with layers it is 100M. See docs/congestion.md.
     #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
     rate: Option<RateArgument>,
