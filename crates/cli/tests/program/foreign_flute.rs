@@ -294,12 +294,12 @@ fn plain_flute_is_recognised_without_a_ticket() {
 #[test]
 fn the_names_of_plain_flute_are_listed() {
     let into = tempfile::tempdir().unwrap();
-    let files = [LiveFile::new(1, "a.bin", 1), LiveFile::new(2, "b.bin", 2)];
+    let files = [LiveFile::new(1, "a.bin", 1), LiveFile::new(2, "b%20c.bin", 2)];
     let packets = sent(1, &[&files[0], &files[1]], false);
     let run = live(vec![(packets, "")], "--flute --list", into.path()).expect(0);
     let entries = run.events().into_iter().filter(|event| event["event"] == "entry");
     let names: Vec<_> = entries.map(|event| event["name"].clone()).collect();
-    assert_eq!(names, ["a.bin", "b.bin"]);
+    assert_eq!(names, ["a.bin", "b c.bin"], "as they are selected");
     assert_eq!(std::fs::read_dir(into.path()).unwrap().count(), 0);
 }
 

@@ -10,7 +10,7 @@ use crate::report::RejectedSession;
 use fontana_proto::{
     DropReason, ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified, sent_toi,
 };
-use fontana_wire::{Hash, Manifest, Printable, Toi};
+use fontana_wire::{Hash, Manifest, Printable, Toi, parse_content_location};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,7 +139,13 @@ impl DecidingThread<'_, '_> {
             }
             ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
-                let (object, name, bytes) = (toi, content_location, transfer_length);
+                let (object, mut name, bytes) = (toi, content_location, transfer_length);
+                if self.lists
+                    && let Ok(path) = parse_content_location(&name)
+                {
+                    // As it is selected, and on the disk.
+                    name = String::from_utf8_lossy(path.as_bytes()).into_owned();
+                }
                 let found = ReceiveEvent::FileFound { toi: sent_toi(object), name, bytes };
                 if self.lists {
                     (self.emit)(found);
