@@ -28,6 +28,7 @@
 mod judging;
 mod known;
 mod queue_delay;
+mod recovery;
 mod rivals;
 mod shared;
 
@@ -36,6 +37,7 @@ use crate::feedback::{AT_ONCE, WeightCount};
 use crate::time::Instant;
 use fontana_wire::{RateCall, RateReport, ReceiverId};
 use known::{Known, TypicalLine};
+use recovery::Recovery;
 use rivals::Rivals;
 use shared::{Shared, kept};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -78,6 +80,8 @@ const LATE_INTERVALS: u32 = 4;
 /// Length of rounds before the first report, if the number of receivers is not known: each halves
 /// the number that is assumed.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
+/// A round trip above which the largest of the last minute is that of a queue, and not of a path.
+const LONG_ROUND_TRIP: Duration = Duration::from_millis(500);
 /// Receivers that are assumed before the first report, if their number is not known.
 const UNKNOWN_CROWD: u32 = 1 << 20;
 /// Rounds and packets over which receivers count, at most, whichever are more.
@@ -181,10 +185,21 @@ enum Phase {
     Steady { rounds: u32, is_exact: bool },
     /// The rate is higher than before.
     Trial(Trial),
-    /// The rate is lower for so many rounds, and then this one.
-    Emptying { rounds: u32, rate: f64 },
+    /// The rate is lower, until a queue is empty.
+    Emptying(Emptying),
     /// Other traffic fills the same queue.
     Shared(Shared),
+}
+
+/// What a path has got too much is in its queue.
+#[derive(Clone, Copy, Debug)]
+struct Emptying {
+    /// Rounds of it, at least.
+    rounds: u32,
+    /// When a queue is empty that no other traffic fills.
+    until: Instant,
+    /// The rate afterwards.
+    rate: f64,
 }
 
 /// A trial of a higher rate.
@@ -238,6 +253,8 @@ pub struct RateControl {
     rivals: Rivals,
     /// The receiver for which an automatic rate was lowered last, until it has gone.
     limited_by: Option<ReceiverId>,
+    /// The rate to which an automatic one returns.
+    recovery: Option<Recovery>,
     offered: Offered,
     /// Lengths of a trial before the next one.
     wait: u32,
@@ -292,6 +309,7 @@ impl RateControl {
             changed_in: 1,
             rivals: Rivals::new(now),
             limited_by: None,
+            recovery: None,
             offered: Offered::default(),
             wait: *STEADY_TRIALS.start(),
             receivers: BTreeMap::new(),
@@ -330,7 +348,7 @@ impl RateControl {
         (self.began, self.counted_at) = (now, now);
         let phase = match self.phase {
             Phase::Start => Phase::Start,
-            Phase::Steady { .. } | Phase::Emptying { .. } | Phase::Shared(_) => self.steady(),
+            Phase::Steady { .. } | Phase::Emptying(_) | Phase::Shared(_) => self.steady(),
             Phase::Trial(trial) => {
                 self.rate = trial.base;
                 self.steady()
@@ -389,31 +407,6 @@ impl RateControl {
         }
     }
 
-    /// Doubles an automatic rate again if the receiver has gone for which it was lowered: what the
-    /// paths of the others carry is not known.
-    fn restart_without_limit(&mut self) {
-        let Some(receiver) = self.limited_by else { return };
-        let silent_for = SILENCE_OF_ONE.max(SILENT_ROUNDS * self.interval);
-        let counts = |known: &Known| {
-            !known.has_finished && (!self.has_few() || self.ran_at < known.heard_at + silent_for)
-        };
-        if !self.receivers.get(&receiver).is_some_and(counts) {
-            self.limited_by = None;
-            self.rivals = Rivals::new(self.ran_at);
-            self.forget_trials();
-            self.start_again();
-        }
-    }
-
-    /// The rate doubles again from where it is. A queue that is there now is not the sender's.
-    fn start_again(&mut self) {
-        let receivers = self.receivers.values_mut();
-        receivers.for_each(|known| {
-            (known.was_queued, known.carries) = (known.delay.is_certain(), None);
-        });
-        self.change(self.rate, Phase::Start);
-    }
-
     fn interval(&self, round_trip: Duration) -> Duration {
         if self.is_searching {
             return SEARCH_INTERVAL;
@@ -423,6 +416,17 @@ impl RateControl {
         let counted = Duration::from_secs_f64((packets / self.rate.max(1.0)).min(3600.0));
         let least = if self.is_quick() { LEAST_QUICK_INTERVAL } else { *INTERVAL.start() };
         (2 * round_trip).max(counted).clamp(least, *INTERVAL.end())
+    }
+
+    /// The longest time that few receivers take now. `longest`: that of the last minute.
+    fn lately(&self, longest: Duration) -> Duration {
+        let latest = |known: &Known| known.delay.latest();
+        let counted = || self.receivers.values().filter(|known| !known.has_finished);
+        let of_all = counted().map(latest).collect::<Option<Vec<_>>>();
+        let latest = of_all.and_then(|times| times.into_iter().max());
+        latest
+            .filter(|_| self.has_few())
+            .map_or(longest, |latest| latest.max(LONG_ROUND_TRIP).min(longest))
     }
 
     /// Whether the rate is automatic, and few receivers answer each round.
@@ -450,6 +454,7 @@ impl RateControl {
     /// have reported.
     pub fn call(&mut self, now: Instant, round_trip: Duration, crowd: Option<u32>) -> RateCall {
         self.crowd = crowd.unwrap_or(UNKNOWN_CROWD);
+        let round_trip = self.lately(round_trip);
         if self.has_few() && std::mem::take(&mut self.is_searching) && self.began_at.is_some() {
             self.begin_round();
         }
@@ -506,7 +511,7 @@ impl RateControl {
     fn counted_packets(&self) -> f64 {
         match self.phase {
             Phase::Trial(trial) => COUNTED_PACKETS * f64::from(trial.lengths),
-            Phase::Start | Phase::Steady { .. } | Phase::Emptying { .. } | Phase::Shared(_) => {
+            Phase::Start | Phase::Steady { .. } | Phase::Emptying(_) | Phase::Shared(_) => {
                 COUNTED_PACKETS
             }
         }
@@ -627,14 +632,19 @@ impl RateControl {
         self.offered.sent(now, round).map_or(1.0, part).min(1.0)
     }
 
-    /// A path is full: sets the rate that it carries.
-    fn fall(&mut self, rate: f64) {
+    /// A path is full: sets the rate that it carries. `has_carried`: it has carried more before.
+    fn fall(&mut self, now: Instant, rate: f64, has_carried: bool) {
         self.forget_trials();
+        let may_return = self.config.is_automatic() && has_carried && !self.is_starting();
+        if may_return && self.recovery.is_none() {
+            self.recovery = Recovery::of_fall(now, self.rate, rate);
+        }
         match self.phase {
             // What it has sent too much is in the queue.
             _ if self.config.is_automatic() => {
-                let rounds = EMPTYING_ROUNDS;
-                self.change(EMPTYING * rate, Phase::Emptying { rounds, rate });
+                let until = now + self.emptying(EMPTYING);
+                let emptying = Emptying { rounds: EMPTYING_ROUNDS, until, rate };
+                self.change(EMPTYING * rate, Phase::Emptying(emptying));
             }
             Phase::Start => {
                 let rounds = FIRST_STEADY_ROUNDS;
@@ -644,10 +654,18 @@ impl RateControl {
         }
     }
 
+    /// Twice the time in which the longest queue becomes empty at this part of what arrives.
+    fn emptying(&self, part: f64) -> Duration {
+        let queues = self.receivers.values().filter(|known| !known.has_finished);
+        let longest = queues.map(|known| known.delay.of_queue()).max().unwrap_or_default();
+        longest.mul_f64(2.0 / (1.0 - part))
+    }
+
     /// A queue stands, or drops packets, at a rate that was thought to arrive. A lower one empties
     /// it, if no other traffic fills it.
     fn give_way(&mut self, now: Instant, arrives: f64, top: f64, round_trip: Duration) {
-        if self.rivals.keep_queue(now) && arrives > NEARLY * self.rate {
+        let empty_after = self.emptying(DRAINING_AFTER_TRIAL);
+        if self.rivals.keep_queue(now, empty_after) && arrives > NEARLY * self.rate {
             return self.share_path(now, arrives, top, round_trip);
         }
         let rate = (DRAINING_AFTER_TRIAL * arrives).max(kept(top)).max(self.least());
@@ -765,6 +783,7 @@ impl RateControl {
         }
         self.ran_at = now;
         self.restart_without_limit();
+        self.recover(now);
         let halved = self.weights.divisor().div_ceil(2);
         self.weights.adjust_to_growth();
         // The search ends when enough receivers have reported.
@@ -793,11 +812,17 @@ impl RateControl {
                 self.attempt(LEAST_STEP);
             }
             Phase::Steady { .. } => self.begin_round(),
-            Phase::Emptying { rounds: rounds @ 1.., rate } => {
-                self.phase = Phase::Emptying { rounds: rounds - 1, rate };
+            Phase::Emptying(emptying @ Emptying { rounds: 1.., .. }) => {
+                let rounds = emptying.rounds - 1;
+                self.phase = Phase::Emptying(Emptying { rounds, ..emptying });
                 self.begin_round();
             }
-            Phase::Emptying { rate, .. } => {
+            Phase::Emptying(Emptying { until, .. })
+                if now < until && self.rivals.is_queued(self.round) =>
+            {
+                self.begin_round();
+            }
+            Phase::Emptying(Emptying { rate, .. }) => {
                 let rounds = FIRST_STEADY_ROUNDS;
                 self.raise(rate, Phase::Steady { rounds, is_exact: false });
             }

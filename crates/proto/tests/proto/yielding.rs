@@ -197,6 +197,31 @@ fn an_outage_does_not_lower_the_rate() {
     }
 }
 
+/// A path that carries less for a while has its rate again soon after.
+#[test]
+fn a_path_that_recovers_is_used_again() {
+    for queue in [50, 500, 2_000] {
+        for receivers in [1, 3] {
+            for seed in 1..=8 {
+                let fast = path(20_000.0, queue, 0.0);
+                let paths = vec![fast; receivers];
+                let mut session = Session::new(&paths, Duration::from_millis(2), seed);
+                session.run(6);
+                session.receivers[0].path.packets_per_second = FIVE;
+                session.run(10);
+                let low = session.mean(12, 16);
+                session.receivers[0].path.packets_per_second = 20_000.0;
+                session.run(40);
+                let at = (16..55).find(|&at| session.mean(at, at + 1) >= 0.9 * f64::from(MOST));
+                let after = at.map_or(u64::MAX, |at| at as u64 - 16);
+                let which = format!("queue {queue}, {receivers} receivers, seed {seed}");
+                println!("{which}: {low:.0}, {after} s");
+                assert!(after <= 20, "{which}: {after} s");
+            }
+        }
+    }
+}
+
 /// Delays of up to 100 ms that vary at random, as over a radio link whose hosts sleep, and lost
 /// packets are no other traffic.
 #[test]

@@ -60,6 +60,7 @@ impl RateControl {
         let Arrival { is_full, carries, is_current, .. } = arrival;
         let (least, least_of_it) = (self.least(), self.least_of(&report.receiver));
         let known = self.receivers.get_mut(&report.receiver)?;
+        let got = known.got;
         if is_full && carries < least_of_it {
             let slow = SlowReceiver { receiver: report.receiver, bytes_per_second: carries as u64 };
             let is_news = !std::mem::replace(&mut known.is_slow, true);
@@ -83,7 +84,7 @@ impl RateControl {
                 || self.yield_to_others(now, report, &arrival)
                 || self.judge_trial(report, &arrival));
         if !is_changed && is_full && carries < (1.0 - OVERLOAD) * self.rate {
-            self.fall(carries.max(least));
+            self.fall(now, carries.max(least), got >= self.rate / 2.0);
         }
         None
     }
@@ -103,6 +104,7 @@ impl RateControl {
         let seconds = f64::from(report.window_us) / 1e6;
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
         let share = f64::from(report.lost) / packets;
+        known.got = known.got.max(gets.min(self.rate));
         let is_current = report.round >= self.since;
         if !is_current && is_automatic {
             // Its losses at another rate say nothing of this one, if its line loses them.
@@ -184,7 +186,8 @@ impl RateControl {
         let Some(round_trip) = known.delay.last() else { return false };
         let Known { delay, .. } = known;
         if delay.is_certain() {
-            let is_steady = delay.is_settled() && !matches!(self.phase, Phase::Trial(_));
+            let is_lower = matches!(self.phase, Phase::Trial(_) | Phase::Emptying(_));
+            let is_steady = delay.is_settled() && !is_lower;
             self.rivals.note_queue(now, self.round, is_steady);
         }
         let drops = arrival.is_lossy || delay.is_long() && arrival.drops(lost);

@@ -33,6 +33,8 @@ pub(super) struct Known {
     pub(super) lost_by: (u32, u32),
     /// The most that has arrived, in bytes per second, and when.
     top: (f64, Instant),
+    /// The most that has ever arrived, in bytes per second.
+    pub(super) got: f64,
     /// What its path carried when it was full; `None` if a higher rate arrives.
     pub(super) carries: Option<f64>,
     /// Of the queues on its path.
@@ -64,6 +66,7 @@ impl Known {
             lost: 0.0,
             lost_by: (0, 0),
             top: (0.0, now),
+            got: 0.0,
             carries: None,
             delay: QueueDelay::default(),
             was_queued: false,

@@ -97,6 +97,17 @@ impl QueueDelay {
         (self.count > 0).then_some(last)
     }
 
+    /// The last time at any rate.
+    pub(super) fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// What the queue takes now, as far as it shows.
+    pub(super) fn of_queue(&self) -> Duration {
+        let times = self.latest.zip(self.least());
+        times.map_or(Duration::ZERO, |(latest, least)| latest.saturating_sub(least))
+    }
+
     /// Whether the rate is the present one for some rounds.
     pub(super) fn is_settled(&self) -> bool {
         self.count == ROUNDS
