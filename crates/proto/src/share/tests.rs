@@ -511,6 +511,25 @@ fn requests_in_vain_become_rare() {
     assert_eq!(carried.of(0), 0);
 }
 
+/// A block that no member can complete now may come with another member.
+#[test]
+fn a_block_that_no_member_has_is_asked_for_again_after_a_rest_of_fifteen_seconds_at_most() {
+    let config = ShareConfig { seed: 1, member: 1, bytes_per_second: 1, max_unproven_bytes: 0 };
+    let mut sharer = Sharer::new(config);
+    let blocks = Blocks { k: 100, ids: vec![(0..90).collect()], ..Blocks::default() };
+    let mut asked = Vec::new();
+    for tenth in 0..3_000 {
+        let now = Instant::ZERO + Duration::from_millis(100 * tenth);
+        while let Some(output) = sharer.poll(now, &blocks) {
+            asked.extend(matches!(output, ShareOutput::Ask { .. }).then_some(tenth));
+        }
+    }
+    let between: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // What a request waits for before and after the rest is added.
+    assert!((150..180).contains(between.iter().max().unwrap()), "{between:?}");
+    assert!(*asked.last().unwrap() > 3_000 - 180, "{asked:?}");
+}
+
 /// A session that still brings symbols needs no help.
 #[test]
 fn nothing_is_asked_for_while_the_session_brings_symbols() {
