@@ -588,6 +588,37 @@ fn a_stranger_delays_members_and_makes_them_send_a_bounded_amount() {
     assert!(carried.of(0) <= 5 * 2 * 1_000, "{carried:?}");
 }
 
+/// Any host can answer a request, or only begin to.
+#[test]
+fn others_that_answer_are_waited_for_until_they_pause_and_for_five_seconds_at_most() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let waits_until = |every_ms: usize, for_ms: u64| {
+        let asker = Asker { address: address(9), is_proven: false };
+        let asked = Asked { at: at(0), by: 9, asker, clock_us: 0 };
+        let holding = complete(100, 1).block(block_id(0)).unwrap();
+        let mut answering = Answering::new(asked, at(0), &holding);
+        answering.add(asked, u32::MAX, None, None);
+        for ms in (0..for_ms).step_by(every_ms) {
+            let heard = Overheard {
+                esi: Esi(9_000_000 + ms as u32),
+                has_block: true,
+                has_precedence: true,
+                pace: 100.0,
+                pauses_at: at(ms + 500),
+            };
+            answering.on_heard(at(ms), &heard);
+        }
+        match answering.step() {
+            Step::Wait(until) => until.saturating_since(at(0)).as_millis(),
+            step => panic!("{step:?}"),
+        }
+    };
+    assert_eq!(waits_until(10, 1_000), 990 + 500);
+    assert_eq!(waits_until(10, 60_000), 4_990 + 500);
+    // Less than an eighth of what members send in a second.
+    assert_eq!(waits_until(150, 60_000), 150 + 500);
+}
+
 /// For an address from which nothing right has come, members send so many symbols at once, and then
 /// at a tenth of their rate.
 #[test]
