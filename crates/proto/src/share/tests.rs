@@ -669,6 +669,39 @@ fn a_short_request_alone_makes_no_member_send() {
     assert_eq!(sharer.answered_at(), Instant::ZERO, "nothing was sent yet");
 }
 
+/// Without a request for them, that symbols of a block were named is forgotten.
+#[test]
+fn a_request_that_names_no_symbols_is_answered_ten_seconds_after_one_that_does_at_most() {
+    let answers = |after: Duration| {
+        let mut sharer = Sharer::new(ShareConfig {
+            seed: 1,
+            member: 1,
+            bytes_per_second: 1 << 20,
+            max_unproven_bytes: 1 << 20,
+        });
+        let (blocks, peer) = (complete(100, 1), Peer { member: 9, address: address(9) });
+        [(Instant::ZERO, true), (Instant::ZERO + after, false)].map(|(at, names)| {
+            sharer.on_request(at, peer, block_id(0), &everything(100, names), &blocks);
+            let mut answers = 0;
+            for ms in 0..2_000 {
+                let now = at + Duration::from_millis(ms);
+                while let Some(output) = sharer.poll(now, &blocks) {
+                    match output {
+                        ShareOutput::Read { block, batch, .. } => {
+                            assert!(sharer.on_read(now, block, batch, true));
+                        }
+                        ShareOutput::Answer(_) => answers += 1,
+                        _ => {}
+                    }
+                }
+            }
+            answers
+        })
+    };
+    assert_eq!(answers(NAMED_FOR - Duration::from_millis(1)), [100, 100]);
+    assert_eq!(answers(NAMED_FOR), [100, 0]);
+}
+
 /// Strangers that ask for everything leave a member its part of the rate.
 #[test]
 fn requests_of_strangers_leave_a_member_its_part() {
