@@ -452,9 +452,10 @@ mod tests {
         let [honest, other] = [1, 2].map(|port| sources.find(address(port)));
         sources.on_verified(&counts([(honest, 9), (other, 2)]));
         sources.on_wrong([other, other]);
-        assert!(!sources.doubts(other));
+        assert!(!sources.doubts(other) && sources.has_proven(other));
         sources.on_wrong([other]);
         assert!(sources.doubts(other) && !sources.doubts(honest));
+        assert!(!sources.has_proven(other) && sources.has_proven(honest));
         // A source that is not known is not doubted.
         assert!(!sources.doubts(SourceId::default()));
     }
@@ -525,6 +526,13 @@ mod tests {
             sources.forget(at(seconds));
             assert_eq!(sources.doubts(other), is_doubted, "after {seconds} s");
         }
+        // The next strike is as the first one.
+        sources.on_corrupt(&counts([(honest, 99), (other, 1)]));
+        for _ in 0..FIRST_DOUBT {
+            assert!(sources.doubts(other));
+            sources.on_verified(&counts([(honest, 100)]));
+        }
+        assert!(!sources.doubts(other));
     }
 
     #[test]
