@@ -751,7 +751,7 @@ fn with_a_key_only_its_signature_counts_and_a_restarted_process_replaces_the_fir
     take(&mut collector, Instant::ZERO, &opened(&second, 0, Some(&key))).unwrap();
     let summary = collector.summary();
     assert!(summary.is_as_expected());
-    assert_eq!((summary.complete, summary.ignored), (1, 2));
+    assert_eq!((summary.known, summary.complete, summary.ignored), (1, 1, 2));
 }
 
 /// Reports that the user does not trust do not change what a stream sends.
@@ -766,6 +766,9 @@ fn receivers_are_followed_whose_reports_count_until_they_are_final_or_silent() {
     let mut tell = |number, label, state, counter, key: Option<&SecretKey>| {
         let report = report(receiver_id(number), label, state, 1);
         collectors.each_mut().map(|collector| {
+    let again = ReceiverReport { state: ReceiverState::Receiving, ..first };
+    take(&mut collector, Instant::ZERO, &opened(&again, 1, Some(&key))).unwrap();
+    assert_eq!(collector.summary().missing[0].state, ExpectedState::Contradictory);
             take(collector, Instant::ZERO, &opened(&report, counter, key)).unwrap();
             collector.is_followed()
         })
