@@ -796,6 +796,22 @@ fn receivers_need_nothing_when_they_have_all_symbols() {
     assert!(tell(2, 1, 1_000, 0));
     assert!(!tell(1, 3, 999, 1), "a block was corrupt");
 }
+    // Two more, which then say nothing.
+    assert_eq!(tell(3, "stranger", ReceiverState::Receiving, 0, None), [true, false]);
+    let restarted = ReceiverReport {
+        started_unix_ms: CLOCK + 1,
+        ..report(receiver_id(4), "a", ReceiverState::Receiving, 1)
+    };
+    for mut collector in collectors {
+        take(&mut collector, Instant::ZERO, &opened(&restarted, 0, Some(&key))).unwrap();
+        let is_silent = |ms: &u64| {
+            let now = Instant::ZERO + Duration::from_millis(*ms);
+            collector.poll_roll_call(now, CLOCK);
+            !collector.is_followed()
+        };
+        let silent = (0..60_000).step_by(20).find(is_silent);
+        assert!(silent.is_some_and(|ms| (2_000..30_000).contains(&ms)), "{silent:?}");
+    }
 
 #[test]
 fn a_count_is_reached_by_that_many_complete_receivers() {
