@@ -264,6 +264,20 @@ fn few_receivers_are_known_in_seconds() {
     }
 }
 
+/// Receivers that lose one of the roll calls that confirm their end need no fourth one.
+#[test]
+fn three_roll_calls_confirm_a_final_state() {
+    let mut collector = ReportCollector::new(config(Expected::Anyone, 1), Instant::ZERO);
+    let complete = report(receiver_id(1), "", COMPLETE, 1);
+    take(&mut collector, Instant::ZERO, &opened(&complete, 0, None)).unwrap();
+    let listed = (0..20).map(|second| {
+        let now = Instant::ZERO + Duration::from_secs(second);
+        let call = collector.poll_roll_call(now, CLOCK).unwrap();
+        matches!(call.list, RollCallList::Known(list) if !list.is_empty())
+    });
+    assert_eq!(listed.filter(|&is_listed| is_listed).count(), 3);
+}
+
 /// The number is quartered every 50 ms until a report arrives, whether one receiver is there or
 /// a hundred thousand.
 #[test]
