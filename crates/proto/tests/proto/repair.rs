@@ -376,19 +376,20 @@ fn receivers_that_lie_delay_the_others_by_less_than_a_third() {
 /// Symbols that are sent for receivers that request everything in each of many rounds of 100 ms.
 /// `receiver`: who requests in a round.
 fn given_to_liars(receiver: impl Fn(u32) -> u32, is_authenticated: bool) -> (u64, Instant) {
-    given_in_rounds(200, Duration::from_millis(100), receiver, is_authenticated)
+    given_in_rounds(200, Duration::from_millis(100), 1_000.0, receiver, is_authenticated)
 }
 
 fn given_in_rounds(
     count: u32,
     interval: Duration,
+    symbols_per_second: f64,
     receiver: impl Fn(u32) -> u32,
     is_authenticated: bool,
 ) -> (u64, Instant) {
     let block = |sbn| (BlockId { toi: Toi(1), sbn: Sbn(sbn) }, 1_000);
     let config = RepairConfig {
         blocks: (0..10).map(block).collect(),
-        symbols_per_second: 1_000.0,
+        symbols_per_second,
         pending_capacity: 48,
         max_receivers: 1 << 16,
         max_age: None,
@@ -435,9 +436,15 @@ fn one_receiver_causes_the_content_once_and_a_third_of_it_later() {
 /// One that loses what is sent for it needs more than the content.
 #[test]
 fn what_a_receiver_may_cause_comes_back() {
-    let (given, _) = given_in_rounds(1_000, Duration::from_secs(2), |_| 1, true);
+    let given_at = |symbols_per_second| {
+        given_in_rounds(1_000, Duration::from_secs(2), symbols_per_second, |_| 1, true).0
+    };
     // A content of 10 000 in ten minutes, which may be caused 4/3 times.
-    assert!((55_000..=60_000).contains(&given), "{given}");
+    let slow = given_at(1_000.0);
+    assert!((55_000..=60_000).contains(&slow), "{slow}");
+    // A hundredth of the rate.
+    let fast = given_at(10_000.0);
+    assert!((270_000..=280_000).contains(&fast), "{fast}");
 }
 
 /// Each request is in the name of another receiver.
