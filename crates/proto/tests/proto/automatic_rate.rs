@@ -237,24 +237,43 @@ impl Doubling {
     }
 }
 
-/// A receiver that has finished a version, and does not come for the next one, is not waited for
-/// when the others have finished that.
+/// A receiver that has finished a version, or has not reported for 60 rounds, and does not come for
+/// the next one, is not waited for when the others have finished that.
 #[test]
 fn a_receiver_that_leaves_between_versions_does_not_slow_the_next_one_down() {
-    let mut sender = Doubling::new();
-    for _ in 0..10 {
-        sender.raises(&[(0, 1.0), (1, 1.0)]);
+    for silent_rounds in [0, 70] {
+        let mut sender = Doubling::new();
+        for _ in 0..10 {
+            sender.raises(&[(0, 1.0), (1, 1.0)]);
+        }
+        for _ in 0..silent_rounds {
+            sender.raises(&[(0, 1.0)]);
+        }
+        sender.control.has_finished(&ReceiverId([0; 16]));
+        if silent_rounds == 0 {
+            sender.control.has_finished(&ReceiverId([1; 16]));
+        }
+        let mut next = Doubling { control: sender.control.into_next(sender.now), ..sender };
+        next.raises(&[(0, 1.0)]);
+        next.control.has_finished(&ReceiverId([0; 16]));
+        let rate = next.control.rate();
+        for _ in 0..30 {
+            next.now = next.now + Duration::from_secs(1);
+            next.control.handle_timeout(next.now);
+        }
+        assert_eq!(next.control.rate(), rate, "{silent_rounds} silent rounds");
     }
+}
+
+/// A receiver that comes for the next version is waited for from its first report on.
+#[test]
+fn a_receiver_that_comes_for_the_next_version_confirms_a_higher_rate_again() {
+    let mut sender = Doubling::new();
     [0, 1].into_iter().for_each(|id| sender.control.has_finished(&ReceiverId([id; 16])));
     let mut next = Doubling { control: sender.control.into_next(sender.now), ..sender };
-    next.raises(&[(0, 1.0)]);
-    next.control.has_finished(&ReceiverId([0; 16]));
-    let rate = next.control.rate();
-    for _ in 0..30 {
-        next.now = next.now + Duration::from_secs(1);
-        next.control.handle_timeout(next.now);
-    }
-    assert_eq!(next.control.rate(), rate);
+    assert!(next.raises(&[(0, 1.0)]), "the other one has not come");
+    assert!(!next.raises(&[(0, 1.0), (1, 0.5)]), "it is waited for");
+    assert!(next.raises(&[(0, 1.0), (1, 1.0)]));
 }
 
 /// A receiver that is silent for half a second need not confirm a higher rate, until it reports
