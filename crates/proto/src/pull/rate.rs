@@ -121,6 +121,10 @@ mod tests {
         meter.end(at(1000));
         let idle = meter.estimate(at(9000)).unwrap();
         assert!((idle - steady).abs() < 60.0, "time without a request does not count: {idle}");
+        meter.begin(at(9000));
+        (1..=300).for_each(|step| meter.on_arrival(at(9000 + 10 * step), 1));
+        let slower = meter.estimate(at(12_000)).unwrap();
+        assert!((95.0..=150.0).contains(&slower), "{slower}");
     }
 
     #[test]
