@@ -13,8 +13,8 @@ use fontana_proto::{
     ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription, SubscriptionLimits,
 };
 use fontana_wire::{
-    Entry, FileEntry, HeldIndex, HeldRun, ManifestObject, Metadata, RelativePath, ShelfIndex, Toi,
-    WebAddress, manifest_hash,
+    Entry, FileEntry, HeldIndex, HeldRun, ManifestObject, Metadata, RelativePath, ShelfIndex,
+    ShelfNumber, Toi, WebAddress, manifest_hash,
 };
 
 pub(super) const SYMBOL: usize = 64;
@@ -251,7 +251,7 @@ fn wrong_and_dropped() -> Reception {
 #[test]
 fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
     let mut reception = wrong_and_dropped();
-    let number = fontana_wire::ShelfNumber::new(1).unwrap();
+    let number = ShelfNumber::new(1).unwrap();
     let index = ShelfIndex {
         manifest: reception.mirrors.content.unwrap(),
         number,
@@ -354,8 +354,14 @@ fn a_refused_certificate_is_reported_while_another_mirror_does_not_answer() {
         }
         assert_eq!(failed(&mut reception), failures);
         assert!(!reception.mirrors.are_gone(), "one may answer");
-        // That it has no manifest either ends the reception.
-        reception.drive();
+        // Those that have none are asked again after a minute.
+        let is_asked = |reception: &Reception| reception.orders[0].try_iter().count() > 0;
+        assert!(is_asked(&reception));
+        (0..58).for_each(|_| reception.drive());
+        assert!(!is_asked(&reception));
+        (0..3).for_each(|_| reception.drive());
+        assert!(is_asked(&reception));
+        // That the other one has no manifest either ends the reception.
         reception.report(1, Done::Failed(status(403, None)));
         assert!(reception.mirrors.are_gone());
     }
@@ -387,8 +393,51 @@ fn a_file_that_a_mirror_lacks_is_left_to_others_and_asked_for_again_after_a_minu
         assert!(matches!(reception.orders[0].try_recv(), Ok(Order::File { .. })));
         reception.report(0, Done::Failed(status(404, None)));
         reception.complete();
-        assert_eq!(reception.reports()[0].dropped, None);
+        let report = &reception.reports()[0];
+        assert_eq!((&report.dropped, &report.failing), (&None, &None));
     }
+}
+
+#[test]
+fn symbols_that_a_shelf_lacks_are_asked_for_again_after_a_minute() {
+    let raptorq = RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 };
+    let mut reception = Reception::new(1, FecScheme::RaptorQ(raptorq), ReceiverLimits::default());
+    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.drive();
+    assert!(file_order(&reception).is_some());
+    let (manifest, number) = (reception.mirrors.content.unwrap(), ShelfNumber::new(1).unwrap());
+    let index = ShelfIndex { manifest, number, stretch_permille: 1_000 };
+    reception.report(0, Done::File(index.emit(), None));
+    reception.drive();
+    assert!(reception.order(0).is_some(), "it is asked for symbols");
+    reception.report(0, Done::Failed(status(404, None)));
+    (0..58).for_each(|_| reception.drive());
+    assert!(reception.orders[0].is_empty(), "it lacks those of the only object");
+    (0..3).for_each(|_| reception.drive());
+    assert!(reception.order(0).is_some());
+}
+
+/// The pauses of a mirror that fails begin again once bytes have arrived.
+#[test]
+fn a_mirror_that_has_sent_something_does_not_fail_any_more() {
+    let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
+    let silent = MirrorFailure::Silent(Duration::from_secs(10));
+    let pauses = [false, false, false, true, false].map(|sends| {
+        let range = loop {
+            reception.drive();
+            if let Some(range) = reception.order(0) {
+                break range;
+            }
+        };
+        if sends {
+            reception.send(0, range.start..range.start + SYMBOL, |_| ());
+            assert_eq!(reception.reports()[0].failing, None);
+        }
+        reception.report(0, Done::Failed(silent.clone()));
+        assert_eq!(reception.reports()[0].failing, Some(silent.clone()));
+        reception.mirrors.mirrors[0].retries_at.saturating_since(reception.now).as_secs()
+    });
+    assert_eq!(pauses, [1, 2, 4, 1, 2]);
 }
 
 #[test]
@@ -471,10 +520,11 @@ fn the_index_of_a_server_of_symbols_is_asked_for_again() {
         Work::Fresh(state::Frames { toi: Toi(1), symbol_size: SYMBOL as u16, due })
     };
     let mut pauses = Vec::new();
-    for _ in 0..20 {
+    for attempt in 0..20 {
         let mirror = &mut reception.mirrors.mirrors[0];
         (mirror.kind, mirror.work) = (fresh(), work());
-        reception.report(0, Done::Failed(status(416, None)));
+        let gone = [416, 404, 410][attempt % 3];
+        reception.report(0, Done::Failed(status(gone, None)));
         assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Unknown));
         let until = reception.mirrors.mirrors[0].retries_at;
         pauses.push(until.saturating_since(reception.now).as_secs());
