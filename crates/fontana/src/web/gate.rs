@@ -263,6 +263,8 @@ mod tests {
         assert_eq!(admitted(&gate, "b.example", &["10.0.0.2"]), Err(Refused::Elsewhere));
         assert_eq!(admitted(&gate, "b.example", &["8.8.8.8", "10.0.0.2"]), Ok(1));
         assert_eq!(admitted(&gate, "a.example", &["10.0.0.2"]), Ok(1), "it may stay private");
+        assert_eq!(admitted(&gate, "b.example", &["10.0.0.2"]), Ok(1), "its own address now");
+        assert_eq!(admitted(&gate, "b.example", &["10.0.0.1"]), Err(Refused::Elsewhere));
         // A public address beside a private one.
         assert_eq!(admitted(&gate, "a.example", &["10.0.0.2", "8.8.8.8"]), Ok(1));
         for host in ["b.example", "a.example"] {
