@@ -512,6 +512,8 @@ fn parse_content_range(text: &str) -> Option<(Range<u64>, Option<u64>)> {
 }
 
 #[cfg(test)]
+mod expired;
+#[cfg(test)]
 mod tests {
     use super::*;
 
