@@ -156,6 +156,21 @@ fn a_slow_receiver_that_leaves_does_not_keep_the_rate_low() {
     }
 }
 
+/// The same at once, if it says that it ends.
+#[test]
+fn a_slow_receiver_that_ends_does_not_keep_the_rate_low() {
+    for seed in 1..=8 {
+        let (fast, slow) = (path(20_000.0, 2_000, 0.0), path(FIVE, 50, 0.0));
+        let mut session = Session::new(&[slow, fast, fast], Duration::from_millis(2), seed);
+        session.run(12);
+        assert!(session.rate < 1.2 * FIVE, "{}", session.rate);
+        session.end_one();
+        // Silence would be an end after three seconds.
+        session.run_ms(2_500);
+        assert!(session.rate >= 4.0 * FIVE, "seed {seed}: {}", session.rate);
+    }
+}
+
 /// A process is stopped: when it goes on it has lost packets that no path has lost, and what has
 /// arrived is old.
 #[test]

@@ -8,7 +8,7 @@ use fontana_proto::report::{
 use fontana_proto::{
     Collection, CollectionConfig, Demand, Instant, Lacking, RepairBy, SenderProgress, SplitMix64,
 };
-use fontana_wire::{Feedback, ReceiverId, ReceiverLabel, RollCall};
+use fontana_wire::{Feedback, ReceiverId, ReceiverLabel, ReceiverState, RollCall};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -230,6 +230,12 @@ impl Session {
         let receiver = &mut self.receivers[0];
         receiver.is_stopped = false;
         receiver.reporter.handle_stall(self.now);
+    }
+
+    /// The first receiver has failed, and says so.
+    pub(crate) fn end_one(&mut self) {
+        let failed = ReceiverState::Failed { exit_code: 5 };
+        self.receivers[0].reporter.end(self.now, failed);
     }
 
     /// The link of the first receiver is down for a while, or those of all.
