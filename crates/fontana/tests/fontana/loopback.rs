@@ -207,7 +207,7 @@ fn a_longer_stretch_serves_who_loses_most_without_repetition() {
 
 #[test]
 fn a_receiver_that_is_stopped_goes_on_where_it_was() {
-    stopped_receivers_go_on(addressing(2), Code::RaptorQ, 1.06);
+    stopped_receivers_go_on(addressing(2), Code::RaptorQ, 1.12);
 }
 
 /// These codes take a random number of symbols more: see `docs/codes.md`.
@@ -218,13 +218,13 @@ fn so_does_one_of_tornado_blocks() {
 
 #[test]
 fn so_does_one_of_raptor_blocks() {
-    stopped_receivers_go_on(addressing(16), Code::Raptor, 1.06);
+    stopped_receivers_go_on(addressing(16), Code::Raptor, 1.12);
 }
 
 #[test]
 fn so_does_one_of_lt_blocks() {
     stopped_receivers_go_on(addressing(10), Code::Lt, 1.25);
-    stopped_receivers_go_on(addressing(11), Code::LtStrict, 1.06);
+    stopped_receivers_go_on(addressing(11), Code::LtStrict, 1.12);
 }
 
 fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency: f64) {
@@ -232,7 +232,7 @@ fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency
     let file = directory.path().join("image");
     std::fs::write(&file, noise(20_000_000, 1)).unwrap();
     // Symbols count until a thread has solved their block. A tenth of a second in which a busy host
-    // does not run it is 2 % of them.
+    // does not run it is 2 % of them. A run whose symbols were lost would be 13 %.
     let send = Sender::builder(vec![file.clone()])
         .addressing(addressing.clone())
         .code(code)
