@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// reading, loses the stream and delays no other one.
 #[test]
 fn three_programs_get_the_stream_and_one_that_stops_reading_blocks_nobody() {
-    stream(96 << 20, "200M", Duration::from_secs(40));
+    stream(96 << 20, "200M", Duration::from_secs(60));
 }
 
 /// The same with a gigabyte, as root:
