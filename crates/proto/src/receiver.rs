@@ -391,10 +391,11 @@ impl Receiver {
             session.counters.packets.count(1);
             // Packets that still arrive on a channel after a leave do not show which ones are lost.
             if self.reception.numbers_packets() && self.channels.is_joined(channel) {
+                let missing = self.reports.as_ref().map_or(0, |_| session.sequence.lost());
                 lost = session.sequence.on_packet(now, channel, cci, datagram.dropped_before);
                 if let Some(reports) = &mut self.reports {
-                    let lost = session.sequence.channels().map(|channel| channel.lost).sum();
-                    reports.reporter.handle_packet(now, lost);
+                    let more = session.sequence.lost().saturating_sub(missing);
+                    reports.reporter.handle_packet(now, more);
                 }
             }
             let is_control = |toi| {

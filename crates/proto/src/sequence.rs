@@ -164,6 +164,11 @@ impl SequenceTracker {
         self.latest
     }
 
+    /// Packets of all channels that have not arrived, and were sent before one that has.
+    pub(crate) fn lost(&self) -> u64 {
+        self.channels().map(|channel| channel.lost).sum()
+    }
+
     /// Totals of each channel, from channel 0 on.
     pub fn channels(&self) -> impl Iterator<Item = ChannelLoss> + '_ {
         self.channels.iter().map(|channel| channel.span.loss())

@@ -26,14 +26,13 @@ pub(super) struct Outages {
     /// Mean time between packets, once there are enough.
     interval: Duration,
     packets: u32,
-    /// The packets that were lost before that.
-    lost: u64,
-    /// After a silence: the packets that may show its losses, and how many these are at least.
-    silence: Option<(u8, u64)>,
+    /// After a silence: the packets that may show its losses, how many these are at least, and how
+    /// many were found.
+    silence: Option<(u8, u64, u64)>,
 }
 
 impl Outages {
-    /// A packet has arrived; so many were lost so far. Whether an outage has ended.
+    /// A packet has arrived, with which so many are known to be lost. Whether an outage has ended.
     #[inline]
     pub(super) fn on_packet(&mut self, now: Instant, lost: u64) -> bool {
         let gap = now.saturating_since(self.latest);
@@ -45,22 +44,17 @@ impl Outages {
             // Half of what would have arrived.
             let least = gap.as_nanos() / self.interval.as_nanos().max(1) / 2;
             let least = u64::try_from(least).unwrap_or(u64::MAX).max(LEAST_LOST);
-            self.silence = Some((SHOWN_BY, least));
+            self.silence = Some((SHOWN_BY, least, 0));
         } else {
             self.packets = self.packets.saturating_add(1).min(AVERAGED);
             self.interval = (self.interval * (self.packets - 1) + gap) / self.packets;
         }
-        let Some((packets, least)) = self.silence else {
-            self.lost = lost;
-            return false;
-        };
-        let is_outage = lost >= self.lost.saturating_add(least);
-        let may_be_shown = packets.checked_sub(1).filter(|&left| left > 0 && !is_outage);
-        self.silence = may_be_shown.map(|left| (left, least));
-        if self.silence.is_none() {
-            self.lost = lost;
+        let Some((packets, least, found)) = self.silence.take() else { return false };
+        let found = found.saturating_add(lost);
+        if found < least && packets > 1 {
+            self.silence = Some((packets - 1, least, found));
         }
-        is_outage
+        found >= least
     }
 }
 
@@ -70,11 +64,10 @@ mod tests {
 
     /// Packets in order: the time before each in milliseconds, and how many were lost before it.
     fn found(packets: &[(u64, u64)]) -> Vec<usize> {
-        let (mut outages, mut now, mut lost) = (Outages::default(), Instant::ZERO, 0);
-        let found = packets.iter().enumerate().filter(|(_, (after, more))| {
+        let (mut outages, mut now) = (Outages::default(), Instant::ZERO);
+        let found = packets.iter().enumerate().filter(|(_, (after, lost))| {
             now = now + Duration::from_millis(*after);
-            lost += more;
-            outages.on_packet(now, lost)
+            outages.on_packet(now, *lost)
         });
         found.map(|(at, _)| at).collect()
     }

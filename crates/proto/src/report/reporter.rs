@@ -260,8 +260,8 @@ impl Reporter {
         }
     }
 
-    /// A packet has arrived; so many were lost so far. What was lost in an outage says nothing of
-    /// the rate that the path carries: counting begins again.
+    /// A packet has arrived, with which so many are known to be lost. What was lost in an outage
+    /// says nothing of the rate that the path carries: counting begins again.
     #[inline]
     pub fn handle_packet(&mut self, now: Instant, lost: u64) {
         if self.outages.on_packet(now, lost) {

@@ -60,7 +60,7 @@ impl RateControl {
         let Arrival { is_full, carries, is_current, .. } = arrival;
         let (least, least_of_it) = (self.least(), self.least_of(&report.receiver));
         let known = self.receivers.get_mut(&report.receiver)?;
-        let got = known.got;
+        let got = known.got(now, 0.0);
         if is_full && carries < least_of_it {
             let slow = SlowReceiver { receiver: report.receiver, bytes_per_second: carries as u64 };
             let is_news = !std::mem::replace(&mut known.is_slow, true);
@@ -104,7 +104,7 @@ impl RateControl {
         let seconds = f64::from(report.window_us) / 1e6;
         let gets = f64::from(report.received) * f64::from(self.config.packet_bytes) / seconds;
         let share = f64::from(report.lost) / packets;
-        known.got = known.got.max(gets.min(self.rate));
+        known.got(now, gets.min(self.rate));
         let is_current = report.round >= self.since;
         if !is_current && is_automatic {
             // Its losses at another rate say nothing of this one, if its line loses them.

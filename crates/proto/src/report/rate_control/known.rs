@@ -33,8 +33,8 @@ pub(super) struct Known {
     pub(super) lost_by: (u32, u32),
     /// The most that has arrived, in bytes per second, and when.
     top: (f64, Instant),
-    /// The most that has ever arrived, in bytes per second.
-    pub(super) got: f64,
+    /// The same at any rate, also while it doubles.
+    got: (f64, Instant),
     /// What its path carried when it was full; `None` if a higher rate arrives.
     pub(super) carries: Option<f64>,
     /// Of the queues on its path.
@@ -66,7 +66,7 @@ impl Known {
             lost: 0.0,
             lost_by: (0, 0),
             top: (0.0, now),
-            got: 0.0,
+            got: (0.0, now),
             carries: None,
             delay: QueueDelay::default(),
             was_queued: false,
@@ -77,11 +77,12 @@ impl Known {
 
     /// So much arrives, in bytes per second. Returns the most lately.
     pub(super) fn top(&mut self, now: Instant, gets: f64) -> f64 {
-        let (top, at) = self.top;
-        if gets >= top || now >= at + TOP_FOR {
-            self.top = (gets, now);
-        }
-        self.top.0
+        most(&mut self.top, now, gets)
+    }
+
+    /// The same at any rate.
+    pub(super) fn got(&mut self, now: Instant, gets: f64) -> f64 {
+        most(&mut self.got, now, gets)
     }
 
     /// Packets that were lost since its last report, at a rate since this round.
@@ -125,6 +126,14 @@ impl Known {
         let mean = if is_automatic { line.max(OVERLOAD) } else { OVERLOAD };
         (line, deviation(CERTAIN, mean, packets))
     }
+}
+
+/// The most of what arrives lately, and when that was; or this, if it is more.
+fn most(kept: &mut (f64, Instant), now: Instant, gets: f64) -> f64 {
+    if gets >= kept.0 || now >= kept.1 + TOP_FOR {
+        *kept = (gets, now);
+    }
+    kept.0
 }
 
 #[cfg(test)]

@@ -103,3 +103,20 @@ impl RateControl {
         self.change(self.rate, Phase::Start);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_to_return_to_is_forgotten_when_it_stays_or_after_five_minutes() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        assert!(Recovery::of_fall(at(0), 100.0, 60.0).is_none(), "not far");
+        let mut recovery = Recovery::of_fall(at(0), 100.0, 10.0).unwrap();
+        assert!(!recovery.is_over(at(10), 95.0) && !recovery.is_over(at(12), 20.0));
+        assert!(!recovery.is_over(at(13), 95.0) && !recovery.is_over(at(17), 95.0), "it fell");
+        assert!(recovery.is_over(at(18), 95.0));
+        let mut recovery = Recovery::of_fall(at(0), 100.0, 10.0).unwrap();
+        assert!(!recovery.is_over(at(299), 20.0) && recovery.is_over(at(300), 20.0));
+    }
+}

@@ -306,11 +306,10 @@ impl Receiver {
                     self.allowance -= 1.0;
                     self.counts.received += 1;
                     self.counts.latest = now;
-                    if self.counts.received > 1 {
-                        self.counts.lost += number - self.next;
-                    }
+                    let lost = if self.counts.received > 1 { number - self.next } else { 0 };
+                    self.counts.lost += lost;
                     self.next = number + 1;
-                    self.reporter.handle_packet(now, self.counts.lost);
+                    self.reporter.handle_packet(now, lost);
                 }
                 Packet::Rival => {
                     self.allowance -= 1.0;
