@@ -145,6 +145,25 @@ fn what_a_line_loses_is_forgotten_when_it_loses_less_than_half_of_it() {
     }
 }
 
+/// A path that carried a third and carries everything now: when another's line begins to lose, and
+/// the rate of before is set again, the third of then does not count.
+#[test]
+fn what_a_path_carried_is_forgotten_when_it_carries_more() {
+    for seed in 1..=5 {
+        let wide = path(20_000.0, 1_000, 0.0);
+        let mut session = Session::new(&[wide, path(FIVE, 50, 0.0)], MILLISECOND, seed);
+        session.run(10);
+        session.receivers[1].path = wide;
+        session.run(60);
+        let mean = session.mean(65, 70) / f64::from(MOST);
+        assert!(mean >= 0.9, "seed {seed}: {mean}");
+        session.receivers[0].path.errors = 0.15;
+        session.run(6);
+        let mean = session.mean(72, 76) / f64::from(MOST);
+        assert!(mean >= 0.65, "seed {seed}: {mean}");
+    }
+}
+
 /// Receivers that are gone at once: within five seconds the rate is far below the highest one, and
 /// it is that again soon after they are back.
 #[test]

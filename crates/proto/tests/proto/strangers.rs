@@ -104,6 +104,30 @@ fn strangers_take_no_place_of_a_receiver_that_signs_and_do_not_delay_its_round()
     }
 }
 
+/// Beside receivers that sign, others have a part of the answers of each round: those of earlier
+/// rounds do not use it up.
+#[test]
+fn others_have_their_part_of_each_round() {
+    const OTHERS: u32 = 40;
+    let key = SecretKey::from_seed(&[1; 32]);
+    let expected = Expected::Named(vec![signed("a", &key)]);
+    let mut collector = ReportCollector::new(config(expected), Instant::ZERO);
+    let mut now = Instant::ZERO;
+    let mut call = collector.poll_roll_call(now, CLOCK).unwrap();
+    for counter in 0..20 {
+        for number in 0..OTHERS {
+            let other = report(id(number.into()), "", ReceiverState::Receiving, call.round);
+            take(&mut collector, now, other, counter, None, address(number)).unwrap();
+        }
+        let round = call.round;
+        while call.round == round {
+            now = now + Duration::from_millis(10);
+            call = collector.poll_roll_call(now, CLOCK).unwrap_or(call);
+        }
+        assert!(collector.head_count() >= OTHERS, "round {round}: {}", collector.head_count());
+    }
+}
+
 /// A stranger reads the id of a receiver that signs, and uses it.
 #[test]
 fn a_report_that_nothing_authenticates_changes_nothing_of_a_receiver_that_signs() {

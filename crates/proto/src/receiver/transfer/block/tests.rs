@@ -3,6 +3,7 @@
 use super::*;
 use crate::job::ReceiveJob;
 use crate::receiver::config::DecodePolicy;
+use crate::receiver::sources::Sources;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
@@ -234,4 +235,26 @@ fn a_source_symbol_that_arrives_while_its_block_is_solved_is_not_recovered() {
     assert_eq!(block.symbols_by_source(), [(A, 10), (B, 1)].into());
     // If a symbol is wrong, this one helps to find it.
     assert_eq!((block.on_corrupt(), block.symbols_wanted()), (Sequel::Collects, 3));
+}
+
+/// A choice that was wrong is not kept: the symbols that it left out count again, and others are
+/// left out.
+#[test]
+fn a_choice_ends_when_the_hash_of_its_block_is_wrong_again() {
+    let sources = Sources::default();
+    let mut block = raptorq(10);
+    let cases = [
+        (Some(Choice::Without(A)), [true, false]),
+        (Some(Choice::Without(B)), [false, true]),
+        (Some(Choice::Alone(B)), [true, false]),
+        (None, [false, false]),
+    ];
+    for (choice, waits) in cases {
+        (0..10).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+        recover(&mut block);
+        assert_eq!(block.on_corrupt(), Sequel::Collects);
+        let _ = block.begin_again(choice);
+        assert_eq!([A, B].map(|source| block.holds_back(source, Esi(40), &sources)), waits);
+        assert_eq!(block.restart(), Sequel::Restarted);
+    }
 }
