@@ -11,8 +11,8 @@ use fontana_proto::{
 };
 use fontana_sim::{IdContent, IdRunner, RateCap};
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
-    ManifestObject, Metadata, RelativePath, RollCall, Tsi, manifest_hash,
+    CongestionControl, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest, ManifestObject,
+    Metadata, RelativePath, RollCall, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -182,14 +182,10 @@ impl Session {
 
     fn announcement<'a>(&self, instance: u128, manifest: &'a [u8]) -> Announcement<'a> {
         Announcement {
-            instance: InstanceId(instance.to_le_bytes()),
             version: self.manifest.version(),
-            kind: ContentKind::Manifest,
-            body: manifest,
-            expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate_bytes_per_second),
             congestion_control: self.congestion.clone(),
-            records: fontana_wire::HeadRecords::default(),
+            ..Announcement::of_manifest(InstanceId(instance.to_le_bytes()), manifest)
         }
     }
 

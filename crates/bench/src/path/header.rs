@@ -11,8 +11,7 @@ use fontana_proto::{
     SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,
-    Metadata, RelativePath, Toi, Tsi,
+    Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject, Metadata, RelativePath, Toi, Tsi,
 };
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -78,17 +77,9 @@ fn send(
     manifest: &Manifest,
     mut transmit: impl FnMut(&[u8], u16),
 ) -> Result<u64, String> {
-    let announcement = Announcement {
-        instance: InstanceId([1; 16]),
-        version: 1,
-        kind: ContentKind::Manifest,
-        body: &manifest.emit(),
-        expires_unix_seconds: None,
-        rate_bytes_per_second: None,
-        congestion_control: CongestionControl::FixedRate,
-        records: fontana_wire::HeadRecords::default(),
-    };
-    let intervals = AnnouncementIntervals { head: 2, body: 4 };
+    let manifest = manifest.emit();
+    let announcement = Announcement::of_manifest(InstanceId([1; 16]), &manifest);
+    let intervals = AnnouncementIntervals::default();
     let control = announcement.control_objects(SYMBOL_SIZE, None, intervals);
     let sender = Sender::new(SenderConfig {
         control: control.map_err(|error| error.to_string())?.into(),

@@ -12,17 +12,14 @@ use crate::geometry::{self, FTI_BYTES};
 use crate::system::{expires_after, milliseconds_since_1970};
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{
-    CongestionControl, ContentEncoding, ContentKind, FdtExtension, FluteVersion, Hash, HeadRecords,
-    InstanceId, Manifest, SessionHead, Toi,
+    CongestionControl, ContentEncoding, FdtExtension, FluteVersion, Hash, HeadRecords, InstanceId,
+    Manifest, SessionHead, Toi,
 };
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Validity of a file delivery table; longer than any session.
 const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// How often head and manifest are sent.
-const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 4 };
 
 /// The control objects of a session.
 #[derive(Default)]
@@ -82,16 +79,14 @@ pub(super) fn control_objects(
         let lifetime = options.head_lifetime().filter(|_| options.certificate().is_none());
         let Announced { instance, congestion_control, records } = announced;
         let announcement = Announcement {
-            instance,
             version: options.version(),
-            kind: ContentKind::Manifest,
-            body: &manifest.bytes,
             expires_unix_seconds: lifetime.and_then(expires_after),
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
             records,
+            ..Announcement::of_manifest(instance, &manifest.bytes)
         };
-        let intervals = INTERVALS;
+        let intervals = AnnouncementIntervals::default();
         let [mut head, manifest] =
             announcement.control_objects(size, options.signer(), intervals)?;
         if let Some(certificate) = options.certificate() {
@@ -170,7 +165,13 @@ fn certified_head(
     } else {
         let symbol = certificate.symbol(symbol_size);
         let oti = control_oti(symbol.len(), symbol_size);
-        return Ok(ControlObject::new(Toi::HEAD, oti, &symbol, None, INTERVALS.head)?);
+        return Ok(ControlObject::new(
+            Toi::HEAD,
+            oti,
+            &symbol,
+            None,
+            AnnouncementIntervals::default().head,
+        )?);
     };
     Err(SetupError::OtherCertificate(differs).into())
 }

@@ -15,9 +15,8 @@ use fontana_proto::{
     SplitMix64, Subscription, SubscriptionLimits,
 };
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, HeadRecords, InstanceId, Manifest,
-    ManifestLimits, ManifestObject, Metadata, RelativePath, SealId, SealMode, SecretKey,
-    SessionSeal, Toi, Tsi, manifest_hash,
+    Entry, FileEntry, Hash, InstanceId, Manifest, ManifestLimits, ManifestObject, Metadata,
+    RelativePath, SealId, SealMode, SecretKey, SessionSeal, Toi, Tsi, manifest_hash,
 };
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -125,16 +124,11 @@ impl HonestSession {
     pub(super) fn sender(&self, tsi: Tsi, guard: Guard) -> Result<SenderHost, BenchError> {
         let instance = InstanceId([self.version as u8; 16]);
         let announcement = Announcement {
-            instance,
             version: self.version,
-            kind: ContentKind::Manifest,
-            body: &self.manifest,
-            expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(RATE),
-            congestion_control: CongestionControl::FixedRate,
-            records: HeadRecords::default(),
+            ..Announcement::of_manifest(instance, &self.manifest)
         };
-        let intervals = AnnouncementIntervals { head: 2, body: 4 };
+        let intervals = AnnouncementIntervals::default();
         let control = announcement
             .control_objects(SYMBOL_BYTES, Some(&self.publisher), intervals)
             .map_err(|_| BenchError("the session cannot be announced"))?;

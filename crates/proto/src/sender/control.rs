@@ -203,7 +203,28 @@ pub struct AnnouncementIntervals {
     pub body: u32,
 }
 
-impl Announcement<'_> {
+impl Default for AnnouncementIntervals {
+    /// Those of sessions whose receivers may join at any time.
+    fn default() -> Self {
+        Self { head: 2, body: 4 }
+    }
+}
+
+impl<'a> Announcement<'a> {
+    /// A manifest in its first version, at a fixed rate that is not said.
+    pub fn of_manifest(instance: InstanceId, manifest: &'a [u8]) -> Self {
+        Self {
+            instance,
+            version: 1,
+            kind: ContentKind::Manifest,
+            body: manifest,
+            expires_unix_seconds: None,
+            rate_bytes_per_second: None,
+            congestion_control: CongestionControl::FixedRate,
+            records: HeadRecords::default(),
+        }
+    }
+
     /// The head, if control objects have symbols of this size.
     pub fn head(&self, symbol_size: u16) -> SessionHead {
         let hash = match self.kind {

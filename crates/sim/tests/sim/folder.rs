@@ -13,8 +13,8 @@ use fontana_sim::{
     Rooted, Simulation, SimulationConfig,
 };
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,
-    Metadata, RelativePath, SecretKey, Segment, Toi, Tsi,
+    Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject, Metadata, RelativePath,
+    SecretKey, Segment, Toi, Tsi,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -142,16 +142,11 @@ impl History {
     fn sender(&self, version: u64) -> Sender {
         let manifest = self.manifest(version).emit();
         let announcement = Announcement {
-            instance: InstanceId([version as u8; 16]),
             version: version + 1,
-            kind: ContentKind::Manifest,
-            body: &manifest,
-            expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(RATE),
-            congestion_control: CongestionControl::FixedRate,
-            records: fontana_wire::HeadRecords::default(),
+            ..Announcement::of_manifest(InstanceId([version as u8; 16]), &manifest)
         };
-        let intervals = AnnouncementIntervals { head: 2, body: 4 };
+        let intervals = AnnouncementIntervals::default();
         let control = announcement.control_objects(SYMBOL, Some(&key()), intervals).unwrap();
         let bundles = &self.versions[version as usize];
         let object = |bundle: &Bundle| SendObject {

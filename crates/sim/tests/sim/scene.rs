@@ -13,8 +13,8 @@ use fontana_sim::{
     SimulationConfig, Topology,
 };
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
-    ManifestObject, Metadata, RelativePath, Tsi, manifest_hash,
+    CongestionControl, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest, ManifestObject,
+    Metadata, RelativePath, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -96,14 +96,9 @@ impl Scene {
     pub fn sender(&self, number: u64) -> Sender {
         let manifest = self.manifest.emit();
         let announcement = Announcement {
-            instance: InstanceId([number as u8; 16]),
-            version: 1,
-            kind: ContentKind::Manifest,
-            body: &manifest,
-            expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate),
             congestion_control: self.congestion.clone(),
-            records: fontana_wire::HeadRecords::default(),
+            ..Announcement::of_manifest(InstanceId([number as u8; 16]), &manifest)
         };
         let intervals = AnnouncementIntervals { head: 1, body: 4 };
         let control = announcement.control_objects(CONTROL_SYMBOL, None, intervals).unwrap();

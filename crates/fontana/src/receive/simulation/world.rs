@@ -11,8 +11,8 @@ use fontana_proto::{
 };
 use fontana_testing::noise;
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, HeadRecords, InstanceId, Manifest,
-    ManifestObject, Metadata, Packet, RelativePath, Segment, Toi, Tsi, manifest_hash,
+    Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject, Metadata, Packet, RelativePath,
+    Segment, Toi, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -158,16 +158,11 @@ impl World {
     /// A sender that repeats everything.
     fn sender(&self, seed: u64) -> Driver<Sender, MemorySendRunner> {
         let announcement = Announcement {
-            instance: InstanceId([seed as u8; 16]),
             version: self.manifest.version(),
-            kind: ContentKind::Manifest,
-            body: &self.manifest_bytes,
-            expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate),
-            congestion_control: CongestionControl::FixedRate,
-            records: HeadRecords::default(),
+            ..Announcement::of_manifest(InstanceId([seed as u8; 16]), &self.manifest_bytes)
         };
-        let intervals = AnnouncementIntervals { head: 2, body: 4 };
+        let intervals = AnnouncementIntervals::default();
         let control = announcement.control_objects(CONTROL_SYMBOL, None, intervals).unwrap();
         let objects = self.content.objects().map(|(toi, object)| SendObject {
             toi,

@@ -212,10 +212,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     let digests = setup.digests.then(|| digest_signer(instance));
     let records = fontana_wire::HeadRecords::default();
     let announcement = Announcement {
-        instance,
         version: content.manifest.version(),
-        kind: ContentKind::Manifest,
-        body: &content.manifest_bytes,
         expires_unix_seconds: NonZeroU64::new(setup.expires),
         rate_bytes_per_second: NonZeroU64::new(setup.rate),
         congestion_control: setup.congestion(),
@@ -223,8 +220,9 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
             Some(signer) => DigestKey(signer.key.public_key()).add_to(&records).unwrap(),
             None => records,
         },
+        ..Announcement::of_manifest(instance, &content.manifest_bytes)
     };
-    let intervals = AnnouncementIntervals { head: 2, body: 4 };
+    let intervals = AnnouncementIntervals::default();
     let control = announcement.control_objects(setup.control_symbol, signer, intervals).unwrap();
     let sender = Sender::new(SenderConfig {
         first: (!setup.first.is_empty()).then(|| setup.first.clone()),
