@@ -3,12 +3,16 @@
 //! with wrong blocks.
 
 mod begin;
+mod files;
 mod fresh;
 mod holders;
+mod index;
 mod lacking;
 mod missing;
 mod prepared;
-mod shelves;
+mod shelf;
+mod sink;
+mod source;
 mod state;
 
 use crate::event::ReceiveEvent;
@@ -16,17 +20,17 @@ use crate::mirrored::manifest_file_name;
 use crate::report::ReceiveReport;
 use crate::web::failure::MirrorFailure;
 use crate::web::files::PublishedFiles;
-use crate::web::mirror::{Done, MAX_MISSING, Order};
+use crate::web::mirror::{Done, Order};
 use crate::web::records::{Origin, Records};
 use begin::Waiting;
 use crossbeam_channel::{Receiver as ChannelReceiver, never};
 use fontana_net::PanicError;
-use fontana_proto::pull::{Pull, PulledRun, SourceId};
+use fontana_proto::pull::{Pull, SourceId};
 use fontana_proto::{BlockId, Instant, Receiver, SessionKey};
 use fontana_wire::{Hash, Manifest, ManifestLimits, Tsi, manifest_hash};
-use holders::ASK_HOLDER;
 use missing::{ASK_AGAIN, Parts};
-use state::{Kind, MirrorState, Work};
+use source::{LEAST_REQUEST_TIME, REQUEST_TIME};
+use state::{MAX_IDLE, MirrorState, Work};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -36,12 +40,6 @@ use std::time::Duration;
 pub(super) use crate::web::mirror::Report;
 pub(super) use prepared::PreparedMirrors;
 
-/// Failed attempts to get the index of a shelf, after which a mirror is taken for one with files
-/// until it is asked again.
-const MAX_INDEX_FAILURES: u32 = 2;
-/// Orders that a server without ranges carries out without a pause, beside one for each object:
-/// each reads a file from its beginning.
-const MAX_SEQUENTIAL: u32 = 4;
 /// How long a corrupt block of which packets have brought a part waits for more of them, by which
 /// its wrong symbols are found, before a mirror sends all of it.
 const DOUBTFUL_FOR: Duration = Duration::from_secs(3);
@@ -55,8 +53,8 @@ const JOINED_GAP: u64 = 48;
 
 /// The mirrors of a reception.
 pub(super) struct Mirrors {
-    pull: Pull,
     mirrors: Vec<MirrorState>,
+    common: Common,
     reports: ChannelReceiver<Report>,
     /// The limits of a manifest.
     limits: ManifestLimits,
@@ -66,37 +64,96 @@ pub(super) struct Mirrors {
     has_group: bool,
     /// Present until the group has brought its part.
     waiting: Option<Waiting>,
-    /// The files of the accepted content, and its hash.
-    files: Option<PublishedFiles>,
-    content: Option<Hash>,
-    /// A mirror was still receiving.
-    has_holders: bool,
-    random: u64,
-    records: Records,
-    /// Symbols of which a part has arrived.
-    parts: Parts,
-    /// Blocks that one mirror sends as a whole.
-    wholes: BTreeMap<BlockId, Range<u64>>,
-    /// When there was last none of these, or a mirror with files was sending something.
+    /// When no block was last to be sent as a whole, or a mirror with files was sending something.
     wholes_served_at: Instant,
     /// When a mirror was last sending, or had to, or nothing was wrong.
     useful_at: Instant,
     /// Corrupt blocks that wait for packets, and until when.
     doubtful: BTreeMap<BlockId, Instant>,
-    /// What the blocks lack may have changed.
-    is_dirty: bool,
     looked_at: Instant,
     /// Symbols that all blocks wanted then.
     wanted: u64,
     /// Packets at that time.
     packets: u64,
+}
+
+/// What orders to any mirror, and reports of any, change.
+struct Common {
+    pull: Pull,
+    /// The files of the accepted content, and its hash.
+    files: Option<PublishedFiles>,
+    content: Option<Hash>,
+    records: Records,
+    /// Symbols of which a part has arrived.
+    parts: Parts,
+    /// Blocks that one mirror sends as a whole.
+    wholes: BTreeMap<BlockId, Range<u64>>,
+    /// What the blocks lack may have changed.
+    is_dirty: bool,
+    /// A mirror was still receiving.
+    has_holders: bool,
+    random: u64,
     events: Vec<ReceiveEvent>,
+}
+
+impl Common {
+    fn new(pull: Pull, random: u64) -> Self {
+        Self {
+            pull,
+            files: None,
+            content: None,
+            records: Records::default(),
+            parts: Parts::default(),
+            wholes: BTreeMap::new(),
+            is_dirty: false,
+            has_holders: false,
+            random,
+            events: Vec::new(),
+        }
+    }
+
+    fn block_of_whole(&self, range: &Range<u64>) -> Option<BlockId> {
+        self.wholes.iter().find(|(_, own)| *own == range).map(|(&block, _)| block)
+    }
+
+    /// A block need not come from one mirror any more.
+    fn end_whole(&mut self, block: BlockId, receiver: &mut Receiver) {
+        if let Some(range) = self.wholes.remove(&block) {
+            self.pull.remove_whole(&range);
+            receiver.release(block);
+            self.is_dirty = true;
+        }
+    }
 }
 
 /// A defect of a mirror's thread.
 pub(super) type Panicked = PanicError;
 
 impl Mirrors {
+    fn new(
+        mirrors: Vec<MirrorState>,
+        common: Common,
+        reports: ChannelReceiver<Report>,
+        (expected, limits): (Option<Hash>, ManifestLimits),
+        (has_group, waiting): (bool, Option<Waiting>),
+    ) -> Self {
+        Self {
+            mirrors,
+            common,
+            reports,
+            limits,
+            expected,
+            has_group,
+            waiting,
+            wholes_served_at: Instant::ZERO,
+            useful_at: Instant::ZERO,
+            doubtful: BTreeMap::new(),
+            looked_at: Instant::ZERO,
+            wanted: 0,
+            packets: 0,
+        }
+    }
+
     /// What the mirrors report.
     pub(super) fn reports(&self) -> &ChannelReceiver<Report> {
         &self.reports
@@ -109,7 +166,7 @@ impl Mirrors {
 
     /// Events since the last call.
     pub(super) fn take_events(&mut self) -> Vec<ReceiveEvent> {
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.common.events)
     }
 
     /// Whether no mirror is left.
@@ -119,9 +176,9 @@ impl Mirrors {
 
     /// Content was accepted.
     pub(super) fn begin(&mut self, manifest: &Manifest) {
-        self.files = Some(PublishedFiles::new(manifest));
-        self.content = Some(manifest_hash(&manifest.emit()));
-        self.is_dirty = true;
+        self.common.files = Some(PublishedFiles::new(manifest));
+        self.common.content = Some(manifest_hash(&manifest.emit()));
+        self.common.is_dirty = true;
         for mirror in &self.mirrors {
             if matches!(mirror.work, Work::Manifest) {
                 mirror.need.set(0);
@@ -131,7 +188,7 @@ impl Mirrors {
 
     /// The content was opened, or what is lacking has changed otherwise.
     pub(super) fn note_change(&mut self) {
-        self.is_dirty = true;
+        self.common.is_dirty = true;
     }
 
     /// Gives the mirrors their orders. To be called after everything else.
@@ -139,14 +196,14 @@ impl Mirrors {
         if self.wait(now, receiver) {
             return;
         }
-        if self.files.is_none() {
+        if self.common.files.is_none() {
             return self.ask_for_manifest(now);
         }
-        self.ask_again(now);
-        for id in self.pull.give_back(now) {
+        self.mirrors.iter_mut().for_each(|mirror| mirror.ask_again(now, &mut self.common.pull));
+        for id in self.common.pull.give_back(now) {
             self.mirrors.iter().filter(|mirror| mirror.id == id).for_each(|m| m.need.set(0));
         }
-        self.note_late_shelves(now);
+        self.note_late_repair(now);
         self.end_sent_wholes(receiver);
         self.look(now, receiver);
         let is_due = |(_, due): &(&BlockId, &Instant)| **due <= now;
@@ -166,7 +223,7 @@ impl Mirrors {
         self.cut_useless_symbols(receiver);
         for mirror in &self.mirrors {
             if let (Work::Fetch { range, symbol_size, .. }, Some(rest)) =
-                (&mirror.work, self.pull.expected(mirror.id))
+                (&mirror.work, self.common.pull.expected(mirror.id))
             {
                 let end = rest.end.clamp(range.start, range.end.max(range.start));
                 // The last symbol may be shorter.
@@ -206,62 +263,86 @@ impl Mirrors {
                     self.drop_mirror(now, number, failure, None);
                 }
             }
-            return;
+        } else if let Some(mirror) = self.mirrors.get_mut(number) {
+            self.common.events.extend(mirror.tell(now, failure, ASK_AGAIN));
         }
-        self.tell(now, number, failure, ASK_AGAIN);
     }
 
     /// Gives a mirror that is idle its next order.
     fn give_order(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
-        let Some(mirror) = self.mirrors.get(number).filter(|mirror| mirror.may_begin(now)) else {
+        let Some(mirror) = self.mirrors.get_mut(number).filter(|mirror| mirror.may_begin(now))
+        else {
             return;
         };
-        match mirror.kind {
-            Kind::Unknown => return self.ask_for_index(number),
-            Kind::Shelf(_) => return self.order_from_shelf(now, number, receiver),
-            Kind::Fresh(_) => return self.order_fresh(now, number, receiver),
-            Kind::Holder(holder) if holder.is_due(now, ASK_HOLDER) => {
-                return self.ask_for_index(number);
-            }
-            Kind::Files | Kind::Holder(_) => {}
+        match mirror.source.has_repair() {
+            true => self.order_repair(now, number, receiver),
+            false => mirror.give_order(now, &mut self.common, receiver),
         }
-        let id = mirror.id;
-        let Some(request) = self.pull.next_request(now, id) else {
-            return self.on_nothing_held(now, number);
-        };
-        let whole = request.is_whole.then(|| self.block_of_whole(&request.range)).flatten();
-        if let Some(block) = whole {
-            self.records.forget_attempt(block);
-            if !receiver.refetch(block) {
-                self.pull.end_request(now, id);
-                self.end_whole(block, receiver);
-                return;
-            }
-        }
-        self.continue_request(now, number, request.range, whole);
     }
 
-    /// Gives a mirror the order for the beginning of a range.
-    fn continue_request(
-        &mut self,
-        now: Instant,
-        number: usize,
-        range: Range<u64>,
-        whole: Option<BlockId>,
-    ) {
-        let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
+    /// Asks a mirror for repair symbols.
+    fn order_repair(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+        let (time, lacking) = (self.time_of_request(now), self.lacking(now, receiver));
+        let (Some(content), Some(mirror)) = (self.common.content, self.mirrors.get_mut(number))
+        else {
             return;
         };
-        let Some((fetch, range)) = files.fetch(range) else {
-            return self.pull.end_request(now, mirror.id);
-        };
-        mirror.need.begin(fetch.bytes.end - fetch.bytes.start);
-        let symbol_size = fetch.symbol_size;
-        mirror.order(Order::Fetch(fetch), Work::Fetch { range, symbol_size, whole });
+        match mirror.source.next_request(now, time, content, lacking) {
+            Some(fetch) => {
+                mirror.idle = 0;
+                mirror.fetch(fetch, Work::Repair);
+                self.common.is_dirty = true;
+            }
+            None => {
+                mirror.retries_at = now + LOOK_EVERY;
+                self.on_nothing_to_send(now, number, receiver);
+            }
+        }
     }
 
-    fn block_of_whole(&self, range: &Range<u64>) -> Option<BlockId> {
-        self.wholes.iter().find(|(_, own)| *own == range).map(|(&block, _)| block)
+    /// A mirror has no repair symbols that are lacking. Without a group, it is given up after some
+    /// time in which no other mirror sends anything.
+    fn on_nothing_to_send(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
+        let is_idle = self.mirrors.iter().all(|mirror| {
+            mirror.dropped.is_some()
+                || (matches!(mirror.work, Work::Nothing) && mirror.source.has_repair())
+        });
+        let Some(mirror) = self.mirrors.get_mut(number) else { return };
+        let is_exhausted = is_idle && mirror.source.is_whole();
+        mirror.idle =
+            if is_exhausted && !self.has_group && self.wanted > 0 { mirror.idle + 1 } else { 0 };
+        if mirror.idle >= MAX_IDLE {
+            self.drop_mirror(now, number, MirrorFailure::Exhausted, Some(receiver));
+        }
+    }
+
+    /// Half of the time that all mirrors take for what is lacking, within limits.
+    fn time_of_request(&self, now: Instant) -> Duration {
+        let rates = self.mirrors.iter().filter_map(|mirror| match mirror.source.has_repair() {
+            true => mirror.source.rate(now),
+            false => self.common.pull.rate(now, mirror.id),
+        });
+        let rate = rates.sum::<f64>().max(f64::MIN_POSITIVE);
+        let left = Duration::try_from_secs_f64(self.wanted as f64 / rate / 2.0);
+        left.unwrap_or(REQUEST_TIME).clamp(LEAST_REQUEST_TIME, REQUEST_TIME)
+    }
+
+    /// The others do the work of a mirror that is late with repair symbols.
+    fn note_late_repair(&mut self, now: Instant) {
+        let looked_at = self.looked_at;
+        let is_late = |due: Instant| looked_at < due && due <= now;
+        let mut sources = self.mirrors.iter().map(|mirror| &mirror.source);
+        self.common.is_dirty |= sources.any(|source| source.due().is_some_and(is_late));
+    }
+
+    /// Ends requests whose blocks need no more symbols.
+    fn cut_useless_symbols(&self, receiver: &Receiver) {
+        for mirror in self.mirrors.iter().filter(|mirror| mirror.source.due().is_some()) {
+            let left = mirror.source.expected();
+            if !left.iter().any(|&(block, _)| receiver.needs_symbols(block)) {
+                mirror.need.set(0);
+            }
+        }
     }
 
     /// Handles a report. Returns the slab with which the driver polls next.
@@ -275,80 +356,39 @@ impl Mirrors {
         receiver: &mut Receiver,
     ) -> Result<Vec<u8>, Panicked> {
         let Report { mirror: number, what } = report;
+        let Self { mirrors, common, .. } = self;
+        let Some(mirror) = mirrors.get_mut(number) else { return Ok(Vec::new()) };
         match what {
             Done::Panicked(panic) => return Err(panic),
             Done::Bytes { at, bytes } => {
-                let is_fresh = |mirror: &MirrorState| matches!(mirror.work, Work::Fresh(_));
-                if self.mirrors.get(number).is_some_and(is_fresh) {
-                    return Ok(self.on_frames(now, number, bytes, receiver));
+                let (slab, result) = mirror.on_bytes(now, at, bytes, common, receiver);
+                if result.is_err() {
+                    self.drop_mirror(now, number, MirrorFailure::NotRequested, Some(receiver));
                 }
-                self.on_bytes(now, number, at, &bytes, receiver);
-                return Ok(bytes);
+                return Ok(slab);
             }
             Done::Part { at, bytes } => {
-                return Ok(self.on_part(now, number, at, &bytes, receiver));
+                return Ok(mirror.on_part(now, at, &bytes, common, receiver));
             }
-            Done::Missing { bytes, failure } => self.on_missing(now, number, &bytes, failure),
-            Done::File(bytes, address) => {
-                let mirror = self.mirrors.get(number);
-                if mirror.is_some_and(|mirror| matches!(mirror.work, Work::Index)) {
-                    self.on_index(now, number, &bytes, receiver);
-                } else {
+            Done::Missing { bytes, failure } => mirror.on_missing(now, &bytes, failure, common),
+            Done::File(bytes, address) => match mirror.set_idle() {
+                Work::Index => {
+                    mirror.on_index(now, &bytes, common);
+                    self.end_vain_wholes(now, receiver);
+                }
+                _ => {
                     let source = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
                     self.on_manifest(now, number, &bytes, source, receiver);
                 }
+            },
+            Done::Sequential => mirror.on_sequential(common),
+            Done::Ended => {
+                mirror.on_ended(now, common);
+                self.end_sent_wholes(receiver);
             }
-            Done::Sequential => self.on_sequential(number),
-            Done::Ended => self.on_ended(now, number, receiver),
             Done::Failed(failure) => self.on_failed(now, number, failure, receiver),
         }
         Ok(Vec::new())
-    }
-
-    fn on_bytes(
-        &mut self,
-        now: Instant,
-        number: usize,
-        at: u64,
-        bytes: &[u8],
-        receiver: &mut Receiver,
-    ) {
-        let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
-            return;
-        };
-        mirror.on_bytes(now, bytes.len());
-        let (range, whole) = match &mirror.work {
-            Work::Fetch { range, whole, .. } => (range, *whole),
-            Work::Symbols(_) => return self.on_symbols(now, number, at, bytes, receiver),
-            Work::Nothing | Work::Manifest | Work::Index | Work::Fresh(_) => return,
-        };
-        let Some(positions) = files.positions_of_bytes(range.start, at, bytes.len()) else {
-            return;
-        };
-        let size = u32::from(files.symbol_size(range.start));
-        let mut start = 0;
-        for run in files.runs(positions.clone()) {
-            let count = run.esis.end - run.esis.start;
-            let end = (start + count * size).min(bytes.len() as u32);
-            if whole != Some(run.block) && self.wholes.contains_key(&run.block) {
-                // One mirror sends all of this block, and this one was asked for it before.
-                mirror.useless_bytes += u64::from(end - start);
-                start = end;
-                continue;
-            }
-            let first = fontana_fec::Esi(run.esis.start);
-            let pulled = PulledRun { block: run.block, first, bytes: start..end };
-            let result = receiver.handle_pulled(now, &pulled, bytes);
-            mirror.useless_bytes += result.useless * u64::from(size);
-            // Symbols that packets have brought are requested again with what lies around them.
-            for esis in result.fresh {
-                let at = |esi: u32| (start + (esi - run.esis.start) * size).min(end) as usize;
-                let symbols = bytes.get(at(esis.start)..at(esis.end)).unwrap_or_default();
-                self.records.add(run.block, number, esis, symbols);
-            }
-            start = end;
-        }
-        self.pull.on_arrival(now, mirror.id, positions);
     }
 
     fn on_manifest(
@@ -359,8 +399,7 @@ impl Mirrors {
         source: IpAddr,
         receiver: &mut Receiver,
     ) {
-        self.set_idle(number);
-        let Some(hash) = self.expected.filter(|_| self.files.is_none()) else { return };
+        let Some(hash) = self.expected.filter(|_| self.common.files.is_none()) else { return };
         let manifest = match bytes.split_last_chunk::<{ Hash::SIZE }>() {
             Some((manifest, &at_end))
                 if manifest_hash(manifest) == hash && Hash(at_end) == hash =>
@@ -375,7 +414,7 @@ impl Mirrors {
                 let from = SessionKey { source, tsi: Tsi(0) };
                 if let Err(reason) = receiver.accept_manifest(from, hash, &Arc::new(manifest)) {
                     let event = ReceiveEvent::Rejected { session: from, reason };
-                    self.events.push(event);
+                    self.common.events.push(event);
                 }
             }
             None => {
@@ -386,59 +425,15 @@ impl Mirrors {
         }
     }
 
-    /// A server without ranges sends all of a file: the rest of it need not come from others.
-    fn on_sequential(&mut self, number: usize) {
-        let (Some(files), Some(mirror)) = (&self.files, self.mirrors.get_mut(number)) else {
-            return;
-        };
-        mirror.sequential += 1;
-        if let Work::Fetch { range, whole: None, .. } = &mut mirror.work
-            && let Some(end) = files.object_end(range.start)
-        {
-            range.end = end;
-            self.pull.extend_request(mirror.id, end);
-        }
-    }
-
-    fn on_ended(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
-        let Some(mirror) = self.mirrors.get_mut(number) else { return };
-        let (id, work) = (mirror.id, mirror.set_idle());
-        if let (Work::Symbols(_), Kind::Shelf(shelf)) = (&work, &mut mirror.kind) {
-            shelf.end_request(now);
-            self.is_dirty = true;
-        }
-        if matches!(work, Work::Fresh(_)) {
-            return self.end_fresh(now, number);
-        }
-        let Work::Fetch { range, whole, .. } = work else { return };
-        let files = self.files.as_ref().map_or(0, PublishedFiles::object_count);
-        let is_again = mirror.sequential.saturating_sub(MAX_SEQUENTIAL + files as u32);
-        let is_missing = mirror.failures.saturating_sub(MAX_MISSING);
-        if is_again > 0 || is_missing > 0 {
-            let pause = MirrorFailure::Cut.pause(is_again.max(is_missing));
-            mirror.retries_at = now + pause;
-            self.pull.rest(now, id, pause);
-            return self.end_sent_wholes(receiver);
-        }
-        match self.pull.expected(id) {
-            // The range continues in the next object.
-            Some(rest) if !rest.is_empty() && rest.start == range.end => {
-                self.continue_request(now, number, rest, whole);
-            }
-            _ => self.pull.end_request(now, id),
-        }
-        self.end_sent_wholes(receiver);
-    }
-
     /// Blocks that were sent as a whole, and need symbols nevertheless: there was no memory for the
     /// decoder, or copies differ.
     fn end_sent_wholes(&mut self, receiver: &mut Receiver) {
         let is_vain = |(block, positions): &(&BlockId, &Range<u64>)| {
-            self.pull.is_sent(positions) && receiver.needs_symbols(**block)
+            self.common.pull.is_sent(positions) && receiver.needs_symbols(**block)
         };
         let vain: Vec<BlockId> =
-            self.wholes.iter().filter(is_vain).map(|(&block, _)| block).collect();
-        vain.into_iter().for_each(|block| self.end_whole(block, receiver));
+            self.common.wholes.iter().filter(is_vain).map(|(&block, _)| block).collect();
+        vain.into_iter().for_each(|block| self.common.end_whole(block, receiver));
     }
 
     fn on_failed(
@@ -451,93 +446,51 @@ impl Mirrors {
         let Some(mirror) = self.mirrors.get_mut(number).filter(|m| m.dropped.is_none()) else {
             return;
         };
-        let (id, work) = (mirror.id, mirror.set_idle());
+        let work = mirror.set_idle();
         mirror.failures = mirror.failures.saturating_add(1);
-        let pause = failure.pause(mirror.failures);
-        let file = failure.file();
-        match (&work, &mut mirror.kind) {
-            (Work::Manifest, _) if !failure.may_pass() => {
-                return self.on_no_manifest(now, number, failure);
-            }
-            (Work::Fetch { range, .. }, _) => {
-                self.pull.end_request(now, id);
-                if let (Some(path), Some(files)) = (file, &self.files) {
-                    let all = files.positions_of_file(range.start, path);
-                    all.into_iter().for_each(|range| self.pull.set_aside(id, range));
-                    return self.note_missing(now, number, failure);
-                }
-            }
-            (Work::Symbols(symbols), Kind::Shelf(shelf)) => {
-                shelf.end_request(now);
-                self.is_dirty = true;
-                if file.is_some() {
-                    mirror.missing_symbols.insert(symbols.request.toi);
-                    return self.note_missing(now, number, failure);
-                }
-            }
-            (Work::Fresh(_), Kind::Fresh(fresh)) => {
-                fresh.end_request(now);
-                self.is_dirty = true;
-                if failure.is_not_there() {
-                    // The server was started again: its symbols have other numbers.
-                    mirror.kind = Kind::Unknown;
-                }
-            }
-            // A mirror that was receiving goes on when it comes back.
-            (Work::Index, Kind::Holder(_)) if failure.may_pass() => {}
-            (Work::Index, kind)
-                if failure.file().is_some()
-                    || (failure.may_pass() && mirror.failures > MAX_INDEX_FAILURES) =>
-            {
-                *kind = Kind::Files;
-                self.pull.set_held(id, None);
-                if file.is_none() {
-                    mirror.ask_again_at.get_or_insert(now + ASK_AGAIN);
-                }
-                return self.restore_source(number);
-            }
-            _ => {}
+        if matches!(work, Work::Manifest) && !failure.may_pass() {
+            return self.on_no_manifest(now, number, failure);
         }
-        tracing::info!(mirror = %mirror.address, %failure, ?pause, "trying again");
-        mirror.retries_at = now + pause;
-        self.pull.rest(now, id, pause);
-        self.tell(now, number, failure, pause);
+        mirror.on_failed(now, &work, failure, &mut self.common);
         self.end_vain_wholes(now, receiver);
-    }
-
-    fn set_idle(&mut self, number: usize) {
-        if let Some(mirror) = self.mirrors.get_mut(number) {
-            mirror.set_idle();
-        }
     }
 
     /// A block is verified.
     pub(super) fn on_verified(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
-        self.end_whole(block, receiver);
-        if let Some(positions) = self.files.as_ref().and_then(|files| files.positions(block)) {
+        self.common.end_whole(block, receiver);
+        if let Some(positions) = self.common.files.as_ref().and_then(|files| files.positions(block))
+        {
             let k = (positions.end - positions.start) as u32;
-            if let Origin::One(number) = self.records.origin(block, k)
+            if let Origin::One(number) = self.common.records.origin(block, k)
                 && let Some(mirror) = self.mirrors.get_mut(number)
             {
                 mirror.right_blocks += 1;
                 *mirror.right.entry(block.toi).or_default() += 1;
             }
-            self.pull.remove_lacking(positions);
+            self.common.pull.remove_lacking(positions);
         }
-        for number in self.records.on_verified(block) {
+        for number in self.common.records.on_verified(block) {
             self.charge(now, number, block, receiver);
+        }
+    }
+
+    /// A mirror has sent a wrong block.
+    fn charge(&mut self, now: Instant, number: usize, block: BlockId, receiver: &mut Receiver) {
+        let mirror = self.mirrors.get_mut(number);
+        if let Some(failure) = mirror.and_then(|mirror| mirror.charge(block, &mut self.common)) {
+            self.drop_mirror(now, number, failure, Some(receiver));
         }
     }
 
     /// A block is corrupt.
     pub(super) fn on_corrupt(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
-        let positions = self.files.as_ref().and_then(|files| files.positions(block));
+        let positions = self.common.files.as_ref().and_then(|files| files.positions(block));
         let Some(positions) = positions.filter(|_| !self.are_gone()) else { return };
         let symbols = (positions.end - positions.start) as u32;
-        let is_fetched = match self.records.origin(block, symbols) {
+        let is_fetched = match self.common.records.origin(block, symbols) {
             Origin::One(number) => {
                 let tried = self.mirrors.get(number).map(|mirror| mirror.id);
-                self.records.convict(block, number);
+                self.common.records.convict(block, number);
                 self.charge(now, number, block, receiver);
                 self.fetch_again(now, block, receiver, tried.into_iter().collect())
             }
@@ -557,9 +510,9 @@ impl Mirrors {
         receiver: &mut Receiver,
         tried: Vec<SourceId>,
     ) -> bool {
-        let positions = self.files.as_ref().and_then(|files| files.positions(block));
+        let positions = self.common.files.as_ref().and_then(|files| files.positions(block));
         let published = |range: &Range<u64>| {
-            let files = self.files.as_ref();
+            let files = self.common.files.as_ref();
             files.is_some_and(|files| files.published(range.clone()) == [range.clone()])
         };
         let has_files = |positions: &Range<u64>| self.may_send_whole(now, positions);
@@ -568,20 +521,11 @@ impl Mirrors {
         };
         let is_dropped = receiver.refetch(block);
         if is_dropped {
-            self.records.begin_again(block);
-            self.pull.add_whole(positions.clone(), tried);
-            self.wholes.insert(block, positions);
+            self.common.records.begin_again(block);
+            self.common.pull.add_whole(positions.clone(), tried);
+            self.common.wholes.insert(block, positions);
         }
         is_dropped
-    }
-
-    /// A block need not come from one mirror any more.
-    fn end_whole(&mut self, block: BlockId, receiver: &mut Receiver) {
-        if let Some(range) = self.wholes.remove(&block) {
-            self.pull.remove_whole(&range);
-            receiver.release(block);
-            self.is_dirty = true;
-        }
     }
 
     fn drop_mirror(
@@ -597,8 +541,8 @@ impl Mirrors {
         mirror.dropped = Some(failure.clone());
         mirror.end();
         let (id, address) = (mirror.id, mirror.address.clone());
-        self.pull.remove_source(now, id);
-        self.events.push(ReceiveEvent::MirrorDropped { mirror: address, failure });
+        self.common.pull.remove_source(now, id);
+        self.common.events.push(ReceiveEvent::MirrorDropped { mirror: address, failure });
         if let Some(receiver) = receiver {
             self.end_vain_wholes(now, receiver);
         }
@@ -607,7 +551,7 @@ impl Mirrors {
     /// Blocks that are to be sent as a whole do not wait for mirrors that send nothing.
     fn end_late_wholes(&mut self, now: Instant, receiver: &mut Receiver) {
         let is_sending = |mirror: &MirrorState| matches!(mirror.work, Work::Fetch { .. });
-        if self.wholes.is_empty() || self.mirrors.iter().any(is_sending) {
+        if self.common.wholes.is_empty() || self.mirrors.iter().any(is_sending) {
             self.wholes_served_at = now;
         } else if now.saturating_since(self.wholes_served_at) >= DOUBTFUL_FOR {
             self.end_all_wholes(receiver);
@@ -615,14 +559,14 @@ impl Mirrors {
         // Nor for those that have other files.
         let is_vain = |(_, range): &(&BlockId, &Range<u64>)| !self.may_send_whole(now, range);
         let vain: Vec<BlockId> =
-            self.wholes.iter().filter(is_vain).map(|(&block, _)| block).collect();
-        vain.into_iter().for_each(|block| self.end_whole(block, receiver));
+            self.common.wholes.iter().filter(is_vain).map(|(&block, _)| block).collect();
+        vain.into_iter().for_each(|block| self.common.end_whole(block, receiver));
     }
 
     /// Whether a mirror may send these positions as a whole soon.
     fn may_send_whole(&self, now: Instant, positions: &Range<u64>) -> bool {
         let may_send = |mirror: &MirrorState| {
-            mirror.may_send_wholes(now) && self.pull.may_have(mirror.id, positions)
+            mirror.may_send_wholes(now) && self.common.pull.may_have(mirror.id, positions)
         };
         self.mirrors.iter().any(may_send)
     }
@@ -636,8 +580,8 @@ impl Mirrors {
     }
 
     fn end_all_wholes(&mut self, receiver: &mut Receiver) {
-        for block in self.wholes.keys().copied().collect::<Vec<_>>() {
-            self.end_whole(block, receiver);
+        for block in self.common.wholes.keys().copied().collect::<Vec<_>>() {
+            self.common.end_whole(block, receiver);
         }
     }
 

@@ -1,6 +1,7 @@
 //! An honest mirror beside others that do whatever a script says: what the receiver has learned of
 //! them must not keep it from completing, once they are silent.
 
+use super::source::Source;
 use super::tests::{NO_CODE, Reception, SYMBOL, TORNADO, status};
 use super::*;
 use crate::web::failure::MirrorFailure as Failure;
@@ -159,10 +160,11 @@ impl Play {
 
     /// What the receiver waits for, in words.
     fn state(&self) -> String {
-        let Mirrors { wholes, doubtful, mirrors, pull, .. } = &self.reception.mirrors;
+        let Mirrors { doubtful, mirrors, common, .. } = &self.reception.mirrors;
+        let Common { wholes, pull, .. } = common;
         let of = |mirror: &MirrorState| {
-            let MirrorState { kind, work, retries_at, dropped, .. } = mirror;
-            format!("{kind:?}, {work:?}, {retries_at:?}, {dropped:?}")
+            let MirrorState { source, work, retries_at, dropped, .. } = mirror;
+            format!("{source:?}, {work:?}, {retries_at:?}, {dropped:?}")
         };
         let mirrors: Vec<_> = mirrors.iter().map(of).collect();
         let lacking: Vec<_> = pull.lacking().iter().collect();
@@ -208,11 +210,11 @@ fn play(input: &[u8]) {
     for mirror in 0..STRANGERS {
         // Their first requests have been answered, or not.
         if script.once_in(2) {
-            play.reception.mirrors.mirrors[mirror].kind = Kind::Unknown;
+            play.reception.mirrors.mirrors[mirror].source = Source::Unknown;
         }
     }
     // Nothing is known of the honest mirror either.
-    play.reception.mirrors.mirrors[STRANGERS].kind = Kind::Unknown;
+    play.reception.mirrors.mirrors[STRANGERS].source = Source::Unknown;
     for _ in 0..Script::STEPS {
         let time = Duration::from_millis(u64::from(script.u16()) % 2_000);
         play.drive(time);

@@ -1,21 +1,36 @@
-//! Mirrors that compute repair symbols: servers of fresh symbols.
+//! A mirror that computes repair symbols: a server of fresh symbols.
 
-use super::shelves::due;
-use super::state::{Frames, Kind, Work};
-use super::{LOOK_EVERY, Mirrors};
+use super::lacking::Lacking;
+use super::sink::Sink;
+use super::source::due;
 use crate::web::client::FileRange;
-use crate::web::failure::MirrorFailure;
-use crate::web::mirror::{Fetch, Order};
+use crate::web::mirror::Fetch;
 use fontana_fec::Esi;
-use fontana_proto::pull::PulledRun;
-use fontana_proto::{BlockId, Instant, Receiver};
-use fontana_wire::{FreshFrame, FreshIndex};
+use fontana_proto::pull::FreshPull;
+use fontana_proto::{BlockId, Instant};
+use fontana_wire::{FreshFrame, FreshIndex, Hash, Toi};
 use std::time::Duration;
 
 /// Requests in a row without a new symbol before a server rests.
 const MAX_BARREN: u32 = 3;
 /// Longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// A server, and what was requested of it.
+#[derive(Debug)]
+pub(super) struct FreshServer {
+    pub(super) pull: FreshPull,
+    request: Option<Frames>,
+}
+
+/// A request for fresh symbols.
+#[derive(Clone, Copy, Debug)]
+struct Frames {
+    toi: Toi,
+    /// Bytes of a symbol.
+    symbol_size: u16,
+    due: Instant,
+}
 
 /// Consecutive symbols of a block in a report, without their ids.
 struct ArrivedRun {
@@ -24,60 +39,69 @@ struct ArrivedRun {
     count: u32,
 }
 
-impl Mirrors {
-    /// Gives a server of fresh symbols its next order.
-    pub(super) fn order_fresh(&mut self, now: Instant, number: usize, receiver: &mut Receiver) {
-        let (time, lacking) = (self.time_of_request(now), self.lacking(now, receiver));
-        let (Some(content), Some(mirror)) = (self.content, self.mirrors.get_mut(number)) else {
-            return;
-        };
-        let Kind::Fresh(fresh) = &mut mirror.kind else { return };
-        let Some(order) = fresh.next_request(now, time, &lacking) else {
-            mirror.retries_at = now + LOOK_EVERY;
-            return self.on_nothing_to_send(now, number, receiver);
-        };
-        mirror.idle = 0;
+/// A server has sent a symbol that was not requested.
+#[derive(Debug)]
+pub(super) struct NotRequested;
+
+impl FreshServer {
+    pub(super) fn new(pull: FreshPull) -> Self {
+        Self { pull, request: None }
+    }
+
+    pub(super) fn rate(&self, now: Instant) -> Option<f64> {
+        self.pull.rate(now)
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.request.map(|frames| frames.due)
+    }
+
+    pub(super) fn expected(&self) -> Vec<(BlockId, u32)> {
+        self.request.map(|_| self.pull.expected().collect()).unwrap_or_default()
+    }
+
+    pub(super) fn next_request(
+        &mut self,
+        now: Instant,
+        time: Duration,
+        content: Hash,
+        lacking: &Lacking<'_>,
+    ) -> Option<Fetch> {
+        let order = self.pull.next_request(now, time, lacking)?;
         let symbols = order.request.symbols().unwrap_or(0);
         let (toi, symbol_size) = (order.object.toi, order.object.symbol_size);
+        let path = FreshIndex::symbols_path(content, toi.0 as u32);
+        let path = format!("{path}?{}", order.request).into();
+        self.request = Some(Frames { toi, symbol_size, due: due(now, symbols, self.rate(now)) });
         // The whole answer: it is as long as its frames.
         let frame_size = symbol_size + FreshFrame::ID_SIZE as u16;
         let length = symbols * u64::from(frame_size);
-        let path = FreshIndex::symbols_path(content, toi.0 as u32);
-        let path = format!("{path}?{}", order.request).into();
-        let fetch = Fetch {
+        Some(Fetch {
             bytes: 0..length,
             symbol_size: frame_size,
             object_length: length,
             pieces: vec![FileRange { path, range: 0..length, length }],
             file_start: None,
-        };
-        let due = due(now, symbols, fresh.rate(now));
-        mirror.need.begin(length);
-        mirror.order(Order::Fetch(fetch), Work::Fresh(Frames { toi, symbol_size, due }));
-        self.is_dirty = true;
+        })
     }
 
-    /// Frames have arrived. Returns the slab with which the driver polls next: their symbols.
+    /// Frames have arrived. Returns the slab with which the driver polls next: their symbols. And
+    /// whether all were requested.
     pub(super) fn on_frames(
         &mut self,
         now: Instant,
-        number: usize,
         bytes: Vec<u8>,
-        receiver: &mut Receiver,
-    ) -> Vec<u8> {
-        let Some(mirror) = self.mirrors.get_mut(number) else { return bytes };
-        mirror.on_bytes(now, bytes.len());
-        let (Work::Fresh(frames), Kind::Fresh(fresh)) = (&mirror.work, &mut mirror.kind) else {
-            return bytes;
-        };
-        let (toi, size) = (frames.toi, usize::from(frames.symbol_size));
+        sink: &mut Sink<'_>,
+    ) -> (Vec<u8>, Result<(), NotRequested>) {
+        let Some(Frames { toi, symbol_size, .. }) = self.request else { return (bytes, Ok(())) };
+        let size = usize::from(symbol_size);
         let (mut slab, mut runs) = (Vec::with_capacity(bytes.len()), Vec::<ArrivedRun>::new());
-        let mut is_wrong = false;
+        let mut result = Ok(());
         for frame in bytes.chunks_exact(FreshFrame::ID_SIZE + size).map(FreshFrame::parse) {
             let Some(FreshFrame { sbn, esi, symbol }) = frame else { continue };
             let block = BlockId { toi, sbn };
-            if fresh.on_symbol(block, esi).is_err() {
-                is_wrong = true;
+            if self.pull.on_symbol(block, esi).is_err() {
+                result = Err(NotRequested);
                 break;
             }
             slab.extend_from_slice(symbol);
@@ -88,40 +112,27 @@ impl Mirrors {
                 _ => runs.push(ArrivedRun { block, first: esi, count: 1 }),
             }
         }
-        fresh.on_arrival(now, (slab.len() / size.max(1)) as u64);
+        self.pull.on_arrival(now, (slab.len() / size.max(1)) as u64);
         let mut start = 0;
         for ArrivedRun { block, first, count } in runs {
             let end = start + count * size as u32;
-            let is_needed = receiver.needs_symbols(block);
-            let pulled = PulledRun { block, first, bytes: start..end };
-            let result = receiver.handle_pulled(now, &pulled, &slab);
-            mirror.useless_bytes += result.useless * size as u64;
+            let is_needed = sink.receiver.needs_symbols(block);
+            let is_of_use = sink.take(now, (block, first), size as u32, &slab, start..end);
             if is_needed {
-                fresh.on_needed(!result.fresh.is_empty());
-            }
-            for esis in result.fresh {
-                let at = |esi: u32| start as usize + (esi - first.0) as usize * size;
-                let symbols = slab.get(at(esis.start)..at(esis.end)).unwrap_or_default();
-                self.records.add(block, number, esis, symbols);
+                self.pull.on_needed(is_of_use);
             }
             start = end;
         }
-        if is_wrong {
-            self.drop_mirror(now, number, MirrorFailure::NotRequested, Some(receiver));
-        }
-        slab
+        (slab, result)
     }
 
-    /// A request for fresh symbols has ended.
-    pub(super) fn end_fresh(&mut self, now: Instant, number: usize) {
-        self.is_dirty = true;
-        let Some(mirror) = self.mirrors.get_mut(number) else { return };
-        let Kind::Fresh(fresh) = &mut mirror.kind else { return };
+    /// The request has ended. Returns how long the server rests, if it brings nothing new.
+    pub(super) fn end(&mut self, now: Instant) -> Option<Duration> {
+        self.request = None;
         // Another address of the same server may bring what this one sends: it is asked more
         // rarely, and not dropped.
-        if let Some(barren @ 1..) = fresh.end_request(now).checked_sub(MAX_BARREN) {
-            let wait = Duration::from_millis(500).saturating_mul(1 << barren.min(6));
-            mirror.retries_at = now + wait.min(LONGEST_REST);
-        }
+        let barren = self.pull.end_request(now).checked_sub(MAX_BARREN).filter(|&more| more > 0)?;
+        let wait = Duration::from_millis(500).saturating_mul(1 << barren.min(6));
+        Some(wait.min(LONGEST_REST))
     }
 }

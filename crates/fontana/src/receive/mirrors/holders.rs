@@ -1,10 +1,12 @@
 //! Mirrors that are still receiving: they have blocks, and more of them each time that they are
 //! asked.
 
-use super::Mirrors;
-use super::state::{Holder, Kind};
+use super::Common;
+use super::source::{Holder, Source};
+use super::state::MirrorState;
 use fontana_proto::Instant;
-use fontana_proto::pull::RangeSet;
+use fontana_proto::pull::{RangeSet, SourceId};
+use fontana_wire::Hash;
 use std::time::Duration;
 
 /// Time after which a mirror that is receiving is asked again what it holds before its next
@@ -22,10 +24,9 @@ impl Holder {
     }
 }
 
-impl Mirrors {
+impl Common {
     /// Notes what a mirror holds; `None` if it is not receiving.
-    pub(super) fn set_held(&mut self, number: usize, held: Option<RangeSet>) {
-        let Some(id) = self.mirrors.get(number).map(|mirror| mirror.id) else { return };
+    pub(super) fn set_held(&mut self, id: SourceId, held: Option<RangeSet>) {
         let is_first = held.is_some() && !self.has_holders;
         self.pull.set_held(id, held);
         if is_first && let Some(files) = &self.files {
@@ -35,15 +36,15 @@ impl Mirrors {
             self.pull.scatter(self.random, starts.collect());
         }
     }
+}
 
-    /// A mirror has nothing that is lacking. If it is receiving, it may have by now.
-    pub(super) fn on_nothing_held(&mut self, now: Instant, number: usize) {
-        let kind = self.mirrors.get(number).map(|mirror| &mirror.kind);
-        if let Some(Kind::Holder(holder)) = kind {
-            let (blocks, due) = (holder.blocks, holder.is_due(now, LEAST_WAIT));
-            if due {
-                self.order_index(number, Some(blocks));
-            }
+impl MirrorState {
+    /// It has nothing that is lacking. If it is receiving, it may have by now.
+    pub(super) fn on_nothing_held(&mut self, now: Instant, content: Option<Hash>) {
+        if let Source::Holder(holder) = self.source
+            && holder.is_due(now, LEAST_WAIT)
+        {
+            self.ask_for_index(content, Some(holder.blocks));
         }
     }
 }

@@ -35,17 +35,17 @@ impl Mirrors {
     pub(super) fn look(&mut self, now: Instant, receiver: &Receiver) {
         let packets = receiver.session_packets();
         let is_due = now.saturating_since(self.looked_at) >= LOOK_EVERY
-            && (packets != self.packets || self.pull.is_complete());
-        if !self.is_dirty && !is_due {
+            && (packets != self.packets || self.common.pull.is_complete());
+        if !self.common.is_dirty && !is_due {
             return;
         }
-        (self.is_dirty, self.looked_at, self.packets) = (false, now, packets);
-        let Some(files) = &self.files else { return };
+        (self.common.is_dirty, self.looked_at, self.packets) = (false, now, packets);
+        let Some(files) = &self.common.files else { return };
         let repairs = self.repairs_under_way(now);
         let (mut lacking, mut all_wanted) = (RangeSet::default(), 0);
         for block in files.blocks() {
             let Some(positions) = files.positions(block) else { continue };
-            if receiver.is_suspect(block) && !self.wholes.contains_key(&block) {
+            if receiver.is_suspect(block) && !self.common.wholes.contains_key(&block) {
                 // Packets may show which symbols are wrong. If none come, a mirror sends all of it.
                 self.doubtful.entry(block).or_insert(now + DOUBTFUL_FOR);
             }
@@ -68,7 +68,7 @@ impl Mirrors {
             }
         }
         self.wanted = all_wanted;
-        self.pull.set_lacking(lacking);
+        self.common.pull.set_lacking(lacking);
     }
 
     /// As many positions as a block wants: those that are requested, and then the first ones.
@@ -76,7 +76,8 @@ impl Mirrors {
         if missing.len() <= wanted {
             return missing.clone();
         }
-        let requested = self.mirrors.iter().filter_map(|mirror| self.pull.expected(mirror.id));
+        let requested =
+            self.mirrors.iter().filter_map(|mirror| self.common.pull.expected(mirror.id));
         let requested = requested.flat_map(|range| missing.within(range).collect::<Vec<_>>());
         let (mut chosen, mut left) = (RangeSet::default(), wanted);
         for run in requested.chain(missing.iter()) {
@@ -96,8 +97,9 @@ impl Mirrors {
     fn repairs_under_way(&self, now: Instant) -> BTreeMap<BlockId, u32> {
         let mut under_way = BTreeMap::new();
         let on_time = |due: Instant| now < due;
-        for mirror in self.mirrors.iter().filter(|mirror| mirror.due().is_some_and(on_time)) {
-            for (block, count) in mirror.expected_repairs() {
+        let sources = self.mirrors.iter().map(|mirror| &mirror.source);
+        for source in sources.filter(|source| source.due().is_some_and(on_time)) {
+            for (block, count) in source.expected() {
                 *under_way.entry(block).or_default() += count;
             }
         }
@@ -107,14 +109,15 @@ impl Mirrors {
     /// What the blocks want of a shelf now.
     pub(super) fn lacking<'a>(&self, now: Instant, receiver: &'a Receiver) -> Lacking<'a> {
         let mut under_way = self.repairs_under_way(now);
-        let requested = self.mirrors.iter().filter_map(|mirror| self.pull.expected(mirror.id));
-        for range in requested.flat_map(|range| self.pull.lacking().within(range)) {
-            for run in self.files.iter().flat_map(|files| files.runs(range.clone())) {
+        let requested =
+            self.mirrors.iter().filter_map(|mirror| self.common.pull.expected(mirror.id));
+        for range in requested.flat_map(|range| self.common.pull.lacking().within(range)) {
+            for run in self.common.files.iter().flat_map(|files| files.runs(range.clone())) {
                 *under_way.entry(run.block).or_default() += run.esis.end - run.esis.start;
             }
         }
         // One mirror sends these as a whole.
-        under_way.extend(self.wholes.keys().map(|&block| (block, u32::MAX)));
+        under_way.extend(self.common.wholes.keys().map(|&block| (block, u32::MAX)));
         Lacking { receiver, under_way, without: BTreeSet::new() }
     }
 }

@@ -1,9 +1,8 @@
 //! The mirrors of a reception before it begins, and its beginning.
 
-use super::Mirrors;
 use super::begin::Waiting;
-use super::missing::Parts;
 use super::state::MirrorState;
+use super::{Common, Mirrors};
 use crate::error::Error;
 use crate::receive::options::ReceiveOptions;
 use crate::system::random_u64;
@@ -11,13 +10,10 @@ use crate::web::address::Site;
 use crate::web::client::Access;
 use crate::web::limit::RateLimit;
 use crate::web::mirror::{Done, Mirror, Need, Report};
-use crate::web::records::Records;
 use crossbeam_channel::{bounded, unbounded};
 use fontana_net::thread::{catch, spawn};
-use fontana_proto::Instant;
 use fontana_proto::pull::Pull;
 use fontana_wire::ManifestLimits;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Reports that wait. A mirror's thread waits for the deciding thread then, and TCP for it: 64 KiB
@@ -64,31 +60,15 @@ impl PreparedMirrors {
             };
             // It ends by itself when its queue is dropped, but a name server may keep it waiting.
             drop(spawn("mirror", work)?);
-            mirrors.push(MirrorState::new(address, pull.add_source(), orders, need));
+            mirrors.push(MirrorState::new(number, address, pull.add_source(), orders, need));
         }
-        Ok(Mirrors {
-            pull,
+        let waiting = options.web.after.filter(|_| options.has_group).map(Waiting::new);
+        Ok(Mirrors::new(
             mirrors,
+            Common::new(pull, random_u64()?),
             reports,
-            limits,
-            expected: options.expectation.manifest,
-            has_group: options.has_group,
-            waiting: options.web.after.filter(|_| options.has_group).map(Waiting::new),
-            files: None,
-            content: None,
-            has_holders: false,
-            random: random_u64()?,
-            records: Records::default(),
-            parts: Parts::default(),
-            wholes: BTreeMap::new(),
-            wholes_served_at: Instant::ZERO,
-            useful_at: Instant::ZERO,
-            doubtful: BTreeMap::new(),
-            is_dirty: false,
-            looked_at: Instant::ZERO,
-            wanted: 0,
-            packets: 0,
-            events: Vec::new(),
-        })
+            (options.expectation.manifest, limits),
+            (options.has_group, waiting),
+        ))
     }
 }

@@ -1,26 +1,32 @@
 //! What the deciding thread knows of one mirror.
 
 use super::DOUBTFUL_FOR;
+use super::source::Source;
+use crate::event::ReceiveEvent;
 use crate::web::failure::MirrorFailure;
-use crate::web::mirror::{Need, Order};
-use crate::web::report::{MirrorKind, MirrorReport};
+use crate::web::mirror::{Fetch, Need, Order};
+use crate::web::report::MirrorReport;
 use crossbeam_channel::Sender;
-use fontana_proto::pull::{FreshPull, ShelfPull, ShelfRequest, SourceId};
+use fontana_proto::pull::SourceId;
 use fontana_proto::{BlockId, Instant};
-use fontana_wire::{Toi, WebAddress};
-use std::collections::{BTreeMap, BTreeSet};
+use fontana_wire::{FreshIndex, Hash, HeldIndex, ShelfIndex, Toi, WebAddress};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Least time between two events about failures of a mirror.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
 /// A mirror.
 pub(super) struct MirrorState {
+    pub(super) number: usize,
     pub(super) address: WebAddress,
     pub(super) id: SourceId,
     /// The queue to its thread. `None` once it is dropped.
     orders: Option<Sender<Order>>,
     pub(super) need: Arc<Need>,
-    pub(super) kind: Kind,
+    pub(super) source: Source,
     pub(super) work: Work,
     /// Failed orders, and files that were missing, since bytes arrived last. It determines pauses.
     pub(super) failures: u32,
@@ -29,8 +35,6 @@ pub(super) struct MirrorState {
     pub(super) idle: u32,
     /// When it is asked again for what it does not have.
     pub(super) ask_again_at: Option<Instant>,
-    /// Objects of which it has no symbols at present.
-    pub(super) missing_symbols: BTreeSet<Toi>,
     pub(super) wrong_blocks: u32,
     /// How often it has sent each of these blocks wrong.
     pub(super) wrong: BTreeMap<BlockId, u32>,
@@ -60,12 +64,10 @@ pub(super) struct MirrorState {
 pub(super) enum Work {
     Nothing,
     Manifest,
-    /// Looks for the index of a shelf.
+    /// Looks for an index: of a shelf, of a server of fresh symbols, or of what it holds.
     Index,
-    /// Symbols of a shelf.
-    Symbols(Symbols),
-    /// Fresh symbols.
-    Fresh(Frames),
+    /// Sends repair symbols, which its [`Source`] knows.
+    Repair,
     Fetch {
         /// The positions of the order.
         range: Range<u64>,
@@ -75,86 +77,30 @@ pub(super) enum Work {
     },
 }
 
-/// What a mirror has.
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// Not asked yet.
-    Unknown,
-    /// The files.
-    Files,
-    /// Blocks of the files: it is still receiving.
-    Holder(Holder),
-    /// A shelf.
-    Shelf(ShelfPull),
-    /// Fresh symbols.
-    Fresh(FreshPull),
-}
-
-/// A mirror that is still receiving.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Holder {
-    /// When it was asked last what it holds.
-    pub(super) asked_at: Instant,
-    /// The number of its blocks then.
-    pub(super) blocks: u64,
-}
-
 /// How often a shelf may have nothing to send, while no mirror sends anything, before it is given
 /// up: a block that is being solved may lack another symbol.
 pub(super) const MAX_IDLE: u32 = 4;
 
-/// A request for fresh symbols.
-#[derive(Debug)]
-pub(super) struct Frames {
-    pub(super) toi: Toi,
-    /// Bytes of a symbol.
-    pub(super) symbol_size: u16,
-    /// When the others stop counting on it.
-    pub(super) due: Instant,
-}
-
-/// A request for symbols of a shelf.
-#[derive(Debug)]
-pub(super) struct Symbols {
-    pub(super) request: ShelfRequest,
-    /// Symbols that have arrived.
-    pub(super) arrived: u64,
-    /// When the others stop counting on it.
-    pub(super) due: Instant,
-}
-
-impl Symbols {
-    /// The symbols that have not arrived.
-    pub(super) fn left(&self) -> impl Iterator<Item = (BlockId, Range<u32>)> + '_ {
-        let mut first = 0;
-        self.request.runs.iter().filter_map(move |(block, esis)| {
-            let skipped = self.arrived.saturating_sub(first).min((esis.end - esis.start).into());
-            first += u64::from(esis.end - esis.start);
-            let left = esis.start + skipped as u32..esis.end;
-            (!left.is_empty()).then_some((*block, left))
-        })
-    }
-}
-
 impl MirrorState {
     pub(super) fn new(
+        number: usize,
         address: WebAddress,
         id: SourceId,
         orders: Sender<Order>,
         need: Arc<Need>,
     ) -> Self {
         Self {
+            number,
             address,
             id,
             orders: Some(orders),
             need,
-            kind: Kind::Unknown,
+            source: Source::Unknown,
             work: Work::Nothing,
             failures: 0,
             retries_at: Instant::ZERO,
             idle: 0,
             ask_again_at: None,
-            missing_symbols: BTreeSet::new(),
             wrong_blocks: 0,
             wrong: BTreeMap::new(),
             right_blocks: 0,
@@ -178,32 +124,12 @@ impl MirrorState {
 
     /// Whether it may send blocks as a whole.
     pub(super) fn may_have_files(&self) -> bool {
-        self.dropped.is_none() && !matches!(self.kind, Kind::Shelf(_) | Kind::Fresh(_))
+        self.dropped.is_none() && !self.source.has_repair()
     }
 
     /// Whether it may send a block as a whole, and does not rest for long.
     pub(super) fn may_send_wholes(&self, now: Instant) -> bool {
         self.may_have_files() && self.retries_at <= now + DOUBTFUL_FOR
-    }
-
-    /// When the others stop counting on its symbols, if it sends repair symbols.
-    pub(super) fn due(&self) -> Option<Instant> {
-        match &self.work {
-            Work::Symbols(symbols) => Some(symbols.due),
-            Work::Fresh(frames) => Some(frames.due),
-            Work::Nothing | Work::Manifest | Work::Index | Work::Fetch { .. } => None,
-        }
-    }
-
-    /// Repair symbols of blocks that it was asked for and has not sent.
-    pub(super) fn expected_repairs(&self) -> Vec<(BlockId, u32)> {
-        match (&self.work, &self.kind) {
-            (Work::Symbols(symbols), _) => {
-                symbols.left().map(|(block, esis)| (block, esis.end - esis.start)).collect()
-            }
-            (Work::Fresh(_), Kind::Fresh(fresh)) => fresh.expected().collect(),
-            _ => Vec::new(),
-        }
     }
 
     /// Gives it an order.
@@ -213,6 +139,25 @@ impl MirrorState {
             // The thread runs until its queue is dropped, or reports that it has panicked.
             let _ = orders.send(order);
         }
+    }
+
+    /// Asks it for the bytes of an order.
+    pub(super) fn fetch(&mut self, fetch: Fetch, work: Work) {
+        self.need.begin(fetch.bytes.end - fetch.bytes.start);
+        self.order(Order::Fetch(fetch), work);
+    }
+
+    /// Asks it for its index: one that has none has the files. One that is receiving answers when
+    /// it has more than the `known` blocks.
+    pub(super) fn ask_for_index(&mut self, content: Option<Hash>, known: Option<u64>) {
+        let Some(name) = content.map(ShelfIndex::file_name) else { return };
+        let path = match known {
+            Some(blocks) => format!("{name}?{}", HeldIndex::query(blocks)).into(),
+            None => name.into(),
+        };
+        self.need.begin(u64::MAX);
+        let limit = ShelfIndex::SIZE.max(FreshIndex::SIZE).max(HeldIndex::MAX_SIZE) as u64;
+        self.order(Order::File { path, limit }, Work::Index);
     }
 
     /// It has nothing to do from here on. Returns what it did.
@@ -233,7 +178,8 @@ impl MirrorState {
         }
     }
 
-    pub(super) fn on_bytes(&mut self, now: Instant, bytes: usize) {
+    /// Bytes of content have arrived.
+    pub(super) fn note_arrival(&mut self, now: Instant, bytes: usize) {
         (self.failures, self.failing) = (0, None);
         if let Some((_, text)) = &mut self.told {
             text.clear();
@@ -241,6 +187,24 @@ impl MirrorState {
         self.bytes += bytes as u64;
         let first = self.arrivals.map_or(now, |(first, _)| first);
         self.arrivals = Some((first, now));
+    }
+
+    /// It has failed. Returns the event, if it is news.
+    pub(super) fn tell(
+        &mut self,
+        now: Instant,
+        failure: MirrorFailure,
+        pause: Duration,
+    ) -> Option<ReceiveEvent> {
+        self.failing = Some(failure.clone());
+        let text = failure.to_string();
+        let is_known = |(at, told): &(Instant, String)| now < *at + TELL_EVERY || *told == text;
+        if self.told.as_ref().is_some_and(is_known) {
+            return None;
+        }
+        self.told = Some((now, text));
+        let mirror = self.address.clone();
+        Some(ReceiveEvent::MirrorFailed { mirror, failure, pause })
     }
 
     pub(super) fn report(&self) -> MirrorReport {
@@ -251,11 +215,7 @@ impl MirrorState {
             useless_bytes: self.useless_bytes,
             active: active.unwrap_or(Duration::ZERO),
             wrong_blocks: self.wrong_blocks,
-            kind: match &self.kind {
-                Kind::Shelf(shelf) => MirrorKind::Shelf(shelf.number()),
-                Kind::Fresh(_) => MirrorKind::Fresh,
-                Kind::Unknown | Kind::Files | Kind::Holder(_) => MirrorKind::Files,
-            },
+            kind: self.source.kind(),
             dropped: self.dropped.clone(),
             failing: self.failing.clone().or_else(|| self.lacks_file.clone()),
         }

@@ -1,5 +1,7 @@
 //! Mirrors of a receiver whose jobs run at once, on bytes in memory.
 
+use super::fresh::FreshServer;
+use super::source::Source;
 use super::*;
 use crate::web::report::MirrorReport;
 use crossbeam_channel::{bounded, unbounded};
@@ -8,6 +10,7 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner};
+use fontana_proto::pull::{FreshPull, PulledRun};
 use fontana_proto::{
     DatagramBatch, Driver, Effect, Endpoint, Expectation, JobRunner, Output, ReceiveJob,
     ReceiverConfig, ReceiverEvent, ReceiverLimits, Subscription, SubscriptionLimits,
@@ -65,35 +68,15 @@ impl Reception {
         for number in 0..mirrors {
             let address: WebAddress = format!("http://{number}.example/").parse().unwrap();
             let (sender, queue) = unbounded();
-            let mut state = MirrorState::new(address, pull.add_source(), sender, Arc::default());
-            state.kind = Kind::Files;
+            let mut state =
+                MirrorState::new(number, address, pull.add_source(), sender, Arc::default());
+            state.source = Source::Files;
             states.push(state);
             orders.push(queue);
         }
-        let mut mirrors = Mirrors {
-            has_holders: false,
-            random: 0,
-            pull,
-            mirrors: states,
-            reports: bounded(0).1,
-            limits: limits.manifest,
-            expected: Some(hash),
-            has_group: true,
-            waiting: None,
-            files: None,
-            content: None,
-            records: Records::default(),
-            parts: Parts::default(),
-            wholes: BTreeMap::new(),
-            wholes_served_at: Instant::ZERO,
-            useful_at: Instant::ZERO,
-            doubtful: BTreeMap::new(),
-            is_dirty: false,
-            looked_at: Instant::ZERO,
-            wanted: 0,
-            packets: 0,
-            events: Vec::new(),
-        };
+        let (common, group) = (Common::new(pull, 0), (true, None));
+        let expected = (Some(hash), limits.manifest);
+        let mut mirrors = Mirrors::new(states, common, bounded(0).1, expected, group);
         mirrors.begin(&manifest);
         let driver = Driver::new(receiver, MemoryReceiveRunner::default());
         let now = Instant::ZERO;
@@ -233,7 +216,7 @@ fn a_block_that_was_fetched_in_vain_is_fetched_again() {
 /// said yet what it has, and is to send them as a whole.
 fn wrong_and_dropped() -> Reception {
     let mut reception = Reception::new(2, TORNADO, ReceiverLimits::default());
-    reception.mirrors.mirrors[1].kind = Kind::Unknown;
+    reception.mirrors.mirrors[1].source = Source::Unknown;
     reception.mirrors.mirrors[1].work = Work::Index;
     reception.drive();
     let range = reception.order(0).unwrap();
@@ -242,7 +225,7 @@ fn wrong_and_dropped() -> Reception {
     let receiver = &mut reception.driver.endpoint;
     let failure = MirrorFailure::Wrong(2);
     reception.mirrors.drop_mirror(reception.now, 0, failure, Some(receiver));
-    assert!(!reception.mirrors.wholes.is_empty(), "the other mirror is to send them");
+    assert!(!reception.mirrors.common.wholes.is_empty(), "the other mirror is to send them");
     reception
 }
 
@@ -253,12 +236,12 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_turns_out_to_have_a_shelf() {
     let mut reception = wrong_and_dropped();
     let number = ShelfNumber::new(1).unwrap();
     let index = ShelfIndex {
-        manifest: reception.mirrors.content.unwrap(),
+        manifest: reception.mirrors.common.content.unwrap(),
         number,
         stretch_permille: 1_000,
     };
     reception.report(1, Done::File(index.emit(), None));
-    assert!(reception.mirrors.wholes.is_empty());
+    assert!(reception.mirrors.common.wholes.is_empty());
     assert!(!reception.driver.endpoint.release(FIRST), "a shelf may send it");
 }
 
@@ -269,7 +252,7 @@ fn a_wrong_block_is_not_left_to_a_mirror_that_rests() {
     let retry_after = Some(Duration::from_secs(300_000_000));
     let status = status(429, retry_after);
     reception.report(1, Done::Failed(status));
-    assert!(reception.mirrors.wholes.is_empty());
+    assert!(reception.mirrors.common.wholes.is_empty());
     assert!(!reception.driver.endpoint.release(FIRST), "packets may bring it");
 }
 
@@ -279,7 +262,7 @@ fn a_wrong_block_does_not_wait_for_a_mirror_that_sends_nothing() {
     let mut reception = wrong_and_dropped();
     reception.drive();
     reception.drive_after(DOUBTFUL_FOR);
-    assert!(reception.mirrors.wholes.is_empty());
+    assert!(reception.mirrors.common.wholes.is_empty());
 }
 
 /// Symbols of another request complete the block before its turn comes.
@@ -291,7 +274,7 @@ fn a_block_that_is_not_fetched_again_is_not_reserved() {
     reception.drive();
     reception.send(0, 0..wrong.len(), |bytes| bytes.copy_from_slice(&wrong));
     reception.report(0, Done::Ended);
-    assert_eq!(reception.mirrors.wholes.len(), 1);
+    assert_eq!(reception.mirrors.common.wholes.len(), 1);
     let run = PulledRun { block: FIRST, first: Esi(0), bytes: 0..wrong.len() as u32 };
     let (now, batch) = (reception.now, DatagramBatch { slab: &wrong, datagrams: &[] });
     let Driver { endpoint, runner, .. } = &mut reception.driver;
@@ -308,7 +291,7 @@ fn a_block_that_is_not_fetched_again_is_not_reserved() {
         }
     }
     reception.mirrors.drive(now, endpoint);
-    assert!(reception.mirrors.wholes.is_empty(), "its turn has come");
+    assert!(reception.mirrors.common.wholes.is_empty(), "its turn has come");
     assert!(!endpoint.release(FIRST), "packets are of no use for it");
 }
 
@@ -343,7 +326,7 @@ fn a_refused_certificate_is_reported_while_another_mirror_does_not_answer() {
     for failure in [certificate, redirect, MirrorFailure::Rebound] {
         let mut reception = Reception::new(3, NO_CODE, ReceiverLimits::default());
         // The manifest is not known yet, and no group brings it.
-        reception.mirrors.files = None;
+        reception.mirrors.common.files = None;
         reception.mirrors.has_group = false;
         reception.drive();
         assert!(reception.orders.iter().all(|orders| orders.len() == 1));
@@ -402,10 +385,11 @@ fn a_file_that_a_mirror_lacks_is_left_to_others_and_asked_for_again_after_a_minu
 fn symbols_that_a_shelf_lacks_are_asked_for_again_after_a_minute() {
     let raptorq = RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 };
     let mut reception = Reception::new(1, FecScheme::RaptorQ(raptorq), ReceiverLimits::default());
-    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.mirrors.mirrors[0].source = Source::Unknown;
     reception.drive();
     assert!(file_order(&reception).is_some());
-    let (manifest, number) = (reception.mirrors.content.unwrap(), ShelfNumber::new(1).unwrap());
+    let (manifest, number) =
+        (reception.mirrors.common.content.unwrap(), ShelfNumber::new(1).unwrap());
     let index = ShelfIndex { manifest, number, stretch_permille: 1_000 };
     reception.report(0, Done::File(index.emit(), None));
     reception.drive();
@@ -487,22 +471,23 @@ fn wrong_blocks_of_the_only_mirror_end_the_reception() {
 }
 
 /// A server of fresh symbols, of no object.
-fn fresh() -> Kind {
+fn fresh() -> Source {
     let start = fontana_wire::FreshStart::draw(1);
-    Kind::Fresh(fontana_proto::pull::FreshPull::new(start, Vec::new()))
+    Source::Fresh(FreshServer::new(FreshPull::new(start, Vec::new())))
 }
 
 /// Another address of the same server may have brought what this one sends.
 #[test]
 fn a_server_whose_answers_bring_nothing_new_rests_and_is_not_dropped() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    reception.mirrors.mirrors[0].kind = fresh();
+    reception.mirrors.mirrors[0].source = fresh();
     let mut rest_after = |is_new| {
-        let mirrors = &mut reception.mirrors;
-        let Kind::Fresh(fresh) = &mut mirrors.mirrors[0].kind else { panic!("it has symbols") };
-        fresh.on_needed(is_new);
-        let now = mirrors.mirrors[0].retries_at.max(reception.now);
-        mirrors.end_fresh(now, 0);
+        let mirror = &mut reception.mirrors.mirrors[0];
+        let Source::Fresh(fresh) = &mut mirror.source else { panic!("it has symbols") };
+        fresh.pull.on_needed(is_new);
+        mirror.work = Work::Repair;
+        let now = mirror.retries_at.max(reception.now);
+        mirror.on_ended(now, &mut reception.mirrors.common);
         assert!(dropped(&mut reception).is_empty());
         reception.mirrors.mirrors[0].retries_at.saturating_since(now).as_secs()
     };
@@ -515,17 +500,13 @@ fn a_server_whose_answers_bring_nothing_new_rests_and_is_not_dropped() {
 #[test]
 fn the_index_of_a_server_of_symbols_is_asked_for_again() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    let work = || {
-        let due = Instant::ZERO;
-        Work::Fresh(state::Frames { toi: Toi(1), symbol_size: SYMBOL as u16, due })
-    };
     let mut pauses = Vec::new();
     for attempt in 0..20 {
         let mirror = &mut reception.mirrors.mirrors[0];
-        (mirror.kind, mirror.work) = (fresh(), work());
+        (mirror.source, mirror.work) = (fresh(), Work::Repair);
         let gone = [416, 404, 410][attempt % 3];
         reception.report(0, Done::Failed(status(gone, None)));
-        assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Unknown));
+        assert!(matches!(reception.mirrors.mirrors[0].source, Source::Unknown));
         let until = reception.mirrors.mirrors[0].retries_at;
         pauses.push(until.saturating_since(reception.now).as_secs());
     }
@@ -536,7 +517,7 @@ fn the_index_of_a_server_of_symbols_is_asked_for_again() {
     let mirror = &mut reception.mirrors.mirrors[0];
     let id = mirror.id;
     mirror.work = Work::Index;
-    reception.mirrors.pull.remove_source(reception.now, id);
+    reception.mirrors.common.pull.remove_source(reception.now, id);
     reception.report(0, index);
     reception.now = reception.now + Duration::from_secs(60);
     reception.complete();
@@ -553,7 +534,7 @@ fn file_order(reception: &Reception) -> Option<String> {
 /// A mirror says that it is receiving, and has these runs of blocks: object, block, number.
 fn hold(reception: &mut Reception, runs: &[(u32, u32, u32)]) {
     let run = |&(toi, first, count)| HeldRun { toi, first: Sbn(first), count };
-    let manifest = reception.mirrors.content.unwrap();
+    let manifest = reception.mirrors.common.content.unwrap();
     let index = HeldIndex { manifest, runs: runs.iter().map(run).collect() };
     reception.report(0, Done::File(index.emit(), None));
 }
@@ -561,7 +542,7 @@ fn hold(reception: &mut Reception, runs: &[(u32, u32, u32)]) {
 #[test]
 fn a_mirror_that_is_receiving_is_asked_for_its_blocks_and_again_for_more() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.mirrors.mirrors[0].source = Source::Unknown;
     reception.drive();
     let index = file_order(&reception).unwrap();
     assert!(index.ends_with(".shelf"), "{index}");
@@ -588,7 +569,7 @@ fn a_mirror_that_is_receiving_is_asked_for_its_blocks_and_again_for_more() {
 #[test]
 fn blocks_that_do_not_exist_are_not_requested() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.mirrors.mirrors[0].source = Source::Unknown;
     reception.drive();
     assert!(file_order(&reception).is_some());
     for runs in [&[(2, 0, 1)][..], &[(1, 2, 1)], &[(1, 0, 3)], &[(1, 0, u32::MAX)], &[]] {
@@ -601,19 +582,19 @@ fn blocks_that_do_not_exist_are_not_requested() {
 #[test]
 fn a_mirror_that_was_receiving_and_has_no_index_any_more_has_the_files() {
     let mut reception = Reception::new(1, NO_CODE, ReceiverLimits::default());
-    reception.mirrors.mirrors[0].kind = Kind::Unknown;
+    reception.mirrors.mirrors[0].source = Source::Unknown;
     reception.drive();
     hold(&mut reception, &[]);
     reception.orders[0].try_iter().for_each(drop);
     // It is away for a while, and comes back as it was.
     reception.drive();
     reception.report(0, Done::Failed(MirrorFailure::Cut));
-    assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Holder(_)));
+    assert!(matches!(reception.mirrors.mirrors[0].source, Source::Holder(_)));
     reception.drive_after(Duration::from_secs(40));
     let path = file_order(&reception).unwrap();
     let what = "not found".to_owned();
     let missing = MirrorFailure::Status { status: 404, what, path, retry_after: None };
     reception.report(0, Done::Failed(missing));
-    assert!(matches!(reception.mirrors.mirrors[0].kind, Kind::Files));
+    assert!(matches!(reception.mirrors.mirrors[0].source, Source::Files));
     reception.complete();
 }
