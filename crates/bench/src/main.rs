@@ -9,11 +9,12 @@
 //! cargo run --release -p fontana-bench -- serve [--clients N] [--json]
 //! cargo run --release -p fontana-bench -- sender [--passes N] [--json]
 //! cargo run --release -p fontana-bench -- reports [--receivers N] [--json]
+//! cargo run --release -p fontana-bench -- lateness [--receivers N] [--junk N] [--json]
 //! cargo run --release -p fontana-bench -- path [--stage NAME,..] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender`, `reports`
-//! and `path`. `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and
+//! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender`, `reports`,
+//! `lateness` and `path`. `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and
 //! has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
@@ -32,6 +33,7 @@ mod arguments;
 mod codes;
 mod contest;
 mod failures;
+mod lateness;
 mod limit;
 mod mirrors;
 mod net;
@@ -46,6 +48,7 @@ mod serve;
 mod workload;
 
 use arguments::{Arguments, Command};
+use lateness::LatenessPlan;
 use mirrors::MirrorsPlan;
 use net::arguments::NetPlan;
 use path::PathPlan;
@@ -70,6 +73,9 @@ fn main() -> ExitCode {
     }
     if words.next_if(|first| first == "reports").is_some() {
         return transfers(words, ReportsPlan::parse, reports::run);
+    }
+    if words.next_if(|first| first == "lateness").is_some() {
+        return transfers(words, LatenessPlan::parse, lateness::run);
     }
     if words.next_if(|first| first == "path").is_some() {
         return transfers(words, PathPlan::parse, path::run);
@@ -96,6 +102,7 @@ fn usage_of_transfers() -> String {
         serve::USAGE,
         sender::USAGE,
         reports::USAGE,
+        lateness::USAGE,
         path::USAGE,
     ]
     .join("\n")
