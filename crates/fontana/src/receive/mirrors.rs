@@ -210,7 +210,8 @@ impl Mirrors {
         let due: Vec<BlockId> = self.doubtful.iter().filter(is_due).map(|(&id, _)| id).collect();
         for block in due {
             self.doubtful.remove(&block);
-            if receiver.is_suspect(block) && !self.fetch_again(now, block, receiver, Vec::new()) {
+            let is_suspect = receiver.is_suspect(block) && !self.drop_wrong(block, receiver);
+            if is_suspect && !self.fetch_again(now, block, receiver, Vec::new()) {
                 // A worker may be about to find the wrong symbols.
                 self.doubtful.insert(block, now + LOOK_EVERY);
             }
@@ -484,6 +485,9 @@ impl Mirrors {
 
     /// A block is corrupt.
     pub(super) fn on_corrupt(&mut self, now: Instant, block: BlockId, receiver: &mut Receiver) {
+        if self.drop_wrong(block, receiver) {
+            return;
+        }
         let positions = self.common.files.as_ref().and_then(|files| files.positions(block));
         let Some(positions) = positions.filter(|_| !self.are_gone()) else { return };
         let symbols = (positions.end - positions.start) as u32;
@@ -500,6 +504,22 @@ impl Mirrors {
         if !is_fetched {
             self.doubtful.insert(block, now + DOUBTFUL_FOR);
         }
+    }
+
+    /// Drops what mirrors have sent of a corrupt block that are not used any more because they have
+    /// sent wrong blocks. False if there is nothing, or that is not possible now.
+    fn drop_wrong(&mut self, block: BlockId, receiver: &mut Receiver) -> bool {
+        let is_wrong = |number: usize| {
+            let dropped = self.mirrors.get(number).and_then(|mirror| mirror.dropped.as_ref());
+            matches!(dropped, Some(MirrorFailure::Wrong(_) | MirrorFailure::NotRequested))
+        };
+        let runs = self.common.records.sent_by(block, is_wrong);
+        let is_dropped = !runs.is_empty() && receiver.drop_pulled(block, &runs);
+        if is_dropped {
+            self.common.records.forget(block, is_wrong);
+            self.common.is_dirty = true;
+        }
+        is_dropped
     }
 
     /// One mirror is to send all of a block. False if that is not possible now.
@@ -543,6 +563,8 @@ impl Mirrors {
         let (id, address) = (mirror.id, mirror.address.clone());
         self.common.pull.remove_source(now, id);
         self.common.events.push(ReceiveEvent::MirrorDropped { mirror: address, failure });
+        // Corrupt blocks of which it has sent a part need not wait.
+        self.doubtful.values_mut().for_each(|due| *due = (*due).min(now));
         if let Some(receiver) = receiver {
             self.end_vain_wholes(now, receiver);
         }

@@ -88,6 +88,19 @@ impl Records {
         }
     }
 
+    /// The symbols of a block that these mirrors have sent.
+    pub(crate) fn sent_by(&self, block: BlockId, is_of: impl Fn(usize) -> bool) -> Vec<Range<u32>> {
+        let runs = self.blocks.get(&block).into_iter().flatten();
+        runs.filter(|run| is_of(run.mirror)).map(|run| run.esis.clone()).collect()
+    }
+
+    /// The symbols of these mirrors are not part of the block any more.
+    pub(crate) fn forget(&mut self, block: BlockId, is_of: impl Fn(usize) -> bool) {
+        if let Some(runs) = self.blocks.get_mut(&block) {
+            runs.retain(|run| !is_of(run.mirror));
+        }
+    }
+
     /// The symbols of an attempt that did not end are forgotten.
     pub(crate) fn forget_attempt(&mut self, block: BlockId) {
         self.blocks.remove(&block);

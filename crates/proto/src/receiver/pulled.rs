@@ -126,6 +126,18 @@ impl Receiver {
         is_dropped
     }
 
+    /// Drops pulled symbols of these runs of a corrupt block: their source has sent other wrong
+    /// ones. What others have brought of it stays. False if it has none of them, or a job on it is
+    /// under way.
+    pub fn drop_pulled(&mut self, block: BlockId, runs: &[Range<u32>]) -> bool {
+        let Reception { transfer, outputs, .. } = &mut self.reception;
+        let is_dropped = transfer.drop_pulled(block, runs, outputs);
+        if is_dropped {
+            self.reception.update_phase(&self.channels);
+        }
+        is_dropped
+    }
+
     /// Lets a reserved block take symbols of packets again. False if it is not reserved.
     pub fn release(&mut self, block: BlockId) -> bool {
         self.reception.transfer.release(block)

@@ -424,6 +424,36 @@ fn a_mirror_that_has_sent_something_does_not_fail_any_more() {
     assert_eq!(pauses, [1, 2, 4, 1, 2]);
 }
 
+/// A mirror with another version of a file beside a group: once it is dropped, what it has sent of
+/// other blocks is dropped without a search for wrong symbols, and what packets have brought stays.
+#[test]
+fn what_a_dropped_mirror_has_sent_is_dropped_from_corrupt_blocks() {
+    let raptorq = RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 };
+    let mut reception = Reception::new(1, FecScheme::RaptorQ(raptorq), ReceiverLimits::default());
+    let half = SYMBOL * K as usize / 2;
+    let right = reception.file[..half].to_vec();
+    let run = PulledRun { block: FIRST, first: Esi(0), bytes: 0..half as u32 };
+    reception.driver.endpoint.handle_pulled(reception.now, &run, &right);
+    reception.poll(&right);
+    reception.drive();
+    assert!(reception.order(0).is_some());
+    reception.send(0, half..2 * half, |bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1));
+    let endpoint = &mut reception.driver.endpoint;
+    assert!(endpoint.is_suspect(FIRST));
+    let failure = MirrorFailure::Wrong(2);
+    reception.mirrors.drop_mirror(reception.now, 0, failure, Some(endpoint));
+    reception.drive_after(Duration::from_millis(1));
+    let endpoint = &reception.driver.endpoint;
+    assert!(!endpoint.is_suspect(FIRST));
+    assert_eq!(endpoint.block_symbols_wanted(FIRST), K / 2);
+    // Packets bring the rest.
+    let rest = reception.file[half..2 * half].to_vec();
+    let run = PulledRun { block: FIRST, first: Esi(K / 2), bytes: 0..half as u32 };
+    reception.driver.endpoint.handle_pulled(reception.now, &run, &rest);
+    reception.poll(&rest);
+    assert!(!reception.driver.endpoint.needs_symbols(FIRST));
+}
+
 #[test]
 fn what_one_mirror_lacks_another_one_brings_at_once() {
     let mut reception = Reception::new(2, NO_CODE, ReceiverLimits::default());

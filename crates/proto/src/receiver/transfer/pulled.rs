@@ -89,6 +89,22 @@ impl Transfer {
         true
     }
 
+    /// Drops pulled symbols of these runs of a corrupt block. False if it has none of them, or a
+    /// job on it is under way.
+    pub(in crate::receiver) fn drop_pulled(
+        &mut self,
+        id: BlockId,
+        runs: &[Range<u32>],
+        out: &mut VecDeque<ReceiverOutput>,
+    ) -> bool {
+        let sequel = self.change_block(id, |block| block.drop_pulled(runs)).flatten();
+        let is_dropped = sequel.is_some();
+        if let Some(sequel) = sequel {
+            self.follow_up(id, sequel, out);
+        }
+        is_dropped
+    }
+
     /// Lets a reserved block take symbols of packets again. False if it is not reserved.
     pub(in crate::receiver) fn release(&mut self, id: BlockId) -> bool {
         self.reserved.remove(&id)

@@ -9,6 +9,7 @@ use crate::receiver::transfer::copies::ReceivedCopies;
 use crate::time::Instant;
 use fontana_fec::{Esi, Location};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
 /// How long most of what sessions and mirrors have brought of a block is believed rather than what
@@ -254,6 +255,32 @@ impl Block {
             Sequel::Dropped(sources) => Sequel::LeftOut(sources.len() as u32),
             sequel => sequel,
         }
+    }
+
+    /// Drops pulled symbols of these runs, if the block is corrupt and no job on it is under way.
+    pub(in crate::receiver::transfer) fn drop_pulled(
+        &mut self,
+        runs: &[Range<u32>],
+    ) -> Option<Sequel> {
+        let State::Suspect(suspects) = &mut self.state else { return None };
+        let is_in = |&esi: &Esi| runs.iter().any(|run| run.contains(&esi.0));
+        let is_pulled = |&esi: &Esi| self.origins.of(esi) == SourceId::PULLED;
+        let wrong: Vec<Esi> = suspects.esis().filter(is_in).filter(is_pulled).collect();
+        if wrong.is_empty() {
+            return None;
+        }
+        suspects.remove(&wrong);
+        self.search.on_restart();
+        let State::Suspect(others) = std::mem::replace(&mut self.state, State::Untouched) else {
+            return Some(self.restart());
+        };
+        let sequel = self.drop_symbols(&wrong, &others);
+        // The driver knows where they came from.
+        self.left_out.remove(&SourceId::PULLED);
+        Some(match sequel {
+            Sequel::Dropped(sources) => Sequel::LeftOut(sources.len() as u32),
+            sequel => sequel,
+        })
     }
 
     /// All symbols of the block are dropped.
