@@ -14,8 +14,8 @@
 //! ```
 //!
 //! `cargo bench -p fontana-fec` is the same without `net`, `mirrors`, `serve`, `sender`, `reports`,
-//! `lateness` and `path`. `failures` counts decoding failures. `docs/benchmarks.md` explains the figures, and
-//! has those of past runs.
+//! `lateness` and `path`. `failures` counts decoding failures. `docs/benchmarks.md` explains the
+//! figures, and has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
 //! most of that time is spent in the kernel. For a comparison of the codes, set

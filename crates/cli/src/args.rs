@@ -76,8 +76,12 @@ pub(crate) fn parse() -> (Arguments, Result<(), Failure>) {
     let mut root = command(all);
     let matches = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|e| fail(&e));
     let arguments = Arguments::from_arg_matches(&matches);
-    let arguments = arguments.unwrap_or_else(|error| fail(&error.format(&mut root)));
-    (arguments, refusals::check(&matches, &root))
+    let mut arguments = arguments.unwrap_or_else(|error| fail(&error.format(&mut root)));
+    let implied = match &mut arguments.command {
+        Command::Recv(receive) => receive.follow_ticket(),
+        _ => None,
+    };
+    (arguments, refusals::check(&matches, &root, implied))
 }
 
 /// Says what is wrong with the arguments. A ticket is a secret also where it has a typing error.
@@ -531,7 +535,7 @@ mod tests {
             let root = command(true);
             let matches = root.clone().try_get_matches_from(words);
             let matches = matches.unwrap_or_else(|error| panic!("{text}: {error}"));
-            refusals::check(&matches, &root)
+            refusals::check(&matches, &root, None)
                 .unwrap_or_else(|refused| panic!("{text}: {refused:?}"));
             count += 1;
         }

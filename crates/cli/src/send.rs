@@ -439,13 +439,7 @@ impl Outline {
             }
             console.say(format_args!("sending {what}, {end}; receive with"));
         }
-        let mode = match arguments.format() {
-            SessionFormat::Fontana if arguments.watch.is_some() => "--watch ",
-            SessionFormat::Fontana => "",
-            SessionFormat::Flute if arguments.watch.is_some() => "--flute --watch ",
-            SessionFormat::Flute => "--flute ",
-            SessionFormat::Fcast => "--fcast ",
-        };
+        let mode = if arguments.watch.is_some() { "--watch " } else { "" };
         for ticket in tickets {
             console.result(format_args!("fontana recv {mode}'{ticket}'"));
         }

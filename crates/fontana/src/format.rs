@@ -8,7 +8,9 @@ use crate::seal::{ContentKeys, GroupKey, GroupSeal};
 use crate::sharing::Sharing;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
-use fontana_wire::{ContentEncoding, FluteVersion, Hash, Manifest, PublicKey, SecretKey};
+use fontana_wire::{
+    ContentEncoding, FluteVersion, ForeignFormat, Hash, Manifest, PublicKey, SecretKey, Ticket,
+};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -33,6 +35,15 @@ impl Default for Format {
 }
 
 impl Format {
+    /// What a ticket says of it.
+    pub(crate) fn foreign(&self) -> Option<ForeignFormat> {
+        match self {
+            Self::Fontana(_) => None,
+            Self::Flute(_) => Some(ForeignFormat::Flute),
+            Self::Fcast(_) => Some(ForeignFormat::Fcast),
+        }
+    }
+
     pub(crate) fn fontana(&self) -> Option<&FontanaFormat> {
         match self {
             Self::Fontana(format) => Some(format),
@@ -152,6 +163,18 @@ pub enum ReceiveFormat {
     Flute(FluteReception),
     /// FCAST (RFC 6968). Files are not authenticated.
     Fcast,
+}
+
+impl ReceiveFormat {
+    /// What the ticket says.
+    #[must_use]
+    pub fn from_ticket(ticket: &Ticket) -> Self {
+        match ticket.format {
+            None => Self::Fontana(FontanaReception::from_ticket(ticket)),
+            Some(ForeignFormat::Flute) => Self::Flute(FluteReception::default()),
+            Some(ForeignFormat::Fcast) => Self::Fcast,
+        }
+    }
 }
 
 impl Default for ReceiveFormat {

@@ -72,7 +72,7 @@ impl ReceiverBuilder {
             .addressing(Addressing::of_ticket(ticket))
             .tsi(Some(ticket.tsi))
             .sources(ticket.sources.clone())
-            .format(ReceiveFormat::Fontana(FontanaReception::from_ticket(ticket)))
+            .format(ReceiveFormat::from_ticket(ticket))
     }
 
     /// Sets where to listen. Only the first of several addresses is used. Without a ticket, a

@@ -157,5 +157,5 @@ pub use share::{
 };
 pub use shelf::{ShelfIndex, ShelfIndexError, ShelfLayout, ShelfNumber, ShelfRun};
 pub use stream::{Fragment, PlacedFragment, StreamError, StreamIndex, StreamState};
-pub use ticket::{Ticket, TicketError};
+pub use ticket::{ForeignFormat, Ticket, TicketError};
 pub use web::{WebAddress, WebAddressError, WebTicket, WebTicketError};

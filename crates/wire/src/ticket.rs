@@ -20,7 +20,7 @@ const MAX_SIZE: usize = 8192;
 /// Address of a session, with the key or hash that authenticates it.
 ///
 /// ```text
-/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&secret=SECRET][&ask=PORT][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]{&web=URL}
+/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&secret=SECRET][&ask=PORT][&near=SOURCE][&format=flute|fcast][&channels=N|&groups=GROUP{,GROUP}]{&web=URL}
 /// ```
 /// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits, `SECRET`
 /// 22 characters of base64url. A session of several channels gives their number (on consecutive
@@ -58,6 +58,8 @@ pub struct Ticket {
     /// Address of one of the senders, as a hint for the choice of the interface where `sources`
     /// names none. Packets of other senders are received as well.
     pub near: Option<IpAddr>,
+    /// The format of the session, if it is not Fontana's.
+    pub format: Option<ForeignFormat>,
     /// Groups of all channels; more than one channel only if `group` is multicast. A receiver joins
     /// no other groups, regardless of what the session declares.
     pub channels: ChannelGroups,
@@ -66,10 +68,54 @@ pub struct Ticket {
     pub web: Vec<WebAddress>,
 }
 
+/// A format of sessions that other programs have, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignFormat {
+    /// FLUTE (RFC 6726, RFC 3926).
+    Flute,
+    /// FCAST (RFC 6968).
+    Fcast,
+}
+
+impl ForeignFormat {
+    /// All of them, and their names in a ticket.
+    const NAMES: [(Self, &str); 2] = [(Self::Flute, "flute"), (Self::Fcast, "fcast")];
+
+    fn parse(text: &str) -> Result<Self, TicketError> {
+        let found = Self::NAMES.into_iter().find(|&(_, name)| name == text);
+        found.map(|(format, _)| format).ok_or_else(|| TicketError::Format(excerpt(text)))
+    }
+}
+
+impl fmt::Display for ForeignFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.into_iter().find(|(format, _)| format == self);
+        f.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
 impl Ticket {
     /// Largest number of sources. Ten is Linux's default for the sources of one group on a socket
     /// (igmp_max_msf); twice as many take two sockets.
     pub const MAX_SOURCES: usize = 20;
+
+    /// A ticket of this session that says no more: from any source, on one channel.
+    pub fn new(destination: SocketAddr, tsi: Tsi) -> Self {
+        Self {
+            sources: Vec::new(),
+            group: destination.ip(),
+            port: destination.port(),
+            tsi,
+            key: None,
+            manifest: None,
+            secret: None,
+            ask: None,
+            near: None,
+            format: None,
+            channels: ChannelGroups::default(),
+            web: Vec::new(),
+        }
+    }
 
     /// Address and port of channel 0.
     pub fn destination(&self) -> SocketAddr {
@@ -105,6 +151,9 @@ impl fmt::Display for Ticket {
         if let Some(near) = self.near {
             write!(f, "{}near=", separator())?;
             write_addresses(f, &[near])?;
+        }
+        if let Some(format) = self.format {
+            write!(f, "{}format={format}", separator())?;
         }
         match &self.channels {
             ChannelGroups::Consecutive(..=1) => {}
@@ -146,20 +195,7 @@ impl FromStr for Ticket {
             Some((sources, destination)) => (Some(sources), destination),
             None => (None, authority),
         };
-        let (group, port) = parse_destination(destination)?;
-        let mut ticket = Self {
-            sources: Vec::new(),
-            group,
-            port,
-            tsi: parse_tsi(tsi)?,
-            key: None,
-            manifest: None,
-            secret: None,
-            ask: None,
-            near: None,
-            channels: ChannelGroups::default(),
-            web: Vec::new(),
-        };
+        let mut ticket = Self::new(parse_destination(destination)?, parse_tsi(tsi)?);
         for source in sources.into_iter().flat_map(|sources| sources.split(',')) {
             ticket.add_source(source)?;
         }
@@ -219,6 +255,7 @@ impl Ticket {
             }
             "ask" if self.ask.is_none() => self.ask = Some(parse_port(value)?),
             "near" if self.near.is_none() => self.near = Some(self.parse_source(value)?),
+            "format" if self.format.is_none() => self.format = Some(ForeignFormat::parse(value)?),
             "channels" if self.channels.count() == 1 => {
                 self.channels = ChannelGroups::Consecutive(parse_channel_count(value)?);
                 self.check_groups()?;
@@ -232,7 +269,7 @@ impl Ticket {
             }
             "web" => self.add_web(value.parse()?)?,
             "channels" | "groups" => return Err(TicketError::RepeatedChannels),
-            "key" | "manifest" | "secret" | "ask" | "near" => {
+            "key" | "manifest" | "secret" | "ask" | "near" | "format" => {
                 return Err(TicketError::RepeatedParameter(name.to_owned()));
             }
             _ => return Err(TicketError::UnknownParameter(excerpt(name))),
@@ -271,7 +308,7 @@ fn parse_channel_count(text: &str) -> Result<u8, TicketError> {
         .ok_or_else(|| TicketError::ChannelCount(excerpt(text)))
 }
 
-fn parse_destination(text: &str) -> Result<(IpAddr, u16), TicketError> {
+fn parse_destination(text: &str) -> Result<SocketAddr, TicketError> {
     let no_port = || TicketError::NoPort(excerpt(text));
     let (address, port) = text.rsplit_once(':').ok_or_else(no_port)?;
     // The text was an IPv6 address without a port: its last colon is inside the brackets.
@@ -279,7 +316,7 @@ fn parse_destination(text: &str) -> Result<(IpAddr, u16), TicketError> {
         return Err(no_port());
     }
     let group = parse_address(address)?;
-    Ok((group, parse_port(port)?))
+    Ok(SocketAddr::new(group, parse_port(port)?))
 }
 
 fn parse_port(text: &str) -> Result<u16, TicketError> {
@@ -386,6 +423,9 @@ pub enum TicketError {
     /// An invalid value of `secret`.
     #[error("in secret=: {0}")]
     Secret(TicketSecretError),
+    /// An unknown value of `format`.
+    #[error("{0:?} is no format of a session (flute or fcast)")]
+    Format(String),
     /// An invalid number of channels, or too many groups.
     #[error("{0:?} is not a number of channels (2 to {MAX_CHANNELS})")]
     ChannelCount(String),

@@ -5,8 +5,8 @@ use crate::address;
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::net::InterfaceSelector;
 use fontana::wire::{
-    PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError, WebTicket,
-    WebTicketError,
+    ForeignFormat, PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError,
+    WebTicket, WebTicketError,
 };
 use fontana::{MirrorFile, MirrorFileError, WebAfter};
 use fontana_console::talk::Talk;
@@ -305,6 +305,16 @@ impl ReceiveArguments {
             self.ticket().is_some_and(|ticket| ticket.key.is_some() && ticket.ask.is_some());
         let answers = self.format() == SessionFormat::Fontana && !self.list;
         is_asked && answers && !self.one_way
+    }
+
+    /// Takes the format that the ticket names. Returns the argument that says the same.
+    pub(crate) fn follow_ticket(&mut self) -> Option<&'static str> {
+        let (given, id) = match self.ticket()?.format? {
+            ForeignFormat::Flute => (&mut self.flute, "flute"),
+            ForeignFormat::Fcast => (&mut self.fcast, "fcast"),
+        };
+        *given = true;
+        Some(id)
     }
 
     /// The ticket of a session.

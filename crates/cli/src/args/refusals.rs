@@ -129,14 +129,20 @@ pub(super) const SERVE: &[Refusal] = &[Refusal {
 /// All of them, by command.
 pub(super) const ALL: [(&str, &[Refusal]); 3] = [("send", SEND), ("recv", RECV), ("serve", SERVE)];
 
-/// Refuses arguments that do not go together.
-pub(super) fn check(matches: &ArgMatches, root: &Command) -> Result<(), Failure> {
+/// Refuses arguments that do not go together. `implied`: one that the ticket says.
+pub(super) fn check(
+    matches: &ArgMatches,
+    root: &Command,
+    implied: Option<&str>,
+) -> Result<(), Failure> {
     let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
     let of_command = ALL.iter().find(|(command, _)| *command == name);
     let Some(((_, refusals), command)) = of_command.zip(root.find_subcommand(name)) else {
         return Ok(());
     };
-    let is_given = |id: &&&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let is_given = |id: &&&str| {
+        implied == Some(**id) || matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
     for Refusal { one, other, why, hint } in *refusals {
         if let Some((one, other)) = one.iter().find(is_given).zip(other.iter().find(is_given)) {
             let [one, other] = [one, other].map(|id| as_written(command, id));

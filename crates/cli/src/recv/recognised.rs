@@ -2,7 +2,7 @@
 //! others are, and another receiver receives the chosen one.
 
 use crate::args::{ReceiveArguments, SessionFormat};
-use fontana::wire::{ChannelGroups, Ticket};
+use fontana::wire::{ForeignFormat, Ticket};
 use fontana::{Outcome, ReceiveFormat, ReceiverBuilder, SessionKey};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
@@ -108,18 +108,10 @@ impl FluteSessions {
         self.named += 1;
         let ticket = Ticket {
             sources: vec![session.source],
-            near: None,
-            group: group.ip(),
-            port: group.port(),
-            tsi: session.tsi,
-            key: None,
-            manifest: None,
-            secret: None,
-            ask: None,
-            channels: ChannelGroups::Consecutive(1),
-            web: Vec::new(),
+            format: Some(ForeignFormat::Flute),
+            ..Ticket::new(group, session.tsi)
         };
-        console.say(format_args!("another session is here: fontana recv --flute '{ticket}'"));
+        console.say(format_args!("another session is here: fontana recv '{ticket}'"));
     }
 }
 

@@ -339,13 +339,37 @@ fn another_session_on_the_group_is_75_and_is_counted() {
 }
 
 #[test]
+fn a_ticket_says_the_format_of_its_session() {
+    for format in ["flute", "fcast"] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = file(directory.path(), 1000);
+        let sender = Sender::start(&format!("--to {} --{format}", place()), &[&path]);
+        let (ticket, into) = (sender.ticket.clone(), directory.path().join("into"));
+        assert!(ticket.ends_with(&format!("?format={format}")), "{ticket}");
+        let refused = run(&arguments(&format!("recv {ticket} --share -o"), &[&into])).expect(2);
+        assert_says(&refused, &format!("--{format} with --share"), "Fontana's format");
+        let other = if format == "flute" { "fcast" } else { "flute" };
+        let refused = run(&arguments(&format!("recv {ticket} --{other} -o"), &[&into])).expect(2);
+        assert_says(&refused, "a session has one format", "that of the ticket");
+        run(&arguments(&format!("recv {ticket} --timeout 60 -o"), &[&into])).expect(0);
+        assert_eq!(std::fs::read(into.join("file")).unwrap(), std::fs::read(&path).unwrap());
+        sender.finish();
+    }
+}
+
+/// A ticket as it was written by hand.
+fn without_format(ticket: &str) -> &str {
+    ticket.split("?format=").next().unwrap_or(ticket)
+}
+
+#[test]
 fn a_ticket_of_plain_flute_or_fcast_is_named_after_some_seconds() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), 1000);
     let kinds = [("--flute", "is plain FLUTE"), ("--fcast", "if the sender is FCAST")];
     let receptions = kinds.map(|(option, said)| {
         let sender = Sender::start(&format!("--to {} {option}", place()), &[&path]);
-        let words = format!("recv {} --timeout 7 -o", sender.ticket);
+        let words = format!("recv {} --timeout 7 -o", without_format(&sender.ticket));
         (said, Running::start(&arguments(&words, &[directory.path()])), sender)
     });
     for (said, receiving, sender) in receptions {
@@ -360,7 +384,7 @@ fn a_session_without_a_table_of_contents_is_75_and_may_be_plain_flute() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), 1000);
     let sender = Sender::start(&format!("--to {} --flute", place()), &[&path]);
-    let words = format!("recv {} --timeout 1 -o", sender.ticket);
+    let words = format!("recv {} --timeout 1 -o", without_format(&sender.ticket));
     let received = run(&arguments(&words, &[directory.path()])).expect(75);
     assert_says(&received, "no table of contents", "with --flute");
     sender.finish();

@@ -494,7 +494,7 @@ fn other_sessions_of_the_group_are_named_with_their_tickets() {
     let received = run(&arguments(&words, &[into.path()])).expect(0);
     let ticket = format!("fontana://127.0.0.1@{place}/8");
     let said = received.stdout + &received.stderr;
-    let line = format!("another session is here: fontana recv --flute '{ticket}'");
+    let line = format!("another session is here: fontana recv '{ticket}?format=flute'");
     assert_eq!(said.matches(&line).count(), 1, "{said}");
     let words = format!("recv --flute -i lo --timeout 30 {ticket} -o");
     run(&arguments(&words, &[into.path()])).expect(0);

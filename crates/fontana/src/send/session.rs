@@ -418,15 +418,11 @@ fn ticket(options: &SendOptions, local: IpAddr, tsi: Tsi, manifest: Option<Hash>
     Ticket {
         near: source.is_none().then_some(local).filter(|local| !local.is_unspecified()),
         sources: source.into_iter().collect(),
-        group: options.addressing.ticket_address().ip(),
-        port: options.addressing.ticket_address().port(),
-        tsi,
         key: options.publisher(),
         manifest,
-        secret: None,
-        ask: None,
+        format: options.format.foreign(),
         channels: options.addressing.channels.clone(),
-        web: Vec::new(),
+        ..Ticket::new(options.addressing.ticket_address(), tsi)
     }
 }
 

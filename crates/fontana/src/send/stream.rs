@@ -32,9 +32,7 @@ use fontana_proto::{
     SendDone, SendJob, SenderEvent, StreamRedundancy, StreamSender, StreamSenderConfig,
     StreamStart,
 };
-use fontana_wire::{
-    ChannelGroups, ReceiverState, RelativePath, SecretKey, Ticket, TicketSecret, Tsi,
-};
+use fontana_wire::{ReceiverState, RelativePath, SecretKey, Ticket, TicketSecret, Tsi};
 use std::convert::Infallible;
 use std::io::Read;
 use std::sync::Arc;
@@ -169,16 +167,9 @@ impl PreparedStream {
         let address = options.addressing.ticket_address();
         let ticket = Ticket {
             sources: Some(source).filter(|source| !source.is_unspecified()).into_iter().collect(),
-            group: address.ip(),
-            port: address.port(),
-            tsi,
             key: Some(signer.public_key()),
-            manifest: None,
             secret,
-            ask: None,
-            near: None,
-            channels: ChannelGroups::default(),
-            web: Vec::new(),
+            ..Ticket::new(address, tsi)
         };
         let most = memory::fragment_bytes(options.memory, options.redundancy);
         let most = most / usize::from(symbol_size);

@@ -2,9 +2,9 @@
 //! are too large. Their hash is the ticket's, so only the checks of names and numbers refuse them.
 
 use fontana::wire::{
-    ChannelGroups, CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, Hash,
-    HeadRecords, HeaderFields, InstanceId, Manifest, Metadata, ObjectRef, RelativePath,
-    SessionHead, SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
+    CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, Hash, HeadRecords,
+    HeaderFields, InstanceId, Manifest, Metadata, ObjectRef, RelativePath, SessionHead,
+    SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
 };
 use fontana::{CancellationToken, Outcome, ReceiveReport, Receiver, Rejection};
 use fontana_fec::codes::no_code::NoCode;
@@ -91,19 +91,7 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
     // A port that is free at this moment.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    let ticket = Ticket {
-        sources: Vec::new(),
-        group: here.ip(),
-        port,
-        tsi: TSI,
-        key: None,
-        manifest: hash,
-        secret: None,
-        ask: None,
-        near: None,
-        channels: ChannelGroups::default(),
-        web: Vec::new(),
-    };
+    let ticket = Ticket { manifest: hash, ..Ticket::new(here, TSI) };
     let receiver = Receiver::from_ticket(&ticket)
         .into_dir(into)
         .interfaces(vec!["127.0.0.1".parse().unwrap()])

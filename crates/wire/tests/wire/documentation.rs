@@ -5,11 +5,11 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
-    BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
-    FileEntry, FileRun, FreshFrame, FreshIndex, FreshRequest, FreshShare, FreshStart, Hash,
-    HeadRecords, HeaderFields, HeldIndex, HeldRun, InstanceId, Manifest, ManifestObject, Metadata,
-    ObjectRef, RelativePath, RunHasher, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket,
-    Toi, Tsi, emit_payload_id, manifest_hash, object_hash, stream_index_hash,
+    BlockHasher, Cci, CongestionControl, ContentKind, Entry, FdtExtension, FileEntry, FileRun,
+    FreshFrame, FreshIndex, FreshRequest, FreshShare, FreshStart, Hash, HeadRecords, HeaderFields,
+    HeldIndex, HeldRun, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef, RelativePath,
+    RunHasher, SecretKey, SessionHead, ShelfIndex, ShelfNumber, Ticket, Toi, Tsi, emit_payload_id,
+    manifest_hash, object_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 
@@ -173,16 +173,9 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
     let manifest_hash = manifest_hash(&manifest.emit());
     let ticket = Ticket {
         sources: vec!["10.0.0.7".parse().unwrap()],
-        group: "232.1.2.3".parse().unwrap(),
-        port: 7701,
-        tsi: TSI,
         key: Some(key().public_key()),
         manifest: Some(manifest_hash),
-        secret: None,
-        ask: None,
-        near: None,
-        channels: ChannelGroups::default(),
-        web: Vec::new(),
+        ..Ticket::new("232.1.2.3:7701".parse().unwrap(), TSI)
     };
     assert_eq!(object.hash(), object_hash(13, &object.block_hashes));
     let values = [

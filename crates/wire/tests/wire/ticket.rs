@@ -2,8 +2,8 @@
 
 use crate::truncations;
 use fontana_wire::{
-    ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, TicketSecret, Tsi,
-    WebAddress, WebTicket, WebTicketError,
+    ChannelGroups, ForeignFormat, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, TicketSecret,
+    Tsi, WebAddress, WebTicket, WebTicketError,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -41,7 +41,8 @@ fn tickets_are_read_back_unchanged() {
         "fontana://239.255.77.1:7701/1?groups=239.1.2.3".to_owned(),
         format!("fontana://[ff15::1]:7701/1?key={KEY}&groups=[ff15::8],[ff15::2]"),
         format!("fontana://[ff15::1]:7701/1?manifest={HASH}&near=[fd00::7]&channels=2"),
-        "fontana://239.255.77.1:7701/1?near=10.0.0.7".to_owned(),
+        "fontana://239.255.77.1:7701/1?near=10.0.0.7&format=flute".to_owned(),
+        "fontana://239.255.77.1:7701/1?format=fcast".to_owned(),
         "fontana://239.255.77.1:7701/1?web=https://a.example/x/&web=http://[::1]:80/".to_owned(),
     ];
     for text in texts {
@@ -64,6 +65,7 @@ fn a_ticket_holds_what_its_text_says() {
         secret: Some(TicketSecret::from_bytes(std::array::from_fn(|i| i as u8))),
         ask: Some(7703),
         near: None,
+        format: None,
         channels: ChannelGroups::Consecutive(1),
         web: Vec::new(),
     };
@@ -137,6 +139,10 @@ const ERRORS: &[(&str, &str)] = &[
     (
         "fontana://232.1.2.3:7701/1?manifest=",
         "in manifest=: 0 characters, 64 hexadecimal digits are right",
+    ),
+    (
+        "fontana://232.1.2.3:7701/1?format=norm",
+        "\"norm\" is no format of a session (flute or fcast)",
     ),
     (
         "fontana://232.1.2.3:7701/1?cert=1",
@@ -376,6 +382,7 @@ proptest! {
             manifest: manifest.map(Hash),
             secret: secret.map(TicketSecret::from_bytes),
             ask: ask.map(NonZeroU16::get),
+            format: [None, Some(ForeignFormat::Flute), Some(ForeignFormat::Fcast)][web % 3],
             channels,
             web: WEB.iter().take(web).map(|text| text.parse().unwrap()).collect(),
         };

@@ -1,8 +1,7 @@
 //! A mirror that computes repair symbols: a server of fresh symbols.
 
-use super::lacking::Lacking;
+use super::lacking::{Lacking, due};
 use super::sink::Sink;
-use super::source::due;
 use crate::web::client::FileRange;
 use crate::web::mirror::Fetch;
 use fontana_fec::Esi;

@@ -6,6 +6,13 @@ use fontana_proto::{BlockId, Instant, Receiver};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Duration;
+
+/// Longest and shortest time of a request for repair symbols.
+pub(super) const REQUEST_TIME: Duration = Duration::from_secs(2);
+pub(super) const LEAST_REQUEST_TIME: Duration = Duration::from_millis(250);
+/// Time for an answer to begin, beside the time of the symbols.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// What the blocks want of a shelf, beside what others are sending.
 pub(super) struct Lacking<'a> {
@@ -120,4 +127,14 @@ impl Mirrors {
         under_way.extend(self.common.wholes.keys().map(|&block| (block, u32::MAX)));
         Lacking { receiver, under_way, without: BTreeSet::new() }
     }
+}
+
+/// When the others stop counting on a request for so many symbols, given the rate of its mirror.
+pub(super) fn due(now: Instant, symbols: u64, rate: Option<f64>) -> Instant {
+    let time = rate.map_or(REQUEST_TIME, |rate| {
+        let seconds = symbols as f64 / rate.max(f64::MIN_POSITIVE);
+        let time = Duration::try_from_secs_f64(1.5 * seconds).unwrap_or(Duration::MAX);
+        time.min(2 * REQUEST_TIME)
+    });
+    now + time + ANSWER_TIME
 }

@@ -1,8 +1,7 @@
 //! A mirror that has a shelf: repair symbols in files.
 
-use super::lacking::Lacking;
+use super::lacking::{Lacking, due};
 use super::sink::Sink;
-use super::source::due;
 use crate::web::client::FileRange;
 use crate::web::mirror::Fetch;
 use fontana_fec::Esi;

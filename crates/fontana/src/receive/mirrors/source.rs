@@ -9,12 +9,6 @@ use fontana_proto::{BlockId, Instant};
 use fontana_wire::Hash;
 use std::time::Duration;
 
-/// Longest and shortest time of a request for repair symbols.
-pub(super) const REQUEST_TIME: Duration = Duration::from_secs(2);
-pub(super) const LEAST_REQUEST_TIME: Duration = Duration::from_millis(250);
-/// Time for an answer to begin, beside the time of the symbols.
-const ANSWER_TIME: Duration = Duration::from_millis(500);
-
 /// What a mirror has, and what it was asked for of its repair symbols.
 #[derive(Debug)]
 pub(super) enum Source {
@@ -100,14 +94,4 @@ impl Source {
             Self::Fresh(_) => MirrorKind::Fresh,
         }
     }
-}
-
-/// When the others stop counting on a request for so many symbols, given the rate of its mirror.
-pub(super) fn due(now: Instant, symbols: u64, rate: Option<f64>) -> Instant {
-    let time = rate.map_or(REQUEST_TIME, |rate| {
-        let seconds = symbols as f64 / rate.max(f64::MIN_POSITIVE);
-        let time = Duration::try_from_secs_f64(1.5 * seconds).unwrap_or(Duration::MAX);
-        time.min(2 * REQUEST_TIME)
-    });
-    now + time + ANSWER_TIME
 }
