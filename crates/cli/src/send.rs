@@ -273,12 +273,12 @@ impl Plan {
             .symbol_size(arguments.symbol_size)
             .source_pass(self.pass_start.is_some())
             .pass_start(self.pass_start.unwrap_or_default())
-            .mirrored(arguments.manifest.is_some() || networks::count(arguments) > 1)
+            .mirrored(arguments.manifest.is_some() || arguments.networks() > 1)
             .filter(filter)
-            .memory(memory(arguments) / networks::count(arguments))
+            .memory(memory(arguments) / arguments.networks())
             .scratch(match arguments.dry_run {
                 true => Some(0),
-                false => arguments.scratch.map(|bytes| bytes / networks::count(arguments) as u64),
+                false => arguments.scratch.map(|bytes| bytes / arguments.networks() as u64),
             })
     }
 

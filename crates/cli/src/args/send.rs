@@ -483,6 +483,11 @@ impl SendArguments {
         self.layered.is_some() || self.layers.is_some()
     }
 
+    /// The number of networks with a session each. They share memory and scratch file.
+    pub(crate) fn networks(&self) -> usize {
+        self.interfaces.len().max(1)
+    }
+
     pub(crate) fn format(&self) -> SessionFormat {
         session_format(self.flute.is_some(), self.fcast.is_some())
     }

@@ -2,6 +2,8 @@
 //! send different symbols, so that a receiver on several networks adds them up (dispersity routing:
 //! Byers, Luby, Mitzenmacher 1998, section VIII).
 
+mod together;
+
 use super::confine::CompletionProgram;
 use super::reports::ReportWatch;
 use super::{Named, Outline, Plan, Watch};
@@ -15,6 +17,7 @@ use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
+use together::Together;
 
 /// Events of all sessions that wait to be shown. A session then waits, and drops progress.
 const WAITING_EVENTS: usize = 64;
@@ -26,21 +29,14 @@ pub(super) struct OnNetwork {
     pub(super) prepared: PreparedSender,
 }
 
-/// The number of sessions. They share memory and scratch file.
-pub(super) fn count(arguments: &SendArguments) -> usize {
-    arguments.interfaces.len().max(1)
-}
-
 /// Refuses options that one session has, if there are several interfaces.
 pub(super) fn check(arguments: &SendArguments) -> Result<(), Failure> {
-    if count(arguments) == 1 {
+    if arguments.networks() == 1 {
         return Ok(());
     }
     let given = [
         (arguments.format() != SessionFormat::Fontana, "a plain FLUTE or FCAST session"),
         (arguments.watch.is_some(), "--watch"),
-        (arguments.reports.receivers.is_some(), "--receivers"),
-        (arguments.reports.status_file.is_some(), "--status-file"),
         (matches!(arguments.reports.ask, Some(Some(_))), "--ask with an address"),
         (arguments.certificate.is_some(), "--certificate"),
     ];
@@ -69,7 +65,7 @@ pub(super) fn prepare(
     let mut names = BTreeSet::from([plan.addressing.interface()?.name]);
     let all = arguments.interfaces.iter().enumerate();
     let further = all.skip(1).map(|(number, selector)| {
-        let plan = plan.on(selector.clone(), first, (number, count(arguments)));
+        let plan = plan.on(selector.clone(), first, (number, arguments.networks()));
         let interface = plan.addressing.interface()?.name;
         if !names.insert(interface.clone()) {
             let message = format!("the interface {interface} is named twice");
@@ -149,8 +145,11 @@ pub(super) fn send(
             interface,
             is_one_of_several,
             source_symbols: session.source_symbols,
-            // With receivers that are expected, it is the deadline of the session.
-            duration: arguments.duration.filter(|_| arguments.reports.receivers.is_none()),
+            // With receivers that are expected, it is the deadline of the session, if that is the
+            // only one.
+            duration: arguments
+                .duration
+                .filter(|_| is_one_of_several || arguments.reports.receivers.is_none()),
             copies: outline.addressing.to.len() as u64,
             objects: session.manifest.objects().len(),
             rate_check: outline.rate_check(arguments),
@@ -158,7 +157,7 @@ pub(super) fn send(
             failures_shown: 0,
             nothing_left: false,
             time_is_up: false,
-            reports: ReportWatch::new(arguments, program),
+            reports: ReportWatch::new(arguments, program.filter(|_| !is_one_of_several)),
         };
         running.push((watch, prepared.start()?));
     }
@@ -175,23 +174,44 @@ pub(super) fn send(
         })?);
     }
     drop(sender);
+    let mut together = is_one_of_several
+        .then(|| Together::new(running.len(), ReportWatch::new(arguments, program)));
     for (number, event) in events {
-        if let Some((watch, _)) = running.get_mut(number) {
+        let Some((watch, _)) = running.get_mut(number) else { continue };
+        let is_handled = together.as_mut().is_some_and(|it| it.handle(number, &event, console));
+        if !is_handled {
             watch.handle(&event);
         }
+        if together.as_ref().is_some_and(Together::is_over) {
+            stop.cancel();
+        }
     }
-    conclude(running, console)
+    conclude(running, together, console)
 }
 
 /// Shows how the sessions have ended. Returns the worst outcome.
-fn conclude(running: Vec<(Watch<'_>, Sender)>, console: &Console) -> Result<Outcome, Failure> {
+fn conclude(
+    running: Vec<(Watch<'_>, Sender)>,
+    together: Option<Together<'_>>,
+    console: &Console,
+) -> Result<Outcome, Failure> {
     running.iter().for_each(|(watch, _)| watch.bar.clear());
-    let time_is_up = running.iter().any(|(watch, _)| watch.time_is_up);
+    // The receivers that were expected are complete.
+    let is_over = together.as_ref().is_some_and(Together::is_over);
+    let time_is_up = is_over || running.iter().any(|(watch, _)| watch.time_is_up);
     let is_only = running.len() == 1;
-    let mut worst = Outcome::Complete;
-    for (watch, sender) in running {
+    let (mut worst, mut crowds) = (Outcome::Complete, Vec::new());
+    for (number, (watch, sender)) in running.into_iter().enumerate() {
         let watch = Watch { time_is_up, ..watch };
         worst = worst.worst(match sender.join() {
+            Ok(mut report) if together.is_some() => {
+                crowds.extend(report.crowd.take().map(|crowd| (number, crowd)));
+                if report.outcome == Outcome::ReceiversIncomplete {
+                    // Others may have reported to another session.
+                    report.outcome = Outcome::Interrupted;
+                }
+                watch.conclude(&report)
+            }
             Ok(report) => watch.conclude(&report),
             Err(error) if is_only => return Err(error.into()),
             Err(error) => {
@@ -202,5 +222,8 @@ fn conclude(running: Vec<(Watch<'_>, Sender)>, console: &Console) -> Result<Outc
             }
         });
     }
-    Ok(worst)
+    Ok(match together {
+        Some(together) => worst.worst(together.conclude(crowds, console)),
+        None => worst,
+    })
 }

@@ -61,8 +61,10 @@ pub(super) fn collection(
         Some(ReceiversArgument::Names(names)) => Expected::Named(named(names)?),
         Some(ReceiversArgument::File(path)) => Expected::Named(read(path)?),
     };
-    // The versions of a directory follow each other until the user ends that.
-    collection.until_complete = reports.receivers.is_some() && arguments.watch.is_none();
+    // The versions of a directory follow each other until the user ends that. Of sessions on
+    // several networks none has all receivers.
+    collection.until_complete =
+        reports.receivers.is_some() && arguments.watch.is_none() && arguments.networks() == 1;
     collection.rests = !arguments.has_layers();
     let is_stream = standard_input::is_stream(arguments);
     collection.deadline = arguments.duration.filter(|_| collection.until_complete || is_stream);

@@ -129,6 +129,47 @@ fn a_sender_on_two_networks_serves_each_of_them_and_adds_up() {
     sender.kill();
 }
 
+/// Expected receivers on two networks, one of which is on both: the sender ends when all are
+/// complete, wherever they are, and names one that is on neither.
+#[test]
+fn receivers_on_several_networks_are_one_crowd() {
+    let Some(scene) = Scene::new(3) else { return };
+    let other = Bench::new(2);
+    other.attach(&scene.bench, 0);
+    other.attach(&scene.bench, 2);
+    let file = scene.noise("image.raw", 1 << 20);
+    for (options, code) in [("--receivers 3", 0), ("--receivers a,b,c,d --for 8s", 9)] {
+        let words = format!("send --json --to {GROUP} -i eth0 -i 10.78.0.0/24 {options}");
+        let mut sender = scene.start(0, &words, &file);
+        let session = sender.wait_for("session", Duration::from_secs(60));
+        let ticket = |number: usize| session["tickets"][number].as_str().unwrap().to_owned();
+        let into = |name: &str| scene.path(&format!("{name}{code}"));
+        let words = |label: &str, ticket: &str, more: &str| {
+            let words = format!("recv --json {ticket} --label {label} --timeout 60 {more} -o");
+            let words = words.split_whitespace().map(OsString::from);
+            words.chain([into(label).into()]).collect::<Vec<_>>()
+        };
+        let mut receivers = [
+            scene.bench.start(1, &words("a", &ticket(0), "")),
+            scene.bench.start(2, &words("b", &ticket(0), "-i eth0 -i eth1")),
+            other.start(1, &words("c", &ticket(1), "")),
+        ];
+        for receiver in &mut receivers {
+            let summary = receiver.wait_for("summary", Duration::from_secs(60));
+            assert_eq!(summary["code"], 0, "{summary}");
+        }
+        if code == 9 {
+            let missing = sender.wait_for("missing", Duration::from_secs(30));
+            assert_eq!(
+                (&missing["label"], &missing["state"]),
+                (&"d".into(), &"never_heard".into())
+            );
+        }
+        let (ended, said) = sender.finish(Duration::from_secs(60));
+        assert_eq!(ended, Some(code), "{said}");
+    }
+}
+
 /// One sender without a rate on two networks, of 20 and 5 Mbit/s: each has the rate of its own
 /// receiver, who reports to the session on its network, and sends nothing when that is complete.
 #[test]
