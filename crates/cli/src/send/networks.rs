@@ -174,8 +174,10 @@ pub(super) fn send(
         })?);
     }
     drop(sender);
-    let mut together = is_one_of_several
-        .then(|| Together::new(running.len(), ReportWatch::new(arguments, program)));
+    let manifest = session.manifest_hash.filter(|_| is_one_of_several);
+    let mut together = manifest.map(|manifest| {
+        Together::new(running.len(), manifest, ReportWatch::new(arguments, program))
+    });
     for (number, event) in events {
         let Some((watch, _)) = running.get_mut(number) else { continue };
         let is_handled = together.as_mut().is_some_and(|it| it.handle(number, &event, console));

@@ -22,7 +22,7 @@ use std::path::Path;
 /// Largest file of `--receivers`: 65 536 lines of a label and a key.
 const MAX_EXPECT_BYTES: u64 = 16 << 20;
 /// Receivers that a file of `--receivers` names, at most: as many as a sender remembers.
-const MAX_EXPECTED: usize = 1 << 16;
+pub(super) const MAX_EXPECTED: usize = 1 << 16;
 /// Missing names in the status file while it has not all receivers: with 2 000 of these, it has
 /// at most 1 MB.
 const MAX_MISSING: usize = 2_000;
@@ -321,9 +321,14 @@ impl<'a> ReportWatch<'a> {
         }
     }
 
+    /// Whether the report counts.
+    pub(super) fn believes(&self, status: &ReceiverStatus) -> bool {
+        status.by.is_authentic() || self.arguments.reports.trust_reports
+    }
+
     /// Notes the name of a receiver whose rate reports count.
     fn note_name(&mut self, status: &ReceiverStatus) {
-        if !status.by.is_authentic() && !self.arguments.reports.trust_reports {
+        if !self.believes(status) {
             return;
         }
         let receiver = status.report.receiver;
