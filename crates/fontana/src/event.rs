@@ -72,8 +72,15 @@ pub enum SendEvent {
 }
 
 impl SendEvent {
-    pub(crate) fn is_progress(&self) -> bool {
-        matches!(self, Self::Progress(_))
+    /// Whether it says again, and newer, what another one says.
+    pub(crate) fn replaces(&self, other: &Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Progress(_), Self::Progress(_))
+                | (Self::Awaited(_), Self::Awaited(_))
+                | (Self::RateChanged { .. }, Self::RateChanged { .. })
+                | (Self::Crowd(_), Self::Crowd(_))
+        )
     }
 }
 
@@ -391,8 +398,9 @@ pub enum ReceiveEvent {
 }
 
 impl ReceiveEvent {
-    pub(crate) fn is_progress(&self) -> bool {
-        matches!(self, Self::Progress(_))
+    /// Whether it says again, and newer, what another one says.
+    pub(crate) fn replaces(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Progress(_), Self::Progress(_)))
     }
 }
 

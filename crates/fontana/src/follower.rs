@@ -111,7 +111,7 @@ impl FollowerBuilder {
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(FollowEvent)| {
             follow.run(first, token, emit)
         };
-        let running = Running::spawn("follower", token, FollowEvent::is_progress, work)?;
+        let running = Running::spawn("follower", token, FollowEvent::replaces, work)?;
         Ok(Follower { running, proceed })
     }
 }
@@ -188,8 +188,8 @@ pub enum FollowEvent {
 }
 
 impl FollowEvent {
-    fn is_progress(&self) -> bool {
-        matches!(self, Self::Receiving(event) if event.is_progress())
+    fn replaces(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Receiving(event), Self::Receiving(other)) if event.replaces(other))
     }
 }
 

@@ -111,7 +111,7 @@ impl PublisherBuilder {
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(PublishEvent)| {
             publish.run(first, token, emit)
         };
-        let running = Running::spawn("publisher", token, PublishEvent::is_progress, work)?;
+        let running = Running::spawn("publisher", token, PublishEvent::replaces, work)?;
         Ok(Publisher { running })
     }
 }
@@ -192,8 +192,8 @@ pub enum PublishEvent {
 }
 
 impl PublishEvent {
-    fn is_progress(&self) -> bool {
-        matches!(self, Self::Sending(event) if event.is_progress())
+    fn replaces(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Sending(event), Self::Sending(other)) if event.replaces(other))
     }
 }
 

@@ -369,7 +369,7 @@ impl PreparedReceiver {
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ReceiveEvent)| {
             self.run(token, emit).map(|result| result.report)
         };
-        let running = Running::spawn("receiver", token, ReceiveEvent::is_progress, work)?;
+        let running = Running::spawn("receiver", token, ReceiveEvent::replaces, work)?;
         Ok(Receiver { running, commands })
     }
 }

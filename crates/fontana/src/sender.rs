@@ -250,7 +250,7 @@ impl PreparedSender {
         let carousel = self.take_carousel();
         let work =
             move |token: &CancellationToken, emit: &mut dyn FnMut(SendEvent)| self.run(token, emit);
-        let running = Running::spawn("sender", token, SendEvent::is_progress, work)?;
+        let running = Running::spawn("sender", token, SendEvent::replaces, work)?;
         Ok(Sender { running, description, carousel })
     }
 }

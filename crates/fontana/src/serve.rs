@@ -145,7 +145,7 @@ impl WebServerBuilder {
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ServeEvent)| {
             run(listener, own, &verifiers, workers, token, emit)
         };
-        let running = Running::spawn("serve", token, ServeEvent::is_progress, work)?;
+        let running = Running::spawn("serve", token, ServeEvent::replaces, work)?;
         Ok(WebServer { running, address, sites })
     }
 }
@@ -246,8 +246,8 @@ pub enum ServeEvent {
 }
 
 impl ServeEvent {
-    fn is_progress(&self) -> bool {
-        matches!(self, Self::Progress(_))
+    fn replaces(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Progress(_), Self::Progress(_)))
     }
 }
 

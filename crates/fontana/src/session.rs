@@ -8,7 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Largest number of waiting events, besides one about progress. A session with more events blocks.
+/// Largest number of waiting events, besides those that the next ones replace. A session with more
+/// events blocks.
 /// Sessions of thousands of files have this many in a burst.
 const CAPACITY: usize = 1024;
 
@@ -22,14 +23,14 @@ pub(crate) struct Running<E, R> {
 
 impl<E: Send + 'static, R: Send + 'static> Running<E, R> {
     /// Runs `work` on a thread called `name`. `work` must end soon after the token is cancelled.
-    /// `is_progress` selects events that replace the previous one of the same kind.
+    /// `replaces`: an event says again, and newer, what one that waits says.
     pub(crate) fn spawn(
         name: &str,
         token: CancellationToken,
-        is_progress: fn(&E) -> bool,
+        replaces: fn(&E, &E) -> bool,
         work: impl FnOnce(&CancellationToken, &mut dyn FnMut(E)) -> Result<R, Error> + Send + 'static,
     ) -> Result<Self, Error> {
-        let queue = Arc::new(Queue::new(is_progress));
+        let queue = Arc::new(Queue::new(replaces));
         let (ended, cancelled) = (AtEnd(Arc::clone(&queue)), token.clone());
         let span = tracing::info_span!("session", kind = name);
         let work = move || {
@@ -87,9 +88,9 @@ impl<E> Drop for AtEnd<E> {
 /// The events of a session, in order. The iterator blocks for the next one, and ends with the
 /// session. Several iterators of one session share its events: each event goes to one of them.
 ///
-/// Events wait until they are taken. A progress event is replaced by the next one; other events are
-/// never dropped. A session whose events are not taken therefore blocks after a thousand of them,
-/// until they are taken or the session is joined or dropped.
+/// Events wait until they are taken. An event about progress, a rate, or all receivers is replaced
+/// by the next one; other events are never dropped. A session whose events are not taken therefore
+/// blocks after a thousand of them, until they are taken or the session is joined or dropped.
 ///
 /// With the feature `futures` it is a `futures::Stream` as well.
 #[derive(Debug)]
@@ -161,7 +162,7 @@ impl<E> futures_core::Stream for Events<E> {
 
 #[derive(Debug)]
 struct Queue<E> {
-    is_progress: fn(&E) -> bool,
+    replaces: fn(&E, &E) -> bool,
     waiting: Mutex<Waiting<E>>,
     has_event: Condvar,
     has_room: Condvar,
@@ -190,7 +191,7 @@ impl<E> Waiting<E> {
 }
 
 impl<E> Queue<E> {
-    fn new(is_progress: fn(&E) -> bool) -> Self {
+    fn new(replaces: fn(&E, &E) -> bool) -> Self {
         let waiting = Waiting {
             events: VecDeque::new(),
             ended: false,
@@ -199,7 +200,7 @@ impl<E> Queue<E> {
             wakers: Vec::new(),
         };
         Self {
-            is_progress,
+            replaces,
             waiting: Mutex::new(waiting),
             has_event: Condvar::new(),
             has_room: Condvar::new(),
@@ -213,8 +214,8 @@ impl<E> Queue<E> {
 
     fn push(&self, event: E) {
         let mut waiting = self.lock();
-        if (self.is_progress)(&event) {
-            waiting.events.retain(|other| !(self.is_progress)(other));
+        if (self.replaces)(&event, &event) {
+            waiting.events.retain(|other| !(self.replaces)(&event, other));
         } else {
             while waiting.events.len() > CAPACITY && !waiting.closed {
                 waiting = self.has_room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -248,28 +249,29 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    /// Negative events are progress.
+    /// Negative events are replaced, odd ones by odd ones.
     fn running(
         work: impl FnOnce(&CancellationToken, &mut dyn FnMut(i32)) -> Result<u32, Error>
         + Send
         + 'static,
     ) -> Running<i32, u32> {
-        let is_progress = |event: &i32| *event < 0;
-        Running::spawn("test", CancellationToken::new(), is_progress, work).unwrap()
+        let replaces =
+            |event: &i32, other: &i32| *event < 0 && *other < 0 && event % 2 == other % 2;
+        Running::spawn("test", CancellationToken::new(), replaces, work).unwrap()
     }
 
     #[test]
     fn progress_is_replaced_and_other_events_are_not() {
         let (told, wait) = channel();
         let session = running(move |_, emit| {
-            for event in [1, -1, 2, -2, -3, 3, -4] {
+            for event in [1, -1, 2, -2, -3, 3, -4, -6] {
                 emit(event);
             }
             told.send(()).unwrap();
             Ok(7)
         });
         wait.recv().unwrap();
-        assert_eq!(session.events().collect::<Vec<_>>(), [1, 2, 3, -4]);
+        assert_eq!(session.events().collect::<Vec<_>>(), [1, 2, -3, 3, -6]);
         assert_eq!(session.join().unwrap(), 7);
     }
 

@@ -194,7 +194,7 @@ impl PreparedStream {
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(SendEvent)| {
             self.run(reader, token, emit)
         };
-        let running = Running::spawn("stream-sender", token, SendEvent::is_progress, work)?;
+        let running = Running::spawn("stream-sender", token, SendEvent::replaces, work)?;
         Ok(StreamSender { running, ticket })
     }
 }
