@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Ticket, Tsi};
 use fontana::{
-    Acceptance, Addressing, FontanaReception, Ordering, Rate, ReceiveFormat, Receiver,
-    ReceiverBuilder, SendMode, Sender, SenderBuilder,
+    Acceptance, Addressing, Ordering, Rate, ReceiveFormat, Receiver, ReceiverBuilder, SendMode,
+    Sender, SenderBuilder,
 };
 use std::fmt;
 use std::path::PathBuf;
@@ -109,22 +109,26 @@ impl ReceiveOptions<'_> {
             channels: ChannelGroups::Consecutive(MAX_CHANNELS),
             ..Addressing::default()
         };
-        let (mut builder, mut fontana, mut addressing) = match &ticket {
+        let (mut builder, mut format, mut addressing) = match &ticket {
             Some(ticket) => (
                 Receiver::from_ticket(ticket),
-                FontanaReception::from_ticket(ticket),
+                ReceiveFormat::from_ticket(ticket),
                 Addressing::of_ticket(ticket),
             ),
-            None => {
-                (Receiver::builder(), FontanaReception::default(), addressing(self.group, all)?)
-            }
+            None => (Receiver::builder(), ReceiveFormat::default(), addressing(self.group, all)?),
         };
         addressing.interfaces = interfaces(self.interface)?;
-        fontana.acceptance = Acceptance::Automatic;
-        fontana.skip_existing = self.skip_existing;
+        match &mut format {
+            ReceiveFormat::Fontana(fontana) => {
+                fontana.acceptance = Acceptance::Automatic;
+                fontana.skip_existing = self.skip_existing;
+            }
+            ReceiveFormat::Flute(flute) => flute.skip_existing = self.skip_existing,
+            _ => {}
+        }
         builder = builder
             .addressing(addressing)
-            .format(ReceiveFormat::Fontana(fontana))
+            .format(format)
             .overwrite(self.overwrite)
             .timeout(self.timeout);
         if let Some(silence) = self.silence {
@@ -164,7 +168,28 @@ fn parsed<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T, Fa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana::Outcome;
+    use fontana::{FluteFormat, Format, Outcome};
+
+    #[test]
+    fn a_ticket_says_the_format_of_its_session() {
+        let port = 20_000 + (std::process::id() % 20_000) as u16;
+        let to = format!("239.255.94.7:{port}");
+        let options = SendOptions { to: Some(&to), interface: Some("lo"), ..Default::default() };
+        let [sent, into] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let file = sent.path().join("file");
+        std::fs::write(&file, [7; 5_000]).unwrap();
+        let sender = options.builder([file]).unwrap();
+        let sender = sender.format(Format::Flute(FluteFormat::default())).start().unwrap();
+        let ticket = sender.description().ticket.to_string();
+        assert!(ticket.ends_with("?format=flute"), "{ticket}");
+        let timeout = Some(Duration::from_secs(60));
+        let (ticket, interface) = (Some(&*ticket), Some("lo"));
+        let options = ReceiveOptions { ticket, interface, timeout, ..Default::default() };
+        let receiver = options.builder().unwrap().into_dir(into.path()).start().unwrap();
+        assert_eq!(receiver.join().unwrap().outcome, Outcome::Complete);
+        assert_eq!(std::fs::read(into.path().join("file")).unwrap(), [7; 5_000]);
+        sender.stop();
+    }
 
     #[test]
     fn a_wrong_text_is_an_error_that_names_it() {
