@@ -3,11 +3,11 @@
 
 use crate::net::missing;
 use crate::numbers::within;
+use crate::reports::{REPORTS_PER_SECOND, receiver_id, report_of};
 use fontana::reports::{Expected, NoCipher};
 use fontana::wire::{
-    BlockNeed, Feedback, InstanceId, Packet, ReceiverId, ReceiverLabel, ReceiverReport,
-    ReceiverState, RepairRequest, RollCall, RollCallEcho, SealId, SecretKey, Toi,
-    UnverifiedRollCall,
+    BlockNeed, Feedback, InstanceId, Packet, ReceiverReport, ReceiverState, RepairRequest,
+    RollCall, RollCallEcho, SealId, SecretKey, Toi, UnverifiedRollCall,
 };
 use fontana::{Addressing, FontanaFormat, Format, Rate, ReportCollection, SendMode, Sender};
 use fontana_fec::EncodingId;
@@ -33,8 +33,6 @@ const PORT: u16 = 7791;
 /// Bytes of headers below UDP, which a rate counts.
 const HEADERS: u64 = 28;
 const MTU: u64 = 1_500;
-/// Reports of known receivers in a second: the budget of a session.
-const REPORTS_PER_SECOND: u32 = 200;
 /// Receivers of an address: a host may have a few hundred, where nothing authenticates them.
 const PER_ADDRESS: u32 = 250;
 /// Requests whose answers are timed, at each rate.
@@ -45,7 +43,7 @@ const REQUESTS: usize = 20;
 pub(crate) struct LatenessPlan {
     receivers: u32,
     junk: u32,
-    /// `None`: four fifths of what the sender reaches alone.
+    /// `None`: four fifths of what the sender reaches beside the listener.
     mbit: Option<u64>,
     seconds: u64,
 }
@@ -80,11 +78,10 @@ pub(crate) fn run(plan: &LatenessPlan, is_json: bool) -> Result<(), String> {
     if !lacking.is_empty() {
         return Err(format!("the bench needs: apt-get install {}", lacking.join(" ")));
     }
-    let most = match plan.mbit {
-        Some(mbit) => mbit as f64 * 1.25,
-        None => highest_rate()?,
+    let mbit = match plan.mbit {
+        Some(mbit) => mbit,
+        None => (0.8 * highest_rate()?) as u64,
     };
-    let mbit = (0.8 * most) as u64;
     for (receivers, junk) in [(0, 0), (plan.receivers, 0), (plan.receivers, plan.junk)] {
         let late = Crowded { receivers, junk, mbit, seconds: plan.seconds }.measure()?;
         let us = |share: f64| quantile(&late.nanos, share) as f64 / 1e3;
@@ -185,7 +182,7 @@ struct Heard {
     serial: AtomicU32,
 }
 
-/// Listens to roll calls until `stop`.
+/// Hears the packets of the session.
 struct Listener {
     socket: ReceiveSocket,
     batch: fontana_net::Batch,
@@ -382,32 +379,15 @@ impl Crowded {
 
 /// The report of a receiver, which is still receiving.
 fn report(heard: &Heard, number: u32, counter: u64) -> Vec<u8> {
-    let feedback = Feedback::Report(ReceiverReport {
-        receiver: id(number),
-        label: ReceiverLabel::default(),
-        started_unix_ms: 0,
-        round: heard.round.load(Ordering::Relaxed),
-        echo: echo(heard),
-        state: ReceiverState::Receiving,
-        permille: 500,
-        symbols_lacking: 1,
-        loss_ppm: 0,
-        kernel_drops: 0,
-        channels: 1,
-        seconds: 1,
-    });
+    let round = heard.round.load(Ordering::Relaxed);
+    let report = report_of(number, round, ReceiverState::Receiving);
+    let feedback = Feedback::Report(ReceiverReport { echo: echo(heard), ..report });
     feedback.emit(SealId::from(heard.instance), counter, None, None::<&NoCipher>)
 }
 
 fn echo(heard: &Heard) -> RollCallEcho {
     let serial = heard.serial.load(Ordering::Relaxed).into();
     RollCallEcho { serial, ..RollCallEcho::default() }
-}
-
-fn id(number: u32) -> ReceiverId {
-    let mut id = [9; 16];
-    id[..4].copy_from_slice(&number.to_be_bytes());
-    ReceiverId(id)
 }
 
 /// A packet, or several of one call to the system.
@@ -476,7 +456,7 @@ fn first_symbols(kbit: u64) -> Result<Vec<i64>, String> {
         let Some(repair) = &call.repair else { continue };
         counter += 1;
         let request = Feedback::Request(RepairRequest {
-            receiver: id(1),
+            receiver: receiver_id(1),
             round: repair.round,
             echo: RollCallEcho { serial: call.serial, ..RollCallEcho::default() },
             loss_ppm: 0,

@@ -19,7 +19,7 @@ usage: fontana-bench reports [--receivers N] [--json]
 const INSTANCE: InstanceId = InstanceId([5; 16]);
 const MANIFEST: Hash = Hash([3; 32]);
 /// The budget of a session, which its receivers use.
-const REPORTS_PER_SECOND: u32 = 200;
+pub(crate) const REPORTS_PER_SECOND: u32 = 200;
 const SECONDS: u32 = 10;
 /// How often a sender looks: each time that it waits.
 const LOOKS_PER_SECOND: u32 = 1_000;
@@ -168,28 +168,38 @@ impl Session {
 
 /// A report of a member of the group.
 fn answer(number: u32, round: u32, counter: u64) -> Result<Authentic, String> {
-    let mut id = [9; 16];
-    id[..4].copy_from_slice(&number.to_be_bytes());
-    let feedback = Feedback::Report(ReceiverReport {
-        receiver: ReceiverId(id),
+    // One in eight is complete.
+    let state = match number % 8 {
+        0 => ReceiverState::Complete { manifest: MANIFEST },
+        _ => ReceiverState::Receiving,
+    };
+    let feedback = Feedback::Report(report_of(number, round, state));
+    let bytes = feedback.emit(SealId::from(INSTANCE), counter, None, None::<&NoCipher>);
+    let parsed = FeedbackDatagram::parse(&bytes).map_err(|error| error.to_string())?;
+    let opened = parsed.open(None::<&NoCipher>).map_err(|error| error.to_string())?;
+    Ok(Authentic { opened, by: Authority::Group })
+}
+
+/// What the receiver with this number says of itself.
+pub(crate) fn report_of(number: u32, round: u32, state: ReceiverState) -> ReceiverReport {
+    ReceiverReport {
+        receiver: receiver_id(number),
         label: ReceiverLabel::default(),
         started_unix_ms: 0,
         round,
         echo: RollCallEcho::default(),
-        // One in eight is complete.
-        state: match number % 8 {
-            0 => ReceiverState::Complete { manifest: MANIFEST },
-            _ => ReceiverState::Receiving,
-        },
+        state,
         permille: 500,
         symbols_lacking: 1,
         loss_ppm: 0,
         kernel_drops: 0,
         channels: 1,
         seconds: 1,
-    });
-    let bytes = feedback.emit(SealId::from(INSTANCE), counter, None, None::<&NoCipher>);
-    let parsed = FeedbackDatagram::parse(&bytes).map_err(|error| error.to_string())?;
-    let opened = parsed.open(None::<&NoCipher>).map_err(|error| error.to_string())?;
-    Ok(Authentic { opened, by: Authority::Group })
+    }
+}
+
+pub(crate) fn receiver_id(number: u32) -> ReceiverId {
+    let mut id = [9; 16];
+    id[..4].copy_from_slice(&number.to_be_bytes());
+    ReceiverId(id)
 }

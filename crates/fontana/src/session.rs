@@ -89,8 +89,9 @@ impl<E> Drop for AtEnd<E> {
 /// session. Several iterators of one session share its events: each event goes to one of them.
 ///
 /// Events wait until they are taken. An event about progress, a rate, or all receivers is replaced
-/// by the next one; other events are never dropped. A session whose events are not taken therefore
-/// blocks after a thousand of them, until they are taken or the session is joined or dropped.
+/// by the next one, unless others came between; other events are never dropped. A session whose
+/// events are not taken therefore blocks after a thousand of them, until they are taken or the
+/// session is joined or dropped.
 ///
 /// With the feature `futures` it is a `futures::Stream` as well.
 #[derive(Debug)]
@@ -214,8 +215,15 @@ impl<E> Queue<E> {
 
     fn push(&self, event: E) {
         let mut waiting = self.lock();
-        if (self.replaces)(&event, &event) {
-            waiting.events.retain(|other| !(self.replaces)(&event, other));
+        let is_state = |event: &E| (self.replaces)(event, event);
+        if is_state(&event) {
+            // What came before another event belongs to it, as the end of a version does.
+            let after = waiting.events.iter().rposition(|other| !is_state(other));
+            let from = after.map_or(0, |at| at + 1);
+            let mut states = waiting.events.iter().skip(from);
+            if let Some(at) = states.position(|other| (self.replaces)(&event, other)) {
+                waiting.events.remove(from + at);
+            }
         } else {
             while waiting.events.len() > CAPACITY && !waiting.closed {
                 waiting = self.has_room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -271,7 +279,7 @@ mod tests {
             Ok(7)
         });
         wait.recv().unwrap();
-        assert_eq!(session.events().collect::<Vec<_>>(), [1, 2, -3, 3, -6]);
+        assert_eq!(session.events().collect::<Vec<_>>(), [1, -1, 2, -2, -3, 3, -6]);
         assert_eq!(session.join().unwrap(), 7);
     }
 

@@ -506,8 +506,8 @@ impl Mirrors {
         }
     }
 
-    /// Drops what mirrors have sent of a corrupt block that are not used any more because they have
-    /// sent wrong blocks. False if there is nothing, or that is not possible now.
+    /// Drops, of a corrupt block, what mirrors have sent that were dropped for wrong symbols. False
+    /// if there is nothing, or that is not possible now.
     fn drop_wrong(&mut self, block: BlockId, receiver: &mut Receiver) -> bool {
         let is_wrong = |number: usize| {
             let dropped = self.mirrors.get(number).and_then(|mirror| mirror.dropped.as_ref());

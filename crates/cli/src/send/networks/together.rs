@@ -79,8 +79,12 @@ impl<'a> Together<'a> {
     fn note(&mut self, status: &ReceiverStatus) {
         let is_complete =
             status.report.state == ReceiverState::Complete { manifest: self.manifest };
-        let counts = self.reports.believes(status) && !status.is_contradictory;
-        if is_complete && counts && self.complete.len() < MAX_EXPECTED {
+        if !self.reports.believes(status) {
+            return;
+        }
+        if status.is_contradictory {
+            self.complete.remove(&status.report.receiver);
+        } else if is_complete && self.complete.len() < MAX_EXPECTED {
             self.complete.insert(status.report.receiver);
         }
     }
@@ -193,9 +197,16 @@ mod tests {
         assert_eq!((seen.complete, seen.is_as_expected()), (3, false));
         // The numbers of a session come before its news.
         assert!(!all.update(1, &crowd(Vec::new(), 3)).summary.is_as_expected());
+        // A session to which it has not reported since.
+        let mut before = member(1);
+        before.report.state = ReceiverState::Receiving;
+        all.update(0, &crowd(vec![before], 1));
         for times in 1..=5 {
             assert!(all.update(1, &crowd(vec![member(4)], 3)).summary.is_as_expected());
             assert_eq!(all.is_over(), times > 4);
         }
+        let contradictory = ReceiverStatus { is_contradictory: true, ..member(4) };
+        assert!(!all.update(1, &crowd(vec![contradictory], 2)).summary.is_as_expected());
+        assert!(!all.is_over());
     }
 }
