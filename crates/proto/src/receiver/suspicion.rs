@@ -10,9 +10,10 @@
 //!   times. At most [`MIN_LIMIT`] to [`Locator::MAX_SURPLUS`] symbols are collected after the wrong
 //!   hash, `k` of them in between.
 //! * If these do not show the wrong symbols either, all symbols of the block are dropped. So they
-//!   are after [`MAX_SEARCHES`] searches, after one that exhausts its budget, and if the symbols
-//!   contradict each other but none is accused: an attacker who knows the right symbols can make
-//!   errors that hide each other. Codes that have too few symbols for a search drop them at once.
+//!   are if senders repeat what is there and send nothing else, after [`MAX_SEARCHES`] searches,
+//!   after one that exhausts its budget, and if the symbols contradict each other but none is
+//!   accused: an attacker who knows the right symbols can make errors that hide each other. Codes
+//!   that have too few symbols for a search drop them at once.
 //! * [`AGREEING`] surplus symbols that agree with each other and with the rest of the block, twice,
 //!   with all symbols dropped in between, show that the hash is not that of the content. The object
 //!   is given up. They show it only if all known sources have sent some of the block's symbols: a
@@ -233,6 +234,8 @@ pub(super) struct Suspects {
     available: u32,
     /// Symbols that are missing for the next search.
     pub(super) wanted: u32,
+    /// Symbols that it had, and that have arrived since the last one that it had not.
+    repeated: u64,
 }
 
 impl Suspects {
@@ -252,7 +255,13 @@ impl Suspects {
         let repair: BTreeSet<Esi> = repair.into_iter().collect();
         let in_place = source.iter().filter(|&&is_here| is_here).count();
         let available = in_place.saturating_add(repair.len()) as u32;
-        Self { source, repair, available, wanted: 0 }
+        Self { source, repair, available, wanted: 0, repeated: 0 }
+    }
+
+    /// Whether senders repeat the symbols that are there: the search will get no others. In the
+    /// time of two cycles one that is lost with probability `p` stays away with `p` squared.
+    pub(super) fn are_all_that_is_sent(&self) -> bool {
+        self.wanted > 0 && self.repeated >= u64::from(self.available).saturating_mul(2)
     }
 
     /// Number of symbols.
@@ -275,6 +284,9 @@ impl Suspects {
         if is_fresh {
             self.available.count(1);
             self.wanted.discount(1);
+            self.repeated = 0;
+        } else {
+            self.repeated.count(1);
         }
         is_fresh
     }

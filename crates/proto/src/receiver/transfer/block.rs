@@ -60,6 +60,8 @@ pub(super) struct Block {
     tried_source: bool,
     /// Times that the block began again.
     restarts: u32,
+    /// Times that it began again from the symbols of all sources, since all were dropped.
+    rounds: u32,
     /// Symbols of other sources that wait.
     waiting: BTreeMap<SourceId, u32>,
     /// Symbols that were dropped: as wrong, or because the block is solved from those of one
@@ -232,6 +234,7 @@ impl Block {
             tried: BTreeSet::new(),
             tried_source: false,
             restarts: 0,
+            rounds: 0,
             waiting: BTreeMap::new(),
             left_out: BTreeMap::new(),
             uses_doubted: false,

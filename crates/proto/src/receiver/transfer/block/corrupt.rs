@@ -18,6 +18,11 @@ use std::time::Duration;
 /// of which a session has brought forged symbols to wait for ever.
 const OWN_BELIEVED: Duration = Duration::from_secs(60);
 
+/// Times that what other receivers have sent of a block is dropped, and the rest stays, before all
+/// is dropped: a symbol that sessions have brought, or an earlier run has saved, is wrong. A round
+/// of requests and choices takes seconds, so that these take about as long as [`OWN_BELIEVED`].
+const OWN_ROUNDS: u32 = 16;
+
 impl Block {
     /// The block's bytes are wrong.
     pub(in crate::receiver::transfer) fn on_corrupt(&mut self) -> Sequel {
@@ -226,6 +231,7 @@ impl Block {
             Some(Choice::Alone(source) | Choice::Without(source)) => _ = self.tried.insert(source),
             Some(Choice::Source) => self.tried_source = true,
             None => {
+                self.rounds.count(1);
                 (self.tried, self.left_out) = (BTreeSet::new(), BTreeMap::new());
                 self.tried_source = false;
                 self.is_hasty = !self.is_hasty;
@@ -237,6 +243,9 @@ impl Block {
         let State::Suspect(mut suspects) = state else { return self.restart() };
         // What other receivers have sent is dropped before what sessions and mirrors have brought,
         // which may come from nowhere again.
+        if choice.is_none() && self.rounds >= OWN_ROUNDS {
+            return self.restart();
+        }
         if choice.is_none() && !self.has_shared() {
             return self.dispute_or_restart();
         }
@@ -286,6 +295,7 @@ impl Block {
     /// All symbols of the block are dropped.
     pub(super) fn restart(&mut self) -> Sequel {
         self.origins = Origins::default();
+        self.rounds = 0;
         (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
         self.state = State::Untouched;
         self.repair.clear();

@@ -48,8 +48,12 @@ impl Block {
         Sequel::Collects
     }
 
-    /// Drops all symbols if no copies of them have led to anything for too long.
+    /// Drops all symbols if no copies of them have led to anything for too long. Begins again, too,
+    /// if the symbols that a search waits for are not sent.
     pub(in crate::receiver::transfer) fn give_up_waiting(&mut self) -> Option<Sequel> {
+        if let State::Suspect(suspects) = &self.state {
+            return suspects.are_all_that_is_sent().then_some(Sequel::Unlocated);
+        }
         let has_waited = matches!(self.state, State::Disputed { until } if self.received >= until);
         (has_waited && !self.awaits_choice()).then(|| self.restart())
     }

@@ -258,3 +258,41 @@ fn a_choice_ends_when_the_hash_of_its_block_is_wrong_again() {
         assert_eq!(block.restart(), Sequel::Restarted);
     }
 }
+
+/// A sender may send fewer symbols of a code than it has: FCAST with a stretch factor of 1, for
+/// example. The search for a wrong one waits for others then.
+#[test]
+fn a_corrupt_block_of_which_nothing_else_is_sent_begins_again() {
+    let code = ReedSolomonCode::Cauchy;
+    let scheme = ReedSolomon { code, max_source_block_length: 10, max_encoding_symbols: 20 };
+    let mut block = new_block(FecScheme::ReedSolomon(scheme), 10);
+    (0..10).for_each(|esi| assert_eq!(take(&mut block, esi, A), Taken::Fresh));
+    recover(&mut block);
+    assert_eq!(block.on_corrupt(), Sequel::Collects);
+    let mut repeat = |esi: u32| {
+        assert_eq!(take(&mut block, esi % 10, A), Taken::Duplicate, "{esi}");
+        block.give_up_waiting()
+    };
+    (0..19).for_each(|esi| assert_eq!(repeat(esi), None, "{esi}"));
+    assert_eq!(repeat(19), Some(Sequel::Unlocated));
+    assert_eq!(take(&mut block, 12, A), Taken::Fresh);
+    assert_eq!(block.give_up_waiting(), None, "others are sent");
+    assert_eq!(block.begin_again(None), Sequel::Restarted);
+}
+
+/// A symbol that an earlier run has saved is wrong, and what other receivers send of the block is
+/// right.
+#[test]
+fn what_a_receiver_has_itself_is_dropped_after_many_rounds() {
+    let shared = SourceId::of_number(3);
+    let mut block = new_block(FecScheme::NoCode(NoCode { max_source_block_length: 2 }), 2);
+    assert_eq!(take(&mut block, 0, A), Taken::Fresh);
+    let rounds = (0..100).position(|_| {
+        assert_eq!(take(&mut block, 1, shared), Taken::Fresh);
+        recover(&mut block);
+        assert_eq!(block.on_corrupt(), Sequel::Unlocated);
+        block.begin_again(None) == Sequel::Restarted
+    });
+    assert_eq!(rounds, Some(15));
+    assert_eq!(take(&mut block, 0, shared), Taken::Fresh);
+}
