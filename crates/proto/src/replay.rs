@@ -6,14 +6,20 @@ const WORDS: usize = (BITS / 64) as usize;
 
 /// Which of the latest packet numbers have been received.
 ///
-/// Packets may arrive in any order within 1 024 numbers. An older one counts as received.
+/// Packets may arrive in any order within 1 024 numbers. An older one counts as received, unless
+/// [nothing else comes](Self::begins_again).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayWindow {
     /// One more than the highest number that was received; 0: none was.
     end: u64,
     /// Bit `n % 1024`: number `n` was received. Valid for the last 1 024 numbers before `end`.
     received: [u64; WORDS],
+    /// Valid packets in a row that were older than the window.
+    older: u32,
 }
+
+/// Valid packets in a row that are older than the window, and with which it begins again.
+const OLDER: u32 = 16;
 
 impl ReplayWindow {
     /// True if the number was not received, and is not older than the window.
@@ -26,9 +32,31 @@ impl ReplayWindow {
         self.end - number <= BITS && word & Self::bit(number) == 0
     }
 
+    /// True if the number is older than the window: whether it was received is not known.
+    #[inline]
+    pub fn is_older(&self, number: u64) -> bool {
+        number < self.end && self.end - number > BITS
+    }
+
+    /// Records a valid packet whose number [is older](Self::is_older). True if the window begins
+    /// again with it: 16 of them have come in a row, and no newer one. Any host with the key can
+    /// send a number that its owner will not reach. A host without it, which repeats old packets,
+    /// does so in vain as soon as the owner sends one.
+    #[cold]
+    pub fn begins_again(&mut self, number: u64) -> bool {
+        self.older = self.older.saturating_add(1);
+        if self.older < OLDER {
+            return false;
+        }
+        *self = Self::default();
+        self.insert(number);
+        true
+    }
+
     /// Records a number that [is new](Self::is_new).
     #[inline]
     pub fn insert(&mut self, number: u64) {
+        self.older = 0;
         let end = number.saturating_add(1);
         if end > self.end {
             self.forget(end);
@@ -93,6 +121,26 @@ mod tests {
         assert!(take(&mut window, u64::MAX - 1));
         assert!(!take(&mut window, 5_002));
         assert!(take(&mut window, u64::MAX - 3));
+    }
+
+    #[test]
+    fn a_number_that_its_owner_does_not_reach_is_forgotten() {
+        let mut window = ReplayWindow::default();
+        assert!(take(&mut window, 7) && take(&mut window, u64::MAX - 2));
+        for number in 8..8 + u64::from(OLDER) - 1 {
+            assert!(window.is_older(number) && !window.begins_again(number));
+        }
+        assert!(window.begins_again(30));
+        assert!(!take(&mut window, 30) && take(&mut window, 31));
+    }
+
+    #[test]
+    fn older_packets_that_are_repeated_beside_newer_ones_stay_old() {
+        let mut window = ReplayWindow::default();
+        for number in 5_000..5_100 {
+            assert!(take(&mut window, number));
+            assert!((0..u64::from(OLDER) - 1).all(|old| !window.begins_again(old)));
+        }
     }
 
     proptest! {

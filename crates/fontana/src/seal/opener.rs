@@ -16,7 +16,7 @@ pub struct RejectedPackets {
     pub unsealed: u64,
     /// With a tag that is not valid, or that is valid for another channel.
     pub forged: u64,
-    /// Received before, or more than 1 024 packets late.
+    /// Received before, or more than 1 024 packets late, while newer ones come.
     pub replayed: u64,
 }
 
@@ -56,6 +56,10 @@ impl Instance {
         window.is_none_or(|window| window.is_new(field.count))
     }
 
+    fn window(&mut self, field: &SealField) -> Option<&mut ReplayWindow> {
+        self.windows.get_mut(usize::from(field.channel))
+    }
+
     fn insert(&mut self, field: &SealField) {
         let channel = usize::from(field.channel);
         if self.windows.len() <= channel {
@@ -91,12 +95,18 @@ impl PacketOpener {
             return self.open_first(sealed, datagram);
         };
         let Some(instance) = self.instances.get_mut(at) else { return false };
-        if !instance.is_new(&sealed.field) {
+        let count = sealed.field.count;
+        let is_new = instance.is_new(&sealed.field);
+        if !is_new && !instance.window(&sealed.field).is_some_and(|it| it.is_older(count)) {
             self.rejected.replayed += 1;
             return false;
         }
         if !sealed.open(datagram, &instance.cipher) {
             self.rejected.forged += 1;
+            return false;
+        }
+        if !is_new && !instance.window(&sealed.field).is_some_and(|it| it.begins_again(count)) {
+            self.rejected.replayed += 1;
             return false;
         }
         self.opened += 1;
@@ -188,6 +198,17 @@ mod tests {
             assert_eq!((packet.header.tsi, packet.header.toi), (Tsi(5), Some(Toi(1))));
             assert_eq!(packet.header.extensions.auth(), None);
         }
+    }
+
+    /// Any member can send in the name of the sender.
+    #[test]
+    fn a_packet_with_a_count_far_ahead_does_not_end_a_reception() {
+        let mut opener = PacketOpener::new(key(1));
+        assert!(open(&mut opener, 0, packet(7, 0, 3)));
+        assert!(open(&mut opener, 0, packet(7, 0, (1 << 56) - 2)));
+        let opened = (4..104).filter(|&count| open(&mut opener, 0, packet(7, 0, count))).count();
+        assert_eq!(opened, 85);
+        assert!(!open(&mut opener, 0, packet(7, 0, 103)), "it was received");
     }
 
     #[test]

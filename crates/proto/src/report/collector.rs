@@ -13,7 +13,7 @@ use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{
     Feedback, Fingerprint, Hash, InstanceId, OpenedFeedback, ReceiverId, ReceiverLabel,
-    ReceiverReport, ReceiverState, RollCall, RollCallList, Tsi,
+    ReceiverReport, ReceiverState, RollCall, RollCallEcho, RollCallList, Tsi,
 };
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -255,7 +255,11 @@ impl ReportCollector {
         }
         let known = self.places.slot(by, &report.receiver);
         let place = known.and_then(|slot| self.places.get(slot));
-        if place.is_some_and(|place| place.counter >= opened.counter) {
+        // One that answers a later roll call is no repeat: any member can report in its name, with
+        // a counter that it will not reach.
+        let is_repeat =
+            |place: &Place| place.counter >= opened.counter && place.serial >= report.echo.serial;
+        if place.is_some_and(is_repeat) {
             return Err(IgnoredReport::Replayed);
         }
         let last_round = place.map(|place| place.round);
@@ -440,6 +444,11 @@ impl ReportCollector {
     pub fn has_only_final(&self) -> bool {
         let Counts { authentic, others } = self.places.outstanding();
         self.places.len() > 0 && authentic + others == 0
+    }
+
+    /// Whether it has issued the roll call that an answer names.
+    pub(crate) fn has_issued(&self, echo: &RollCallEcho) -> bool {
+        echo.serial <= self.serial
     }
 
     /// Whether receivers have reported lately, and no final state. Those that nothing authenticates

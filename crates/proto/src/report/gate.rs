@@ -12,6 +12,9 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 pub(super) const MAX_RUNS: usize = 4;
 /// Time without a roll call of one run after which another has its place.
 pub(super) const RUN_GONE: Duration = Duration::from_secs(5);
+/// How much older the last roll call of a run is whose place another takes, in milliseconds: as of
+/// one that is silent for [`RUN_GONE`]. Any host can repeat those of runs that have ended.
+const LAG: u64 = 5_000;
 /// Largest number of signatures that are checked per second, of 50 microseconds each. A sender
 /// issues 50 roll calls a second at most.
 const CHECKS_PER_SECOND: u32 = 60;
@@ -121,10 +124,14 @@ impl RollCallGate {
             return Err(RollCallRefusal::ClocksDiffer { seconds });
         }
         let is_gone = |run: &Last| now >= run.at + RUN_GONE;
+        let mut displaced = None;
         let is_later = match self.runs.iter().find(|run| run.instance == claimed.instance) {
             Some(last) => claimed.serial > last.serial,
             None if self.runs.len() >= MAX_RUNS && !self.runs.iter().any(is_gone) => {
-                return Err(RollCallRefusal::OtherSenders);
+                let oldest = self.runs.iter().min_by_key(|run| run.issued_unix_ms);
+                let oldest = oldest.filter(|run| claimed.issued_unix_ms > run.issued_unix_ms + LAG);
+                displaced = Some(oldest.ok_or(RollCallRefusal::OtherSenders)?.instance);
+                true
             }
             // A run that another has followed is not continued.
             None => {
@@ -144,7 +151,7 @@ impl RollCallGate {
         let &RollCall { instance, serial, issued_unix_ms, .. } = &roll_call;
         self.runs.retain(|run| {
             let is_other = run.instance != instance;
-            if is_other && now >= run.at + RUN_GONE {
+            if is_other && (now >= run.at + RUN_GONE || Some(run.instance) == displaced) {
                 self.newest_gone = self.newest_gone.max(Some(run.issued_unix_ms));
                 return false;
             }

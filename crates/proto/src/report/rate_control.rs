@@ -547,7 +547,8 @@ impl RateControl {
             return Err(IgnoredRate::TooMany);
         }
         let known = self.receivers.entry(report.receiver).or_insert_with(|| Known::new(now));
-        if known.counter >= Some(counter) {
+        // One of a later round is no repeat, whatever its counter is.
+        if known.counter >= Some(counter) && known.round >= report.round {
             return Err(IgnoredRate::Replayed);
         }
         if known.counter.replace(counter).is_none() {

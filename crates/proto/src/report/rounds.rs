@@ -107,6 +107,8 @@ pub enum IgnoredRequest {
 #[derive(Debug)]
 struct Requester {
     counter: u64,
+    /// The last roll call that it has answered: an answer to a later one is no repeat.
+    serial: u64,
     /// Symbols that it may still cause to be sent, and since when that is so.
     credit: f64,
     at: Instant,
@@ -247,7 +249,7 @@ impl RepairRounds {
             return Err(IgnoredRequest::TooOld);
         }
         let id = (by, request.receiver);
-        self.admit(now, id, counter)?;
+        self.admit(now, id, counter, request.echo.serial)?;
         let is_called = |round: &&mut Round| round.number.wrapping_sub(request.round) <= LATEST;
         let Some(round) = self.round.as_mut().filter(is_called) else {
             return Err(IgnoredRequest::OtherRound);
@@ -295,9 +297,10 @@ impl RepairRounds {
         now: Instant,
         id: (Authority, ReceiverId),
         counter: u64,
+        serial: u64,
     ) -> Result<(), IgnoredRequest> {
         let known = self.requesters.get(&id);
-        if known.is_some_and(|known| known.counter >= counter) {
+        if known.is_some_and(|known| known.counter >= counter && known.serial >= serial) {
             return Err(IgnoredRequest::Replayed);
         }
         if known.is_none() && self.requesters.len() >= self.config.max_receivers {
@@ -321,10 +324,11 @@ impl RepairRounds {
         let credit = self.source_symbols;
         let per_second = (credit / CONTENT_EVERY.as_secs_f64())
             .max(CREDIT_SHARE * self.config.symbols_per_second);
-        let known = self.requesters.entry(id).or_insert(Requester { counter, credit, at: now });
+        let known =
+            self.requesters.entry(id).or_insert(Requester { counter, serial, credit, at: now });
         let passed = now.saturating_since(known.at).as_secs_f64();
         let returned = (known.credit + per_second * passed).min(credit);
-        *known = Requester { counter, credit: returned, at: now };
+        *known = Requester { counter, serial, credit: returned, at: now };
         Ok(())
     }
 

@@ -411,7 +411,8 @@ impl Collection {
     pub fn handle_opened(&mut self, now: Instant, authentic: Option<&Authentic>) {
         self.due = now;
         self.opening = self.opening.saturating_sub(1);
-        let Some(Authentic { opened, by }) = authentic else {
+        let called = authentic.filter(|it| self.collector.has_issued(&it.opened.feedback.echo()));
+        let Some(Authentic { opened, by }) = called else {
             self.collector.ignore();
             return;
         };

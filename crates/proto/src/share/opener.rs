@@ -57,13 +57,18 @@ impl<K: MemberKeys> ShareOpener<K> {
             return self.open_first(sealed, datagram);
         }
         let Some(known) = self.members.get_mut(&sealed.member) else { return false };
-        let is_valid = known.window.is_new(sealed.counter) && sealed.open(datagram, &known.cipher);
-        if is_valid {
-            self.opened += 1;
-            known.window.insert(sealed.counter);
-            known.opened_at = self.opened;
+        let (counter, window) = (sealed.counter, &mut known.window);
+        let is_new = window.is_new(counter);
+        if !is_new && !window.is_older(counter) || !sealed.open(datagram, &known.cipher) {
+            return false;
         }
-        is_valid
+        if !is_new && !window.begins_again(counter) {
+            return false;
+        }
+        self.opened += 1;
+        window.insert(counter);
+        known.opened_at = self.opened;
+        true
     }
 
     /// The first message of a member. Only a valid one takes a place.

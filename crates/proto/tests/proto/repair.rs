@@ -686,6 +686,14 @@ fn what_is_older_than_the_maximum_age_is_not_repaired() {
     assert!(rounds.is_too_old(at(110)));
     let late = rounds.handle_request(at(110), &request(&call), 1, Authority::Group);
     assert_eq!(late, Err(IgnoredRequest::TooOld));
+    // In the name of another, with a counter that it will not reach.
+    let forged = rounds.handle_request(at(103), &request(&call), u64::MAX, Authority::Group);
+    let own = rounds.handle_request(at(103), &request(&call), 2, Authority::Group);
+    assert_eq!((forged, own), (Ok(()), Err(IgnoredRequest::Replayed)));
+    let echo = RollCallEcho { serial: 1, ..RollCallEcho::default() };
+    let later = RepairRequest { echo, blocks: Vec::new(), ..request(&call) };
+    assert_eq!(rounds.handle_request(at(104), &later, 3, Authority::Group), Ok(()));
+    rounds.poll_symbols();
     assert_eq!(rounds.poll_symbols(), None);
 }
 

@@ -575,6 +575,32 @@ fn a_gate_says_why_it_refuses() {
     assert_eq!(refused, Err(RollCallRefusal::Invalid(RollCallError::OtherSigner)));
 }
 
+/// A host that has no key repeats roll calls of four runs that have ended.
+#[test]
+fn old_runs_that_are_repeated_keep_no_new_one_from_being_heard() {
+    let publisher = SecretKey::from_seed(&[7; 32]);
+    let mut gate = RollCallGate::new(publisher.public_key(), Tsi(5));
+    let mut check = |ms: u64, own: u8, serial, issued| {
+        let call = RollCall { instance: InstanceId([own; 16]), ..call(serial, issued) };
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        gate.check(now, Some(CLOCK + ms), &call.emit(&publisher)).map(|_| ())
+    };
+    let old = |own: u8| CLOCK - 10_000 - 1_000 * u64::from(own);
+    for own in 1..5 {
+        assert_eq!(check(0, own, 1, old(own)), Ok(()));
+    }
+    for own in 1..5 {
+        assert_eq!(check(900, own, 2, old(own) + 500), Ok(()));
+    }
+    assert_eq!(check(1_000, 9, 1, CLOCK + 1_000), Ok(()));
+    for own in 1..5 {
+        let is_displaced = own == 4;
+        let expected = if is_displaced { Err(RollCallRefusal::OtherSenders) } else { Ok(()) };
+        assert_eq!(check(1_800, own, 3, old(own) + 900), expected, "{own}");
+    }
+    assert_eq!(check(2_000, 9, 2, CLOCK + 2_000), Ok(()));
+}
+
 #[test]
 fn a_gate_says_once_that_the_publishers_clock_differs() {
     let publisher = SecretKey::from_seed(&[7; 32]);
@@ -686,6 +712,23 @@ fn named(labels: &[(&str, Option<&SecretKey>)]) -> Expected {
         key: key.map(SecretKey::public_key),
     };
     Expected::Named(labels.iter().map(receiver).collect())
+}
+
+/// Any member can report in the name of another.
+#[test]
+fn a_counter_that_a_receiver_does_not_reach_does_not_silence_it() {
+    let mut collector = ReportCollector::new(config(Expected::Count(1), 1), Instant::ZERO);
+    let mut tell = |serial, state, counter| {
+        let mut report = report(receiver_id(1), "a", state, 1);
+        report.echo.serial = serial;
+        take(&mut collector, Instant::ZERO, &opened(&report, counter, None)).map(|_| ())
+    };
+    tell(1, ReceiverState::Receiving, 5).unwrap();
+    tell(1, ReceiverState::Receiving, u64::MAX - 1).unwrap();
+    assert_eq!(tell(1, COMPLETE, 6), Err(IgnoredReport::Replayed));
+    tell(2, COMPLETE, 7).unwrap();
+    assert_eq!(tell(1, ReceiverState::Receiving, 5), Err(IgnoredReport::Replayed), "repeated");
+    assert_eq!(tell(2, COMPLETE, 7), Err(IgnoredReport::Replayed), "repeated");
 }
 
 #[test]
