@@ -13,6 +13,9 @@ use crate::violation::Violation;
 use fontana_proto::{ChannelId, Datagram, DatagramBatch, Destination, Ecn, Instant, Port};
 use std::net::SocketAddr;
 
+/// The port that hosts send from. Receivers take what comes from port 0 for no sender's.
+const PORT: u16 = 7_701;
+
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// The tree of a source, computed when it is first needed.
     fn tree(&mut self, source: NodeId) -> u32 {
@@ -369,7 +372,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             self.observer.on_deliver(now, node, packet);
             let Payload { bytes, zeros_from } = self.payloads.write(packet);
             let datagram = Datagram {
-                from: SocketAddr::new(packet.source.address(), 0),
+                from: SocketAddr::new(packet.source.address(), PORT),
                 port: match channel {
                     Some(SITE) => Port::Site,
                     channel => Port::Channel(channel.unwrap_or(ChannelId::BASE)),
