@@ -21,7 +21,7 @@ use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, ReceiverLa
 use fontana::{
     Acceptance, Addressing, CancellationToken, Error, FluteReception, FontanaReception,
     HeldContent, MirroredContent, Outcome, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat,
-    ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder, Reporting, SessionKey, Sharing,
+    ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder, Reporting, SessionKey,
     SimulatedLoss, Versions,
 };
 use fontana_console::console::Console;
@@ -376,11 +376,7 @@ fn format(
         fontana.group_key = Some(key_file::read(path, key_file::KEYGEN_GROUP)?);
     }
     fontana.reporting = feedback.map(|socket| reporting(arguments, socket)).transpose()?;
-    fontana.sharing = arguments.share.map(|rate| {
-        let mut sharing = Sharing::default();
-        sharing.rate = Rate::bits_per_second(rate);
-        sharing
-    });
+    fontana.sharing = arguments.sharing();
     let accepts = |what| arguments.accept.contains(&what);
     fontana.ignore_expiry = accepts(AcceptArgument::Expired);
     if accepts(AcceptArgument::Old) {

@@ -21,6 +21,8 @@ pub struct Sharing {
     /// How long a complete receiver stays after it has last sent something for a request: ten times
     /// this at most.
     pub stays: Duration,
+    /// The reception fails if the group cannot be joined. Otherwise nothing is shared then.
+    pub is_required: bool,
 }
 
 impl Sharing {
@@ -36,6 +38,13 @@ impl Sharing {
     pub const GROUP_V6: SocketAddr =
         SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x7702)), Self::PORT);
 
+    /// Sharing beside a sender that lives, by its own decision: nothing depends on it, and a
+    /// complete receiver stays for half a second.
+    pub fn beside_sender() -> Self {
+        let stays = Duration::from_millis(500);
+        Self { stays, is_required: false, ..Self::default() }
+    }
+
     /// The group, for a receiver that listens on this address.
     pub(crate) fn group_beside(&self, address: IpAddr) -> SocketAddr {
         self.group.unwrap_or(if address.is_ipv4() { Self::GROUP_V4 } else { Self::GROUP_V6 })
@@ -44,7 +53,7 @@ impl Sharing {
 
 impl Default for Sharing {
     fn default() -> Self {
-        Self { group: None, rate: Self::RATE, stays: Self::STAYS }
+        Self { group: None, rate: Self::RATE, stays: Self::STAYS, is_required: true }
     }
 }
 

@@ -37,6 +37,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &mirrors::worst::EXPERIMENT,
     &mirrors::offsets::OFFSETS,
     &mirrors::pull::EXPERIMENT,
+    &repair::sites::EXPERIMENT,
     &repair::table1::EXPERIMENT,
     &repair::figures::FIGURE_4,
     &repair::figures::FIGURE_5,

@@ -23,6 +23,7 @@ mod segments;
 pub(crate) mod sensitivity;
 mod server;
 mod setting;
+pub(crate) mod sites;
 mod srm;
 mod sweep;
 pub(crate) mod table1;

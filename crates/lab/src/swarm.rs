@@ -36,7 +36,7 @@ use std::time::Duration;
 
 mod checks;
 mod draw;
-mod hosts;
+pub(crate) mod hosts;
 
 pub use checks::InvariantViolation;
 

@@ -48,6 +48,11 @@ pub struct Interface {
 }
 
 impl Interface {
+    /// Whether an address is in one of its networks, so that packets from there cross no router.
+    pub fn is_on_link(&self, ip: IpAddr) -> bool {
+        is_link_local_v6(ip) || self.addresses.iter().any(|a| in_network(ip, a.ip, a.prefix_len))
+    }
+
     /// The source address: the first one of that version. For IPv6 one that is not link-local if
     /// there is any, because it is valid beyond this link.
     pub fn address(&self, version: IpVersion) -> Option<IpAddr> {

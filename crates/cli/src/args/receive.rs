@@ -3,19 +3,19 @@
 use super::{MemoryArgument, SessionFormat, session_format};
 use crate::address;
 use clap::{Args, ValueEnum, ValueHint};
-use fontana::net::InterfaceSelector;
+use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{
     ForeignFormat, PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError,
     WebTicket, WebTicketError,
 };
-use fontana::{MirrorFile, MirrorFileError, WebAfter};
+use fontana::{MirrorFile, MirrorFileError, Rate, Sharing, WebAfter};
 use fontana_console::talk::Talk;
 use fontana_console::units::{parse_duration, parse_permille, parse_rate, parse_size};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -95,7 +95,8 @@ pub(crate) struct ReceiveArguments {
     /// What arrives is verified as everything is. Anyone in this network can read it, unless there
     /// is a --group-key. See docs/sharing.md.
     /// It sends at most RATE, 20 Mbit/s by default, and stays when it is complete, until no other
-    /// receiver has asked for ten seconds.
+    /// receiver has asked for ten seconds. Without this option, a receiver with a secret ticket
+    /// whose sender is in another network shares while it receives.
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true,
           default_missing_value = "20M", value_parser = parse_rate)]
     pub(crate) share: Option<u64>,
@@ -305,6 +306,26 @@ impl ReceiveArguments {
             self.ticket().is_some_and(|ticket| ticket.key.is_some() && ticket.ask.is_some());
         let answers = self.format() == SessionFormat::Fontana && !self.list;
         is_asked && answers && !self.one_way
+    }
+
+    /// How it shares with other receivers of its site: as `--share` says. Without that it does if
+    /// the ticket has a secret, so that strangers can neither read nor send, and no network of this
+    /// host is the sender's.
+    pub(crate) fn sharing(&self) -> Option<Sharing> {
+        if let Some(rate) = self.share {
+            let mut sharing = Sharing::default();
+            sharing.rate = Rate::bits_per_second(rate);
+            return Some(sharing);
+        }
+        let ticket = self.ticket().filter(|ticket| ticket.secret.is_some())?;
+        let is_plain = self.to.is_none() && self.watch.is_none() && !self.one_way;
+        if !self.may_report() || !is_plain {
+            return None;
+        }
+        let interfaces = Interfaces::list_without_netlink().ok()?;
+        let is_near = |source: IpAddr| interfaces.iter().any(|own| own.is_on_link(source));
+        let is_far = !ticket.sources.is_empty() && !ticket.sources.iter().copied().any(is_near);
+        is_far.then(Sharing::beside_sender)
     }
 
     /// Takes the format that the ticket names. Returns the argument that says the same.

@@ -76,7 +76,7 @@ impl<'a> Sandbox<'a> {
             // one that serves listens.
             Some(socket)
                 if arguments.sandbox != SandboxArgument::Off
-                    && arguments.share.is_none()
+                    && arguments.sharing().is_none()
                     && arguments.then_serve.is_none()
                     && Mirrors::of_arguments(arguments).is_empty() =>
             {

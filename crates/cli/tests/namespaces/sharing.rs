@@ -102,6 +102,46 @@ fn a_complete_receiver_completes_the_others() {
     check(5, 1, 8 << 20, "--rate 100M --push 0 --block-symbols 1500", 2.0);
 }
 
+/// Two commands without options, and losses of each receiver's own. Returns the packets of the
+/// sender for each source symbol, and the symbols that receivers got of each other.
+fn beside_sender(is_far: bool) -> Option<(f64, u64)> {
+    let scene = Scene::new(5)?;
+    if is_far {
+        scene.bench.move_away(0, "10.78.0.1");
+    }
+    (1..5).for_each(|host| scene.bench.lose(host, 30));
+    let file = scene.noise("image.raw", 16 << 20);
+    let options = "--rate 50M --receivers 4";
+    let ticket = scene.send(0, &format!("{options} --dry-run"), &file).ticket;
+    let mut receivers: Vec<_> = (1..5).map(|host| scene.receive(host, &ticket, "")).collect();
+    receivers.iter_mut().for_each(|it| drop(it.receiver.wait_for("sandbox", PATIENCE)));
+    std::thread::sleep(Duration::from_secs(1));
+    let mut sender = scene.send(0, options, &file).sender;
+    let (code, said) = sender.finish(PATIENCE);
+    assert_eq!(code, Some(0), "{said}");
+    let summary = sender.last("summary").unwrap().clone();
+    let mut used = 0;
+    for (host, mut reception) in (1..).zip(receivers) {
+        reception.complete();
+        assert!(same_file(&file, &scene.received(host).join("image.raw")), "receiver {host}");
+        let shared = reception.receiver.last("shared");
+        used += shared.map_or(0, |shared| shared["symbols_used"].as_u64().unwrap());
+    }
+    let packets = |field: &str| summary[field].as_f64().unwrap();
+    let sent = packets("packets") / packets("source_symbols");
+    println!("far: {is_far}; {sent:.4} packets for each source symbol, {used} symbols of others");
+    Some((sent, used))
+}
+
+/// The worst of the four lacks 3 % and more, and no symbol is lost by all of them.
+#[test]
+fn receivers_ask_each_other_before_a_sender_in_another_network() {
+    let Some((sent, used)) = beside_sender(true) else { return };
+    assert!(used > 300 && sent < 1.025, "{sent}, {used}");
+    let Some((sent, used)) = beside_sender(false) else { return };
+    assert!(used == 0 && sent > 1.03, "{sent}, {used}");
+}
+
 /// Receivers of a group complete each other. One without the key receives nothing, neither of the
 /// session nor of them.
 #[test]

@@ -102,6 +102,15 @@ impl Bench {
         ));
     }
 
+    /// Gives a host an address of another network, as if it were beyond a router.
+    pub fn move_away(&self, host: usize, address: &str) {
+        let (name, own) = (self.host(host), Self::address(host));
+        sh(&format!(
+            "ip -n {name} addr add {address}/24 dev eth0; ip -n {name} addr del {own}/24 dev eth0;
+             ip -n {name} route replace default dev eth0"
+        ));
+    }
+
     fn switch(&self) -> String {
         format!("{}s", self.name)
     }

@@ -6,11 +6,12 @@ use super::options::ReceiveOptions;
 use super::resend::{CommittedObject, ReadFrom, SymbolRead, SymbolsRead};
 use crate::error::Error;
 use crate::seal::{GroupKey, GroupMembers, InstanceCipher};
+use crate::sharing::Sharing;
 use crate::system;
 use crossbeam_channel::Receiver as ChannelReceiver;
 use fontana_fec::{Esi, PlanCache};
 use fontana_net::{
-    ChannelAddress, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
+    ChannelAddress, Interface, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
     ReceivedBatch, SendConfig, SendError, SendSocket,
 };
 use fontana_proto::share::{MemberKeys, ShareOpener};
@@ -56,6 +57,16 @@ impl SiteGroup {
     /// [`Error`] if there is no interface, or no socket.
     pub(super) fn open(options: &ReceiveOptions) -> Result<Option<(SiteConfig, Self)>, Error> {
         let Some(sharing) = options.sharing else { return Ok(None) };
+        match Self::join(options, sharing) {
+            Err(error) if !sharing.is_required => {
+                tracing::info!(%error, "nothing is shared");
+                Ok(None)
+            }
+            joined => joined.map(Some),
+        }
+    }
+
+    fn join(options: &ReceiveOptions, sharing: Sharing) -> Result<(SiteConfig, Self), Error> {
         let interface = options.addressing.interface()?;
         let group = sharing.group_beside(options.addressing.address().ip());
         let mut config = ReceiveConfig::multicast(group.ip(), group.port(), &interface);
@@ -73,10 +84,11 @@ impl SiteGroup {
             member: member.number(),
             bytes_per_second: sharing.rate.as_bytes_per_second(),
             stays: sharing.stays,
+            is_first: is_far(options, &interface),
         };
         let group_key = options.group_key.clone();
         let group = Self { sending, receiving, member, group_key, seal: None, packet: Vec::new() };
-        Ok(Some((config, group)))
+        Ok((config, group))
     }
 
     /// Content was accepted.
@@ -135,6 +147,12 @@ impl SiteGroup {
         };
         sending.send_batch(0, datagram, datagram.len()).map(|_| ())
     }
+}
+
+/// Whether all senders that the receiver knows of are beyond its network.
+fn is_far(options: &ReceiveOptions, interface: &Interface) -> bool {
+    let sources = &options.expectation.sources;
+    !sources.is_empty() && !sources.iter().any(|&source| interface.is_on_link(source))
 }
 
 /// Symbols that are read for other receivers of the site.

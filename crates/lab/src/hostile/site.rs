@@ -240,6 +240,7 @@ impl<'a> Site<'a> {
             member: place,
             bytes_per_second: RATE,
             stays: ATTACK,
+            is_first: false,
         };
         let mut host = self.session.member(memory, config)?;
         for sbn in 0..BLOCKS {

@@ -19,16 +19,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A host.
-pub(super) type SwarmHost = Either<SenderHost, ReceiverHost>;
+pub(crate) type SwarmHost = Either<SenderHost, ReceiverHost>;
 /// A host that sends.
-pub(super) type SenderHost = Driver<SwarmSender, SendRunner>;
+pub(crate) type SenderHost = Driver<SwarmSender, SendRunner>;
 /// A host that receives.
-pub(super) type ReceiverHost = Driver<SwarmReceiver, SwarmRunner>;
+pub(crate) type ReceiverHost = Driver<SwarmReceiver, SwarmRunner>;
 
 /// A sender, with the number of symbols that its driver holds.
 #[derive(Debug)]
-pub(super) struct SwarmSender {
-    sender: Box<Sender>,
+pub(crate) struct SwarmSender {
+    pub(crate) sender: Box<Sender>,
     /// Number of symbols of each batch that is prepared and not released.
     batches: BTreeMap<BatchId, u64>,
     held: u64,
@@ -41,6 +41,11 @@ pub(super) struct SwarmSender {
 }
 
 impl SwarmSender {
+    /// A sender that is no stranger, on ids.
+    pub(crate) fn of(sender: Sender) -> Self {
+        Self::new(sender, None, None)
+    }
+
     fn new(sender: Sender, pump: Option<Pump>, corrupts: Option<SplitMix64>) -> Self {
         let (sender, batches) = (Box::new(sender), BTreeMap::new());
         Self { sender, batches, held: 0, most_held: 0, pump, corrupts }
@@ -127,7 +132,7 @@ impl Endpoint for SwarmSender {
 
 /// Runs a sender's jobs on ids. It has the key of the publisher, and trusts all receivers.
 #[derive(Clone, Debug)]
-pub(super) struct SendRunner(IdRunner);
+pub(crate) struct SendRunner(pub(crate) IdRunner);
 
 impl JobRunner<SendJob> for SendRunner {
     type Done = SendDone;
@@ -169,8 +174,8 @@ fn publisher() -> SecretKey {
 
 /// A receiver behind its router.
 #[derive(Debug)]
-pub(super) struct SwarmReceiver {
-    pub(super) receiver: Box<Receiver>,
+pub(crate) struct SwarmReceiver {
+    pub(crate) receiver: Box<Receiver>,
     /// The content that it accepted.
     manifest: Option<Hash>,
     routing: Routing,
@@ -180,6 +185,11 @@ pub(super) struct SwarmReceiver {
 }
 
 impl SwarmReceiver {
+    /// A receiver behind a router without faults.
+    pub(crate) fn of(receiver: Receiver) -> Self {
+        Self::new(receiver, Routing::Good)
+    }
+
     fn new(receiver: Receiver, routing: Routing) -> Self {
         let receiver = Box::new(receiver);
         let joined = Box::new([false; 256]);
@@ -267,7 +277,7 @@ impl Endpoint for SwarmReceiver {
 
 /// Runs a receiver's jobs, on ids or on bytes.
 #[derive(Debug)]
-pub(super) struct SwarmRunner {
+pub(crate) struct SwarmRunner {
     disk: Disk,
     /// Which roll calls are obeyed. Their time is not looked at.
     gate: RollCallGate,
@@ -280,6 +290,11 @@ enum Disk {
 }
 
 impl SwarmRunner {
+    /// On ids.
+    pub(crate) fn of(runner: IdRunner) -> Self {
+        Self::new(Disk::Ids(Box::new(runner)))
+    }
+
     fn new(disk: Disk) -> Self {
         Self { disk, gate: RollCallGate::new(publisher().public_key(), TSI) }
     }
@@ -415,8 +430,14 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         }
         if self.drawn.sent_back.shares {
             let seed = seed ^ u64::from(run);
-            let config =
-                SiteConfig { seed, member: run, bytes_per_second: SITE_RATE, stays: STAYS };
+            let config = SiteConfig {
+                seed,
+                member: run,
+                bytes_per_second: SITE_RATE,
+                stays: STAYS,
+                // The site comes before the sender in half of the runs.
+                is_first: self.scenario.seed.is_multiple_of(2),
+            };
             receiver = receiver.with_site(config);
         }
         let routing = self.drawn.routing.get(number).copied().unwrap_or(Routing::Good);

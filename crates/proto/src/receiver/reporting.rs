@@ -161,9 +161,13 @@ impl Receiver {
             Ok(call) if !self.answers(now, call.instance, &mut reports.reporter) => {}
             Ok(call) => {
                 let counts = self.packet_counts(call.instance);
+                if call.repair.is_some() && self.ending.is_none() {
+                    let (lacking, of) = (self.symbols_wanted(), self.source_symbols());
+                    self.site.iter_mut().for_each(|site| site.handle_offer(now, lacking, of));
+                }
                 let lacking = |most| match self.ending {
                     Some(_) => Lacking::default(),
-                    None => self.lacking(most),
+                    None => self.lacking_of_sender(now, most),
                 };
                 reports.reporter.handle_roll_call(now, &call, counts, lacking);
                 if self.reception.catalog.awaits_beginning() {
@@ -176,6 +180,18 @@ impl Receiver {
             }
             Err(_) => {}
         }
+        self.reports = Some(reports);
+    }
+
+    /// Its site could not bring a block: the sender is asked for it in this round, if it is still
+    /// open.
+    pub(super) fn request_of_sender(&mut self, now: Instant) {
+        if self.ending.is_some() {
+            return;
+        }
+        let Some(mut reports) = self.reports.take() else { return };
+        let members = self.share_stats().members.saturating_add(1);
+        reports.reporter.request(now, members, |most| self.lacking_of_sender(now, most));
         self.reports = Some(reports);
     }
 

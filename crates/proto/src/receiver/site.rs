@@ -20,6 +20,8 @@ const MOST_COPIES: u64 = 2;
 /// A complete receiver stays for so many times [`SiteConfig::stays`] at most: any host can ask for
 /// ever.
 const MOST_STAYS: u32 = 10;
+/// Longest time that the sender is believed to take for what is lacking.
+const LONGEST_OFFER: Duration = Duration::from_secs(600);
 
 /// How a receiver shares with those of its site.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,8 @@ pub struct SiteConfig {
     /// How long it stays after it has last sent something for a request, when it is complete: ten
     /// times this at most.
     pub stays: Duration,
+    /// The sender is farther than the site: it is asked for what the site cannot bring.
+    pub is_first: bool,
 }
 
 /// A receiver's part in its site.
@@ -41,19 +45,22 @@ pub(super) struct Site {
     config: SiteConfig,
     /// The content that it shares, from when it is accepted.
     shared: Option<(ShareContent, Sharer)>,
+    /// When that was.
+    began: Instant,
     /// What it has shared, if it shares nothing any more.
     left: Option<ShareStats>,
 }
 
 impl Site {
     /// Content was accepted.
-    pub(super) fn begin(&mut self, hash: Hash, manifest: &Manifest) {
+    pub(super) fn begin(&mut self, now: Instant, hash: Hash, manifest: &Manifest) {
         if self.left.is_some() {
             return;
         }
-        let SiteConfig { seed, member, bytes_per_second, .. } = self.config;
+        self.began = now;
+        let SiteConfig { seed, member, bytes_per_second, is_first, .. } = self.config;
         let max_unproven_bytes = manifest.transfer_length().saturating_mul(MOST_COPIES);
-        let config = ShareConfig { seed, member, bytes_per_second, max_unproven_bytes };
+        let config = ShareConfig { seed, member, bytes_per_second, max_unproven_bytes, is_first };
         self.shared = Some((hash.into(), Sharer::new(config)));
     }
 
@@ -77,6 +84,22 @@ impl Site {
         }
     }
 
+    /// The sender of the session sends what is requested, and nothing else. So many symbols of all
+    /// are lacking.
+    pub(super) fn handle_offer(&mut self, now: Instant, lacking: u64, of: u64) {
+        if let Some((_, sharer)) = &mut self.shared {
+            let has = of.saturating_sub(lacking).max(1);
+            let times = lacking as f64 / has as f64;
+            let elapsed = now.saturating_since(self.began);
+            sharer.on_offer(now, elapsed.mul_f64(times).min(LONGEST_OFFER));
+        }
+    }
+
+    /// The number of symbols that the sender may be asked for, at most, of a block that lacks some.
+    pub(super) fn asks_sender(&self, now: Instant, block: BlockId) -> u32 {
+        self.shared.as_ref().map_or(u32::MAX, |(_, sharer)| sharer.asks_sender(now, block))
+    }
+
     fn stats(&self) -> ShareStats {
         let now = self.shared.as_ref().map(|(_, sharer)| sharer.stats());
         now.or(self.left).unwrap_or_default()
@@ -88,7 +111,8 @@ impl Receiver {
     /// received.
     #[must_use]
     pub fn with_site(self, config: SiteConfig) -> Self {
-        Self { site: Some(Box::new(Site { config, shared: None, left: None })), ..self }
+        let site = Site { config, shared: None, began: Instant::ZERO, left: None };
+        Self { site: Some(Box::new(site)), ..self }
     }
 
     /// Shares nothing any more: its host cannot send, or it has stayed long enough.
@@ -131,6 +155,7 @@ impl Receiver {
         header: &mut Vec<u8>,
     ) -> Option<ReceiverOutput> {
         let mut site = self.site.take()?;
+        let mut asks_sender = false;
         let output = match &mut site.shared {
             Some((content, sharer)) => loop {
                 let Some(output) = sharer.poll(now, &*self) else { break None };
@@ -158,6 +183,7 @@ impl Receiver {
                         let read = ReceiveJob::Read { block, batch, esis, stock };
                         break Some(Output::Job(read));
                     }
+                    ShareOutput::Sender { .. } => asks_sender = true,
                     ShareOutput::Release { block } => {
                         break Some(Output::Job(ReceiveJob::Release { block }));
                     }
@@ -166,6 +192,9 @@ impl Receiver {
             None => None,
         };
         self.site = Some(site);
+        if asks_sender {
+            self.request_of_sender(now);
+        }
         output
     }
 

@@ -100,7 +100,7 @@ impl Receiver {
             if let Output::Event(ReceiverEvent::Accepted { hash, manifest, .. }) = &output
                 && let Some(site) = &mut self.site
             {
-                site.begin(*hash, manifest);
+                site.begin(now, *hash, manifest);
             }
             return Some(output);
         }

@@ -393,6 +393,16 @@ impl Reporter {
         }
     }
 
+    /// It requests in this round for its site, of so many members.
+    pub(crate) fn request(
+        &mut self,
+        now: Instant,
+        members: u32,
+        lacking: impl FnOnce(usize) -> Lacking,
+    ) {
+        self.repair.request(now, members, lacking);
+    }
+
     /// The run to request of: the same as before, unless it asks no longer, or another is much
     /// faster.
     fn chooses(&mut self, now: Instant) -> Option<InstanceId> {

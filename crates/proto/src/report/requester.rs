@@ -24,6 +24,10 @@ struct Round {
     instance: InstanceId,
     number: u32,
     lacking: Lacking,
+    /// The last object of which something may be requested; `None`: all.
+    last: Option<u32>,
+    /// The number of receivers that the sender assumes.
+    receivers: u32,
     /// The window that the wait was drawn from.
     window: Duration,
     /// When to request; `None`: there is no need, or it has requested.
@@ -54,8 +58,10 @@ impl RepairRequester {
         let mut round = last.filter(|round| round.number == repair.round).unwrap_or_else(|| {
             let lacking = up_to(repair.last, lacking(RepairRequest::MAX_BLOCKS));
             let due = (!lacking.is_nothing()).then_some(now + wait());
-            Round { instance: call.instance, number: repair.round, lacking, window, due }
+            let (number, last, receivers) = (repair.round, repair.last, repair.receivers);
+            Round { instance: call.instance, number, lacking, last, receivers, window, due }
         });
+        round.receivers = repair.receivers;
         if window < round.window / 2 {
             round.window = window;
             round.due = round.due.map(|due| due.min(now + wait()));
@@ -67,6 +73,24 @@ impl RepairRequester {
             round.due = None;
         }
         self.round = Some(round);
+    }
+
+    /// The receiver requests for its site, of so many members: in this round. Only one of these
+    /// members does that, so that it waits for less long.
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        members: u32,
+        lacking: impl FnOnce(usize) -> Lacking,
+    ) {
+        let Some(round) = &mut self.round else { return };
+        round.lacking = up_to(round.last, lacking(RepairRequest::MAX_BLOCKS));
+        if !round.lacking.is_nothing() {
+            let (window, receivers) =
+                (round.window / members.max(1), round.receivers / members.max(1));
+            let due = now + truncated_backoff(window, receivers, &mut self.random);
+            round.due = Some(round.due.map_or(due, |before| before.min(due)));
+        }
     }
 
     /// The sender to request from.

@@ -93,6 +93,8 @@ pub(super) struct Answering {
     reading: Option<(Batch, Instant)>,
     /// It has no more symbols of use.
     is_exhausted: bool,
+    /// These symbols fall to this member: it does not leave them to others.
+    is_in_round: bool,
     /// All of the block was there when symbols were last read, or else when it was asked for.
     pub(super) has_block: bool,
     /// When the last symbol was sent.
@@ -130,9 +132,20 @@ impl Answering {
             batches: VecDeque::new(),
             reading: None,
             is_exhausted: false,
+            is_in_round: false,
             has_block,
             sent_at: asked.at,
         }
+    }
+
+    /// The same, of symbols that fall to this member.
+    pub(super) fn in_round(self) -> Self {
+        Self { is_in_round: true, waits_until: None, ..self }
+    }
+
+    /// These symbols are named as well.
+    pub(super) fn name(&mut self, map: &MissingSymbols) {
+        self.named.push_back(map.clone());
     }
 
     /// Who has asked.
@@ -227,7 +240,7 @@ impl Answering {
         // Fresh symbols are of use to all who ask; others, to those who have named them.
         self.due = self.due.saturating_sub(was_named.into());
         let is_better = heard.has_block || !self.has_block;
-        if !is_better {
+        if !is_better || self.is_in_round {
             return;
         }
         self.others.add(now);
@@ -308,7 +321,7 @@ impl Answering {
             if !self.remove_named(esi) && !self.has_block {
                 continue;
             }
-            if !std::mem::replace(&mut self.has_begun, true) {
+            if !std::mem::replace(&mut self.has_begun, true) && !self.is_in_round {
                 self.listens_until = now + round_trip;
             }
             self.due = self.due.saturating_sub(1);

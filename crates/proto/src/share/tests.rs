@@ -195,6 +195,7 @@ impl Network {
             member,
             bytes_per_second: 2_500_000,
             max_unproven_bytes: u64::MAX,
+            is_first: false,
         };
         let members =
             (1..).zip(blocks).map(|(member, blocks)| (Sharer::new(config(member)), blocks));
@@ -366,7 +367,9 @@ impl Network {
                 ShareOutput::Read { block, batch, .. } => {
                     self.push(now + self.reads, member, Event::Read { block, batch });
                 }
-                ShareOutput::Release { .. } | ShareOutput::Vain { .. } => {}
+                ShareOutput::Release { .. }
+                | ShareOutput::Vain { .. }
+                | ShareOutput::Sender { .. } => {}
             }
         }
         let next = self.members[member].0.poll_timeout().max(now + Duration::from_micros(50));
@@ -514,7 +517,13 @@ fn requests_in_vain_become_rare() {
 /// A block that no member can complete now may come with another member.
 #[test]
 fn a_block_that_no_member_has_is_asked_for_again_after_a_rest_of_fifteen_seconds_at_most() {
-    let config = ShareConfig { seed: 1, member: 1, bytes_per_second: 1, max_unproven_bytes: 0 };
+    let config = ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: 1,
+        max_unproven_bytes: 0,
+        is_first: false,
+    };
     let mut sharer = Sharer::new(config);
     let blocks = Blocks { k: 100, ids: vec![(0..90).collect()], ..Blocks::default() };
     let mut asked = Vec::new();
@@ -533,7 +542,13 @@ fn a_block_that_no_member_has_is_asked_for_again_after_a_rest_of_fifteen_seconds
 /// A session that still brings symbols needs no help.
 #[test]
 fn nothing_is_asked_for_while_the_session_brings_symbols() {
-    let config = ShareConfig { seed: 1, member: 1, bytes_per_second: 1, max_unproven_bytes: 0 };
+    let config = ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: 1,
+        max_unproven_bytes: 0,
+        is_first: false,
+    };
     let mut sharer = Sharer::new(config);
     let mut blocks = Blocks { k: 100, ids: vec![BTreeSet::new()], ..Blocks::default() };
     let at = |tenth: u32| Instant::ZERO + Duration::from_millis(u64::from(tenth) * 100);
@@ -632,6 +647,7 @@ fn what_is_sent_for_unproven_addresses_is_bounded() {
         member: 2,
         bytes_per_second: 100 * symbol,
         max_unproven_bytes: 100 * symbol,
+        is_first: false,
     });
     let (carried, members) = network.run(Duration::from_secs(31));
     assert!((300..=400).contains(&carried.of(0)), "{carried:?}");
@@ -652,6 +668,7 @@ fn a_short_request_alone_makes_no_member_send() {
         member: 1,
         bytes_per_second: 1 << 20,
         max_unproven_bytes: 1 << 20,
+        is_first: false,
     });
     let (blocks, peer) = (complete(100, 1), Peer { member: 9, address: address(9) });
     let outputs = |sharer: &mut Sharer, from: u64| {
@@ -678,6 +695,7 @@ fn a_request_that_names_no_symbols_is_answered_ten_seconds_after_one_that_does_a
             member: 1,
             bytes_per_second: 1 << 20,
             max_unproven_bytes: 1 << 20,
+            is_first: false,
         });
         let (blocks, peer) = (complete(100, 1), Peer { member: 9, address: address(9) });
         [(Instant::ZERO, true), (Instant::ZERO + after, false)].map(|(at, names)| {
@@ -712,6 +730,7 @@ fn requests_of_strangers_leave_a_member_its_part() {
         for (sharer, _) in &mut network.members {
             *sharer = Sharer::new(ShareConfig {
                 max_unproven_bytes: 2 * 6 * 1_000 * u64::from(SYMBOL_SIZE),
+                is_first: false,
                 ..sharer.config
             });
         }
@@ -962,8 +981,13 @@ fn what_was_read_late_of_a_block_is_not_taken_for_what_is_wanted_of_it_by_then()
         whole: (0..blocks as u32).collect(),
         ..Blocks::default()
     };
-    let config =
-        ShareConfig { seed: 1, member: 1, bytes_per_second: 1 << 30, max_unproven_bytes: 1 << 30 };
+    let config = ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: 1 << 30,
+        max_unproven_bytes: 1 << 30,
+        is_first: false,
+    };
     let mut sharer = Sharer::new(config);
     let mut now = Instant::ZERO;
     let mut first: Option<u32> = None;
@@ -998,4 +1022,48 @@ fn symbols_of_others_put_a_request_off_for_ten_seconds_at_most() {
         asking.on_symbol(at(ms), at(ms + 500), 100.0);
     }
     assert!(asking.due > at(2_000) && asking.due <= at(10_000), "{:?}", asking.due);
+}
+
+/// A block of which this member lacks symbols, beside a stranger that says that it lacks least of
+/// it and does nothing else, again and again.
+#[test]
+fn a_sender_that_waits_is_asked_for_everything_in_the_end() {
+    let config = ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: 1 << 20,
+        max_unproven_bytes: 1 << 20,
+        is_first: true,
+    };
+    let mut sharer = Sharer::new(config);
+    let blocks = Blocks { k: 100, ids: vec![(0..90).collect()], ..Blocks::default() };
+    let block = block_id(0);
+    assert_eq!(sharer.asks_sender(Instant::ZERO, block), u32::MAX, "nothing is offered");
+    let begins = Instant::ZERO + Duration::from_secs(10);
+    let missing = MissingSymbols::of([1]);
+    let (mut told_at, mut named) = (None, 0);
+    for ms in (0..3_000).step_by(5) {
+        let now = begins + Duration::from_millis(ms);
+        if ms % 500 == 0 {
+            sharer.on_offer(now, Duration::ZERO);
+        }
+        let request = ShareRequest {
+            clock_us: 0,
+            round_trip_us: 0,
+            read_us: 0,
+            lacking: 1,
+            missing: missing.clone(),
+        };
+        sharer.on_request(now, Peer { member: 9, address: address(9) }, block, &request, &blocks);
+        while let Some(output) = sharer.poll(now, &blocks) {
+            named += u32::from(matches!(output, ShareOutput::Ask { .. }));
+        }
+        if sharer.asks_sender(now, block) > 0 {
+            told_at.get_or_insert(ms);
+        }
+    }
+    // It names what it lacks once, waits for the other, and then for no other.
+    assert_eq!(named, 1);
+    assert!((900..1_100).contains(&told_at.unwrap()), "{told_at:?}");
+    assert_eq!(sharer.asks_sender(begins + Duration::from_secs(60), block), u32::MAX);
 }

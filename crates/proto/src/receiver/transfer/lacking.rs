@@ -3,8 +3,9 @@
 use super::Transfer;
 use super::block::Block;
 use super::object::ObjectState;
+use crate::endpoint::BlockId;
 use crate::lacking::Lacking;
-use fontana_fec::{EncodingId, Esi};
+use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{BlockNeed, RepairRequest, SymbolMap};
 
 /// The symbols of a block that count as lacking.
@@ -17,25 +18,34 @@ pub(in crate::receiver) enum Surplus {
 }
 
 impl Transfer {
-    /// The first `most` blocks that lack symbols.
-    pub(in crate::receiver) fn lacking(&self, most: usize, surplus: Surplus) -> Lacking {
+    /// The first `most` blocks that lack symbols, with no more symbols than `asked` says: those of
+    /// which it says 0 are left out.
+    pub(in crate::receiver) fn lacking(
+        &self,
+        most: usize,
+        surplus: Surplus,
+        asked: impl Fn(BlockId) -> u32,
+    ) -> Lacking {
         let mut lacking = Lacking::default();
-        for (toi, object) in &self.objects {
+        for (&object_toi, object) in &self.objects {
             lacking.may_lack_more |= object.state == ObjectState::Opening;
-            let Ok(toi) = u32::try_from(toi.0) else { continue };
+            let Ok(toi) = u32::try_from(object_toi.0) else { continue };
             if object.state != ObjectState::Receiving || object.missing() == 0 {
                 continue;
             }
+            let asked = |sbn| asked(BlockId { toi: object_toi, sbn: Sbn(sbn) });
+            let is_asked = |sbn| asked(sbn) > 0;
             if object.layout.encoding_id() == EncodingId::NO_CODE {
-                lacking.may_lack_more |= !self.map(toi, &object.blocks, &mut lacking.maps);
+                let blocks = (0..).zip(&object.blocks).filter(|&(sbn, _)| is_asked(sbn));
+                lacking.may_lack_more |= !self.map(toi, blocks, &mut lacking.maps);
                 continue;
             }
-            for (sbn, block) in (0..).zip(&object.blocks) {
+            for (sbn, block) in (0..).zip(&object.blocks).filter(|&(sbn, _)| is_asked(sbn)) {
                 let symbols = match surplus {
                     Surplus::Sure => block.symbols_lacking(),
                     Surplus::None => block.symbols_wanted(),
                 };
-                let need = BlockNeed { toi, sbn, symbols };
+                let need = BlockNeed { toi, sbn, symbols: symbols.min(asked(sbn)) };
                 if block.has_enough() {
                     continue;
                 }
@@ -51,8 +61,13 @@ impl Transfer {
     }
 
     /// Adds the symbols that the blocks of an object lack. False if they do not fit into a request.
-    fn map(&self, toi: u32, blocks: &[Block], maps: &mut Vec<SymbolMap>) -> bool {
-        for (sbn, block) in (0..).zip(blocks).filter(|(_, block)| !block.has_enough()) {
+    fn map<'a>(
+        &self,
+        toi: u32,
+        blocks: impl Iterator<Item = (u32, &'a Block)>,
+        maps: &mut Vec<SymbolMap>,
+    ) -> bool {
+        for (sbn, block) in blocks.filter(|(_, block)| !block.has_enough()) {
             if !self.has_room_for(block) {
                 return false;
             }

@@ -205,6 +205,7 @@ impl Site {
             member: place as u32 + 1,
             bytes_per_second: self.rate,
             stays: self.stays,
+            is_first: false,
         };
         let mut driver = ReceiverDriver::new(config, 0.0, place as u64).with_site(site);
         driver.timeout(self.now);
