@@ -47,6 +47,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &repair::appendix::EXPERIMENT,
     &repair::sensitivity::EXPERIMENT,
     &repair::fountain::EXPERIMENT,
+    &repair::baby::EXPERIMENT,
     &bmtp::protocol::EXPERIMENT,
     &bmtp::startup::EXPERIMENT,
     &bmtp::start::EXPERIMENT,

@@ -7,6 +7,7 @@
 //! them have is in `member`, `reception` and `endpoint`.
 
 pub(crate) mod appendix;
+pub(crate) mod baby;
 mod endpoint;
 mod estimates;
 pub(crate) mod figures;

@@ -38,6 +38,8 @@ pub(super) struct LiNetwork {
     topology: Topology,
     pub(super) source: NodeId,
     pub(super) members: Vec<NodeId>,
+    /// A member of which neither latency nor arrivals count: those of the others do.
+    apart: Option<NodeId>,
 }
 
 impl LiNetwork {
@@ -56,7 +58,23 @@ impl LiNetwork {
         let network = TransitStub::new(SHAPE_OF_HOSTS, links, &mut random);
         let mut members = network.stubs;
         let source = members.swap_remove(random.below(members.len() as u32) as usize);
-        Self { topology: network.topology, source, members }
+        Self { topology: network.topology, source, members, apart: None }
+    }
+
+    /// The same network with one member more, on a node of its own beside any other. The link to it
+    /// loses this share of the packets, the link from it as many as all others.
+    pub(super) fn with_one_more(config: &LiConfig, loss: f64, seed: u64) -> Self {
+        let mut network = Self::new(config, seed);
+        let mut random = SplitMix64::new(seed, ONE_MORE_STREAM);
+        let beside = NodeId(random.below(network.topology.node_count()));
+        let node = network.topology.add_node();
+        let link =
+            |loss| TransitStubLinks::paper().stub.with_loss(LossModel::markov(loss, config.burst));
+        network.topology.add_link(beside, node, link(loss));
+        network.topology.add_link(node, beside, link(config.loss));
+        network.members.push(node);
+        network.apart = Some(node);
+        network
     }
 
     fn with_links(config: &LiConfig, links: TransitStubLinks, seed: u64) -> Self {
@@ -76,7 +94,7 @@ impl LiNetwork {
         let members = (0..count.min(others.len()))
             .map(|_| others.swap_remove(random.below(others.len() as u32) as usize))
             .collect();
-        Self { topology: network.topology, source, members }
+        Self { topology: network.topology, source, members, apart: None }
     }
 
     fn hosts(&self) -> impl Iterator<Item = NodeId> {
@@ -113,7 +131,8 @@ impl LiNetwork {
     pub(super) fn run(&self, config: &LiConfig, seed: u64) -> Option<LiCounts> {
         let simulation =
             SimulationConfig { multicast: config.multicast, ..SimulationConfig::new(seed) };
-        let log = LiLog::new(config.segments);
+        let not_counted = std::iter::once(self.source).chain(self.apart).collect();
+        let log = LiLog { not_counted, ..LiLog::new(config.segments) };
         let mut run: Simulation<Driver<RepairEndpoint, NoJobs>, LiLog> =
             Simulation::new(self.topology.clone(), simulation, log);
         let paths = self.topology.shortest_paths(self.source);
@@ -214,6 +233,8 @@ const CAP: RateCap = RateCap {
 
 /// The random stream of the network: links have those from 1 on.
 const NETWORK_STREAM: u64 = 1 << 33;
+/// The random stream of what is beside the member that a network has more.
+const ONE_MORE_STREAM: u64 = NETWORK_STREAM + 1;
 /// The random streams of hosts.
 const HOST_STREAMS: u64 = 1 << 32;
 
@@ -226,8 +247,11 @@ pub(super) struct LiCounts {
     pub(super) packets: [f64; Class::ALL.len()],
     /// Packet-hops of session messages, in thousands.
     pub(super) session_kilo: f64,
-    /// Mean time from when a segment is sent until the last member has it.
+    /// Mean time from when a segment is sent until the last member has it, without the one apart.
     pub(super) ms: f64,
+    /// Packets with a segment or a repair that arrive at the members, without the one apart, for
+    /// each segment.
+    pub(super) arrived: f64,
     /// The share of the members that have all segments.
     pub(super) complete: f64,
 }
@@ -280,13 +304,18 @@ pub(super) struct LiLog {
     session: u64,
     sent: Vec<Instant>,
     last: Vec<Instant>,
+    /// Packets with a segment or a repair that have arrived.
+    arrived: u64,
+    /// Nodes where nothing counts that arrives: the source, and the member apart.
+    not_counted: Vec<NodeId>,
 }
 
 impl LiLog {
     pub(super) fn new(segments: u32) -> Self {
         let none = vec![Instant::ZERO; segments as usize];
         let (hops, packets) = Default::default();
-        Self { hops, packets, session: 0, sent: none.clone(), last: none }
+        let (sent, last, not_counted) = (none.clone(), none, Vec::new());
+        Self { hops, packets, session: 0, sent, last, arrived: 0, not_counted }
     }
 
     /// A host has sent a packet.
@@ -329,6 +358,7 @@ impl LiLog {
             packets: self.packets.map(each),
             session_kilo: self.session as f64 / 1e3,
             ms: 1e3 * sum / segments,
+            arrived: each(self.arrived),
             complete,
         }
     }
@@ -343,8 +373,16 @@ impl Observer<Delivered> for LiLog {
         self.forwarded(now, &packet.header);
     }
 
-    fn on_event(&mut self, now: Instant, _node: NodeId, event: &Delivered) {
-        self.delivered(now, *event);
+    fn on_deliver(&mut self, _now: Instant, node: NodeId, packet: &Packet) {
+        let class = Class::of(&packet.header);
+        let has_symbol = matches!(class, Some(Class::Payload | Class::Repair | Class::Proactive));
+        self.arrived += u64::from(has_symbol && !self.not_counted.contains(&node));
+    }
+
+    fn on_event(&mut self, now: Instant, node: NodeId, event: &Delivered) {
+        if !self.not_counted.contains(&node) {
+            self.delivered(now, *event);
+        }
     }
 }
 
@@ -452,7 +490,7 @@ mod tests {
         topology.add_link(nodes[1], nodes[2], wire.clone().with_loss(loss));
         topology.add_link(nodes[2], nodes[1], wire.clone());
         topology.connect(nodes[2], nodes[3], wire);
-        LiNetwork { topology, source: nodes[0], members: vec![nodes[3]] }
+        LiNetwork { topology, source: nodes[0], members: vec![nodes[3]], apart: None }
     }
 
     #[test]
@@ -494,6 +532,22 @@ mod tests {
             // Three links of 10 ms, and once a request and a repair.
             assert!((30.0..50.0).contains(&counts.ms), "{counts:?}");
         }
+    }
+
+    #[test]
+    fn of_a_member_apart_nothing_counts_but_what_it_makes_others_send() {
+        let arrived = |protocol, loss| {
+            let config = LiConfig { loss: 0.0, ..short(protocol, FecUse::Reactive, 14) };
+            let network = LiNetwork::with_one_more(&config, loss, 1);
+            let counts = network.run(&config, 1).expect("no violation");
+            assert_eq!(counts.is_complete(), loss < 0.9, "{protocol:?}");
+            counts.arrived
+        };
+        let one_way = Protocol::OneWay { share: 1 };
+        // 60 members, and an FEC packet for each 14 segments.
+        assert_eq!([0.0, 0.9].map(|loss| arrived(one_way, loss)), [60.0 * 15.0 / 14.0; 2]);
+        assert_eq!(arrived(Protocol::Srm, 0.0), 60.0);
+        assert!(arrived(Protocol::Srm, 0.3) > 61.0);
     }
 
     #[test]
