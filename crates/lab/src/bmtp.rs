@@ -29,3 +29,4 @@ mod session;
 pub(crate) mod skew;
 pub(crate) mod start;
 pub(crate) mod startup;
+pub(crate) mod weight;

@@ -56,6 +56,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &bmtp::crowds::DISPERSED,
     &bmtp::crowds::ONCE,
     &bmtp::skew::EXPERIMENT,
+    &bmtp::weight::EXPERIMENT,
     &bmtp::equal::EXPERIMENT,
     &bmtp::scale::EXPERIMENT,
     &bmtp::further::EXPERIMENT,
