@@ -8,6 +8,7 @@ use fontana::wire::Ticket;
 use fontana_console::console::Console;
 use fontana_console::exit;
 
+mod asking;
 mod session;
 
 pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Outcome {

@@ -1,5 +1,6 @@
 //! `fontana doctor TICKET`: whether packets of a session arrive on this host.
 
+use super::asking::{Answer, ask};
 use crate::address::source_interface;
 use fontana::Addressing;
 use fontana::net::doctor::{self, Finding, Verdict};
@@ -10,7 +11,7 @@ use fontana::wire::{Packet, Ticket, Tsi};
 use fontana_console::units::{Count, Rate};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// How long it listens: as for an IGMP querier, a wait that users accept. A sender that runs sends
@@ -75,12 +76,46 @@ pub(super) fn examine(ticket: &Ticket, named: Option<&InterfaceSelector>) -> Exa
         return Examined::of(elsewhere(ticket, &subject));
     }
     match listen(ticket, &interface) {
-        Ok(heard) => Examined {
-            silent: heard.is_nothing().then(|| interface.name.clone()),
-            ..Examined::of(heard.finding(subject, &interface))
-        },
+        Ok(heard) if heard.is_nothing() => {
+            let finding = heard.finding(subject, &interface);
+            match ask(ticket) {
+                Some((sender, answer)) => asked(finding, sender, answer, &interface),
+                None => Examined { silent: Some(interface.name.clone()), findings: vec![finding] },
+            }
+        }
+        Ok(heard) => Examined::of(heard.finding(subject, &interface)),
         Err(error) => bad(format!("cannot listen on {}: {error}", interface.name)),
     }
+}
+
+/// Nothing was heard, and the sender was asked.
+fn asked(finding: Finding, sender: SocketAddr, answer: Answer, interface: &Interface) -> Examined {
+    let host = sender.ip();
+    let (told, remedy) = match answer {
+        Answer::Taken => (
+            format!("no error came from {sender}, where the sender takes reports"),
+            "likeliest: the sender runs, and the network does not pass its packets on: on its \
+             host, fontana doctor; or listen on another interface: -i NAME",
+        ),
+        Answer::NoProgram => (
+            format!("{host} answers, and no program has port {}", sender.port()),
+            "likeliest: the sender does not run: start it, or take the ticket that it prints now",
+        ),
+        Answer::Unreachable => (
+            format!("{host}, the sender's host, does not answer"),
+            "likeliest: that host is off, or there is no way to it: ping it",
+        ),
+        Answer::Refused => (
+            format!("a firewall refuses packets to {sender}"),
+            "likeliest: that firewall, which may drop what comes from there, too",
+        ),
+    };
+    let text = format!("{}; {told}", finding.text);
+    // What is known of the sender is likelier than what was found at this host.
+    let is_open = matches!(answer, Answer::Taken | Answer::Refused);
+    let silent = is_open.then(|| interface.name.clone());
+    let finding = Finding { text, remedy: Some(remedy.to_owned()), ..finding };
+    Examined { findings: vec![finding], silent }
 }
 
 fn is_ours(address: IpAddr) -> bool {

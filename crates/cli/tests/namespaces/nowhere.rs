@@ -208,6 +208,20 @@ END",
     }
     assert_eq!(deaf.finish(PATIENCE).0, Some(75));
     session.end();
+
+    // The sender is asked: it runs, and the switch passes nothing on; it does not run; its host is
+    // off.
+    let asking = scene.send(0, "--rate 20M", &file);
+    let ticket = asking.ticket.clone();
+    scene.bench.pass_no_multicast();
+    let (_, told) = doctor(&ticket);
+    assert!(told.contains("likeliest: the sender runs, and the network does not pass"), "{told}");
+    asking.kill();
+    let (_, told) = doctor(&ticket);
+    assert!(told.contains("likeliest: the sender does not run: start it"), "{told}");
+    scene.bench.unplug(0);
+    let (_, told) = doctor(&ticket);
+    assert!(told.contains("likeliest: that host is off"), "{told}");
 }
 
 /// Its address is unique on its link alone: the sender says on which, and the receiver knows.

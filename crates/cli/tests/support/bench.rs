@@ -111,6 +111,21 @@ impl Bench {
         ));
     }
 
+    /// The switch passes no multicast on from now on.
+    pub fn pass_no_multicast(&self) {
+        sh(&format!(
+            "ip netns exec {} nft -f - <<END
+table bridge filter {{
+  chain forward {{
+    type filter hook forward priority 0;
+    ip daddr 239.255.0.0/16 drop
+  }}
+}}
+END",
+            self.switch()
+        ));
+    }
+
     fn switch(&self) -> String {
         format!("{}s", self.name)
     }
