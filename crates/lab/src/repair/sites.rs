@@ -105,8 +105,8 @@ impl Observer<Either<SenderEvent, ReceiverEvent>> for Completions {
 }
 
 fn run(case: &Case) -> Option<SitesRow> {
-    let (sites, trial) = (case.index % 2 == 0, case.index / 2);
-    let seed = case.stream(trial.into()).next_u64();
+    let (sites, trial) = (case.index.is_multiple_of(2), case.index / 2);
+    let seed = case.stream(trial).next_u64();
     let scheme = RaptorQ { source_blocks: BLOCKS, sub_blocks: 1, alignment: 4 };
     let symbols = u64::from(BLOCKS) * BLOCK_SYMBOLS;
     let oti = Oti {
