@@ -573,7 +573,9 @@ impl Watch<'_> {
             let (used, sent) =
                 (Count(shared.symbols_used, "symbol"), Count(shared.symbols_sent, "symbol"));
             let others = Count(shared.members.into(), "other receiver");
-            self.console.note(format_args!("{used} came from {others}; {sent} sent to them"));
+            if shared.members > 0 {
+                self.console.note(format_args!("{used} came from {others}; {sent} sent to them"));
+            }
         }
         if summary.is_known_to_sender == Some(false) {
             self.console.note("the sender has not said that it knows of this end");

@@ -319,11 +319,15 @@ impl Sharer {
         }
         if let (true, Some(missing)) = (self.is_first(now) && !holding.has_block, &request.missing)
         {
-            let part = self.random.unit();
-            let round = || Round::new(now, part, 0);
-            if self.rounds.contains_key(&block) || holding.makes_fresh {
-                let round = self.rounds.entry(block).or_insert_with(round);
-                round.on_declared(member, address, request.lacking, missing);
+            // The roll call was lost here.
+            let begins = self.rounds.len() < MOST_IN_ROUNDS && holding.lacking > 0;
+            if begins && holding.makes_fresh && !self.rounds.contains_key(&block) {
+                let part = self.random.unit();
+                self.rounds.insert(block, Round::new(now, part, 0));
+            }
+            if let Some(round) = self.rounds.get_mut(&block) {
+                let missing = (missing, holding.source_symbols);
+                round.on_declared(now, member, address, request.lacking, missing);
             }
             return;
         }
@@ -707,11 +711,12 @@ impl Sharer {
                 if open >= MOST_IN_ROUNDS {
                     break;
                 }
-                let holding = holdings.block(block).filter(|it| it.makes_fresh);
-                if holding.is_some() && !self.rounds.contains_key(&block) {
-                    let part = self.random.unit();
-                    self.rounds.insert(block, Round::new(now, part, 0));
-                }
+                let Some(holding) = holdings.block(block) else { continue };
+                let part = self.random.unit();
+                self.rounds.entry(block).or_insert_with(|| match holding.makes_fresh {
+                    true => Round::new(now, part, 0),
+                    false => Round::of_sender(now),
+                });
             }
         }
         let is_offered = self.offer.is_some_and(|offer| now < offer.until);

@@ -119,6 +119,18 @@ impl MissingSymbols {
         offsets.filter_map(|offset| self.first.checked_add(offset))
     }
 
+    /// The first symbol that it has named.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Whether a symbol is in the map.
+    pub fn contains(&self, esi: u32) -> bool {
+        let at = esi.checked_sub(self.first);
+        let byte = at.and_then(|at| Some((at, self.bits.get((at / 8) as usize)?)));
+        byte.is_some_and(|(at, byte)| byte & bit(at % 8) != 0)
+    }
+
     /// Removes a symbol. False if it was not in the map. What is left may be nothing.
     pub fn remove(&mut self, esi: u32) -> bool {
         let Some(at) = esi.checked_sub(self.first) else { return false };

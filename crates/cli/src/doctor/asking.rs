@@ -7,8 +7,8 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// Datagrams, one a second. That a host has gone is known after nine: its address counts as known
-/// for five seconds, and is asked for three times.
+/// Datagrams, one a second. That a host has gone is known after nine, unless it has answered within
+/// a minute: its address counts as known for five seconds, and is asked for three times.
 const MOST_SENT: u32 = 10;
 const EVERY: Duration = Duration::from_secs(1);
 

@@ -220,6 +220,8 @@ END",
     let (_, told) = doctor(&ticket);
     assert!(told.contains("likeliest: the sender does not run: start it"), "{told}");
     scene.bench.unplug(0);
+    // Its address would count as known for up to a minute.
+    run(&scene, 1, "ip neigh flush dev eth0");
     let (_, told) = doctor(&ticket);
     assert!(told.contains("likeliest: that host is off"), "{told}");
 }

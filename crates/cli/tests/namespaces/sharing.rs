@@ -105,7 +105,7 @@ fn a_complete_receiver_completes_the_others() {
 /// Two commands without options, and losses of each receiver's own. Returns the packets of the
 /// sender for each source symbol, and the symbols that receivers got of each other.
 fn beside_sender(is_far: bool) -> Option<(f64, u64)> {
-    let scene = Scene::new(5)?;
+    let scene = Scene::alone(5)?;
     if is_far {
         scene.bench.move_away(0, "10.78.0.1");
     }
@@ -137,7 +137,7 @@ fn beside_sender(is_far: bool) -> Option<(f64, u64)> {
 #[test]
 fn receivers_ask_each_other_before_a_sender_in_another_network() {
     let Some((sent, used)) = beside_sender(true) else { return };
-    assert!(used > 300 && sent < 1.025, "{sent}, {used}");
+    assert!(used > 300 && sent < 1.03, "{sent}, {used}");
     let Some((sent, used)) = beside_sender(false) else { return };
     assert!(used == 0 && sent > 1.03, "{sent}, {used}");
 }

@@ -17,11 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Members that name what they lack, at most; further ones hear enough.
+/// Members that name what they lack, at most; further ones hear enough. A map has 1.3 kB, and a
+/// block six of them at most.
 const MOST_DECLARED: usize = 32;
-/// Time in which they do so, and until all of them are heard.
+/// Time in which they do so, and until all of them are heard: of busy hosts one after the other,
+/// with such gaps, and within so long.
 const DECLARED_WITHIN: Duration = Duration::from_millis(10);
 const HEARD_WITHIN: Duration = Duration::from_millis(30);
+const GAP: Duration = Duration::from_millis(20);
+const HEARD_LATEST: Duration = Duration::from_millis(120);
 /// How long a member waits for the agent, and an agent for what completes the block.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long it waits after a symbol of a member with the block.
@@ -34,7 +38,8 @@ const MOST_ROUNDS: u32 = 4;
 struct Declared {
     address: IpAddr,
     lacking: u32,
-    missing: BTreeSet<u32>,
+    /// By the part that each names.
+    missing: BTreeMap<u32, MissingSymbols>,
 }
 
 /// How far a round is.
@@ -82,6 +87,12 @@ impl Round {
         Self { phase, began: now, due: now + DECLARED_WITHIN.mul_f64(part), others, number }
     }
 
+    /// A round of a block of which no fresh symbols can be made: the sender is asked for it.
+    pub(super) fn of_sender(now: Instant) -> Self {
+        let (phase, others) = (Phase::Waits { is_helped: false }, BTreeMap::new());
+        Self { phase, began: now, due: now, others, number: 0 }
+    }
+
     /// The one after it, if there is another.
     pub(super) fn again(&self, now: Instant, part: f64) -> Option<Self> {
         let is_helped = self.phase == Phase::Waits { is_helped: true };
@@ -116,17 +127,23 @@ impl Round {
     /// Another member has named what it lacks.
     pub(super) fn on_declared(
         &mut self,
+        now: Instant,
         member: u32,
         address: IpAddr,
         lacking: u32,
-        missing: &MissingSymbols,
+        (missing, source_symbols): (&MissingSymbols, u32),
     ) {
         let is_open = matches!(self.phase, Phase::Open { .. });
-        if is_open && (self.others.len() < MOST_DECLARED || self.others.contains_key(&member)) {
-            let new = || Declared { address, lacking, missing: BTreeSet::new() };
+        let has_room = self.others.len() < MOST_DECLARED || self.others.contains_key(&member);
+        let declared = self.phase == Phase::Open { declared: parts(source_symbols) };
+        if declared && !self.others.contains_key(&member) {
+            self.due = self.due.max((now + GAP).min(self.began + HEARD_LATEST));
+        }
+        if is_open && has_room && missing.first() < source_symbols {
+            let new = || Declared { address, lacking, missing: BTreeMap::new() };
             let other = self.others.entry(member).or_insert_with(new);
             other.lacking = lacking;
-            other.missing.extend(missing.symbols());
+            other.missing.insert(part(missing.first()), missing.clone());
         }
     }
 
@@ -146,13 +163,13 @@ impl Round {
     /// names that.
     pub(super) fn act(&mut self, now: Instant, own: (u32, &BlockHolding, &BTreeSet<u32>)) -> Turn {
         match self.phase {
-            Phase::Open { declared } if declared < parts(own.1) => {
+            Phase::Open { declared } if declared < parts(own.1.source_symbols) => {
                 let is_heard = self.others.len() >= MOST_DECLARED;
                 let first = declared * MissingSymbols::MAX_SPAN;
                 let map = own.2.range(first..first.saturating_add(MissingSymbols::MAX_SPAN));
                 let map = MissingSymbols::of(map.copied()).filter(|_| !is_heard);
                 self.phase = Phase::Open { declared: declared.saturating_add(1) };
-                if declared + 1 == parts(own.1) {
+                if declared + 1 == parts(own.1.source_symbols) {
                     self.due = self.began.max(now - DECLARED_WITHIN) + HEARD_WITHIN;
                 }
                 Turn::Declare(map)
@@ -179,8 +196,7 @@ impl Round {
             return Turn::Sender;
         };
         if (holding.lacking, member) < first {
-            let is_nowhere =
-                |esi: &&u32| self.others.values().all(|other| other.missing.contains(esi));
+            let is_nowhere = |esi: &&u32| self.others.values().all(|other| other.lacks(**esi));
             let elsewhere = missing.len() - missing.iter().filter(is_nowhere).count();
             let asks = holding.lacking.saturating_sub(elsewhere as u32);
             self.phase = Phase::Agent { asks };
@@ -193,11 +209,12 @@ impl Round {
         };
         let others = || self.others.iter().filter(|&(&by, _)| by != agent);
         let falls_to_own = |esi: &u32| {
-            let others = others().filter(|(_, other)| !other.missing.contains(esi));
+            let others = others().filter(|(_, other)| !other.lacks(*esi));
             let best = others.map(|(&by, _)| rank(*esi, by)).max();
             !missing.contains(esi) && best.is_none_or(|best| best < rank(*esi, member))
         };
-        let own: Vec<u32> = of_agent.iter().copied().filter(falls_to_own).collect();
+        let of_agent = of_agent.values().flat_map(MissingSymbols::symbols);
+        let own: Vec<u32> = of_agent.filter(falls_to_own).collect();
         let (address, count) = (*address, own.len() as u32);
         if count == 0 {
             return Turn::Wait;
@@ -208,9 +225,15 @@ impl Round {
     }
 }
 
+impl Declared {
+    fn lacks(&self, esi: u32) -> bool {
+        self.missing.get(&part(esi)).is_some_and(|map| map.contains(esi))
+    }
+}
+
 /// Maps that name all source symbols of a block.
-fn parts(holding: &BlockHolding) -> u32 {
-    holding.source_symbols.div_ceil(MissingSymbols::MAX_SPAN)
+fn parts(source_symbols: u32) -> u32 {
+    source_symbols.div_ceil(MissingSymbols::MAX_SPAN)
 }
 
 /// The map that a source symbol is named in.
@@ -254,7 +277,8 @@ mod tests {
             assert!(matches!(declared, Turn::Declare(Some(_))));
             for (other, missing) in (0_u32..).zip(lacking).filter(|&(other, _)| other != member) {
                 let map = MissingSymbols::of(missing.iter().copied()).unwrap();
-                round.on_declared(other, AT, missing.len() as u32 + 3, &map);
+                let now = round.began;
+                round.on_declared(now, other, AT, missing.len() as u32 + 3, (&map, 100));
             }
             (round.act(round.due, (member, &held, &own)), round)
         };
@@ -299,7 +323,7 @@ mod tests {
         // An agent that does nothing: any host can say that it lacks least.
         let mut waits = Round::new(Instant::ZERO, 0.0, 0);
         let _ = waits.act(Instant::ZERO, (1, &held, &own));
-        waits.on_declared(9, AT, 1, &MissingSymbols::of([1]).unwrap());
+        waits.on_declared(Instant::ZERO, 9, AT, 1, (&MissingSymbols::of([1]).unwrap(), 100));
         let closed = Instant::ZERO + HEARD_WITHIN;
         assert!(matches!(waits.act(closed, (1, &held, &own)), Turn::Wait));
         assert_eq!((waits.asks_sender(), waits.due()), (0, Some(closed + PATIENCE)));

@@ -1024,6 +1024,27 @@ fn symbols_of_others_put_a_request_off_for_ten_seconds_at_most() {
     assert!(asking.due > at(2_000) && asking.due <= at(10_000), "{:?}", asking.due);
 }
 
+/// Members have no fresh symbols of other codes to send.
+#[test]
+fn a_sender_that_waits_is_asked_at_once_for_blocks_without_fresh_symbols() {
+    let config = ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: 1 << 20,
+        max_unproven_bytes: 1 << 20,
+        is_first: true,
+    };
+    let mut sharer = Sharer::new(config);
+    let ids = vec![(0..90).collect()];
+    let blocks = Blocks { k: 100, ids, repeats: true, ..Blocks::default() };
+    let now = Instant::ZERO + Duration::from_secs(10);
+    sharer.on_offer(now, Duration::from_secs(60));
+    let block = block_id(0);
+    assert_eq!(sharer.poll(now, &blocks), Some(ShareOutput::Sender { block }));
+    assert_eq!(sharer.asks_sender(now, block), u32::MAX);
+    assert_eq!(sharer.poll(now, &blocks), None);
+}
+
 /// A block of which this member lacks symbols, beside a stranger that says that it lacks least of
 /// it and does nothing else, again and again.
 #[test]
