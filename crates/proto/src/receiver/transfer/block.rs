@@ -62,6 +62,8 @@ pub(super) struct Block {
     restarts: u32,
     /// Times that it began again from the symbols of all sources, since all were dropped.
     rounds: u32,
+    /// Symbols that it had, and that sessions have brought again.
+    own_again: u64,
     /// Symbols of other sources that wait.
     waiting: BTreeMap<SourceId, u32>,
     /// Symbols that were dropped: as wrong, or because the block is solved from those of one
@@ -235,6 +237,7 @@ impl Block {
             tried_source: false,
             restarts: 0,
             rounds: 0,
+            own_again: 0,
             waiting: BTreeMap::new(),
             left_out: BTreeMap::new(),
             uses_doubted: false,
@@ -391,6 +394,7 @@ impl Block {
             _ => Some(Taken::Late),
         };
         if let Some(refusal) = refusal {
+            self.own_again.count(u64::from(refusal == Taken::Duplicate && !source.is_shared()));
             if let Some(copies) = self.copies.as_mut().filter(|_| is_compared) {
                 // The first one of its id, and not placed: a decoder had no use for it.
                 copies.forget(&[esi]);

@@ -19,8 +19,9 @@ use std::time::Duration;
 const OWN_BELIEVED: Duration = Duration::from_secs(60);
 
 /// Times that what other receivers have sent of a block is dropped, and the rest stays, before all
-/// is dropped: a symbol that sessions have brought, or an earlier run has saved, is wrong. A round
-/// of requests and choices takes seconds, so that these take about as long as [`OWN_BELIEVED`].
+/// is dropped, if sessions send it again: a symbol that they have brought, or an earlier run has
+/// saved, is wrong. A round of requests and choices takes seconds, so that these take about as long
+/// as [`OWN_BELIEVED`]. What no session sends again may come from nowhere.
 const OWN_ROUNDS: u32 = 16;
 
 impl Block {
@@ -243,7 +244,8 @@ impl Block {
         let State::Suspect(mut suspects) = state else { return self.restart() };
         // What other receivers have sent is dropped before what sessions and mirrors have brought,
         // which may come from nowhere again.
-        if choice.is_none() && self.rounds >= OWN_ROUNDS {
+        let comes_again = self.own_again >= 2 * u64::from(self.source_symbols);
+        if choice.is_none() && self.rounds >= OWN_ROUNDS && comes_again {
             return self.restart();
         }
         if choice.is_none() && !self.has_shared() {
@@ -295,7 +297,7 @@ impl Block {
     /// All symbols of the block are dropped.
     pub(super) fn restart(&mut self) -> Sequel {
         self.origins = Origins::default();
-        self.rounds = 0;
+        (self.rounds, self.own_again) = (0, 0);
         (self.uses_doubted, self.waiting) = (false, BTreeMap::new());
         self.state = State::Untouched;
         self.repair.clear();
