@@ -293,8 +293,8 @@ pub(crate) enum DemoPath {
 ///
 /// Checks interfaces, buffers, loopback, offload, the IGMP querier and the firewall, and with a
 /// ticket whether packets of its session arrive. Changes nothing. No packet leaves this host except
-/// the system's membership reports, and, if nothing arrives, an empty one to the sender of the
-/// ticket, which tells whether it runs. Root sees more.
+/// the system's membership reports, and, if nothing arrives, at most ten empty ones to the sender
+/// of the ticket, which tell whether it runs. Root sees more.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     /// Listen for the session of this ticket: fontana://..., its file, or - (standard input)

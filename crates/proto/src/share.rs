@@ -15,7 +15,7 @@
 //! - Waits follow the measured round trip: requests have a clock, and answers return it.
 //!
 //! Where the sender is far and lives, it is asked for what the site cannot bring, and members take
-//! turns that need no suppression: see `round`.
+//! turns that need no suppression: see `offer` and `round`.
 //!
 //! [`Sharer`] decides on ids. The driver sends what it says, and reads or encodes symbols. With a
 //! group key it seals messages, and a [`ShareOpener`] drops those of strangers.
@@ -24,6 +24,7 @@ mod answering;
 mod asking;
 mod crowd;
 mod holdings;
+mod offer;
 mod opener;
 mod quota;
 mod round;
@@ -37,10 +38,11 @@ use crowd::Crowd;
 use fontana_fec::Esi;
 use fontana_wire::{FreshStart, MissingSymbols, ShareRequest};
 pub use holdings::{BlockHolding, Holdings};
+use offer::Offer;
 pub use opener::{MemberKeys, ShareOpener};
 use quota::{Asker, Quota};
-use round::{Round, Turn};
-use std::collections::{BTreeMap, BTreeSet};
+use round::Round;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -67,14 +69,6 @@ const MOST_NAMED: usize = 64;
 const MOST_RESTING: usize = 1_024;
 /// Blocks that are looked at.
 const MOST_LOOKED_AT: usize = 64;
-/// Blocks that have a round at a time.
-const MOST_IN_ROUNDS: usize = 16;
-/// How long an offer of the sender counts: the time in which its next one comes.
-const OFFERED_FOR: Duration = Duration::from_secs(2);
-/// How many times as long as the sender would take for what is lacking the site may take, and how
-/// much longer.
-const SITE_SHARE: u32 = 3;
-const SITE_LEAST: Duration = Duration::from_secs(1);
 /// Longest time that the sending of answers makes up for: a host that runs other programs as well
 /// lets this one wait for so long. With 1 ms, members of busy hosts send at a sixth of their rate,
 /// and others ask meanwhile. At 20 Mbit/s it is 50 kB at once, which a socket has room for.
@@ -229,15 +223,6 @@ pub struct Sharer {
     stats: ShareStats,
 }
 
-/// An offer of the sender to send what is requested.
-#[derive(Clone, Copy, Debug)]
-struct Offer {
-    /// It is over then, if no other one follows.
-    until: Instant,
-    /// The site comes before the sender until then.
-    first_until: Instant,
-}
-
 /// A block that lacks symbols.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
@@ -317,19 +302,10 @@ impl Sharer {
         if let Some(watched) = self.watched.get_mut(&block) {
             watched.others_at = Some(now);
         }
-        if let (true, Some(missing)) = (self.is_first(now) && !holding.has_block, &request.missing)
+        if let (true, Some(missing)) = (self.site_is_first(now), &request.missing)
+            && !holding.has_block
         {
-            // The roll call was lost here.
-            let begins = self.rounds.len() < MOST_IN_ROUNDS && holding.lacking > 0;
-            if begins && holding.makes_fresh && !self.rounds.contains_key(&block) {
-                let part = self.random.unit();
-                self.rounds.insert(block, Round::new(now, part, 0));
-            }
-            if let Some(round) = self.rounds.get_mut(&block) {
-                let missing = (missing, holding.source_symbols);
-                round.on_declared(now, member, address, request.lacking, missing);
-            }
-            return;
+            return self.on_named(now, from, (block, &holding), request.lacking, missing);
         }
         let time = |us: u32| Duration::from_micros(us.into());
         self.crowd.on_others(time(request.round_trip_us), time(request.read_us));
@@ -404,36 +380,6 @@ impl Sharer {
         true
     }
 
-    /// The sender sends what is requested, and nothing else. `takes`: how long it would take for
-    /// what is lacking.
-    pub fn on_offer(&mut self, now: Instant, takes: Duration) {
-        if !self.config.is_first {
-            return;
-        }
-        let until = now + OFFERED_FOR;
-        if let Some(offer) = self.offer.as_mut().filter(|offer| now < offer.until) {
-            offer.until = until;
-            return;
-        }
-        let first_until = now + SITE_LEAST + takes * SITE_SHARE;
-        self.offer = Some(Offer { until, first_until });
-        self.rounds.clear();
-        self.looked_at = None;
-    }
-
-    /// Whether the site comes before a sender that waits for requests.
-    fn is_first(&self, now: Instant) -> bool {
-        self.offer.is_some_and(|offer| now < offer.until.min(offer.first_until))
-    }
-
-    /// The number of symbols that the sender may be asked for, at most, of a block that lacks some.
-    pub fn asks_sender(&self, now: Instant, block: BlockId) -> u32 {
-        if !self.is_first(now) {
-            return u32::MAX;
-        }
-        self.rounds.get(&block).map_or(0, Round::asks_sender)
-    }
-
     /// Whether symbols of a block are taken from others: the session has paused, or does not bring
     /// any of this block. A symbol of the session is worth more, and one that is forged would take
     /// its place.
@@ -467,7 +413,8 @@ impl Sharer {
             }
         }
         let is_undoubted = matches!(trust, Trust::Proven | Trust::Unknown);
-        if let Some(round) = self.rounds.get_mut(&block).filter(|_| has_block && is_undoubted) {
+        let helps = has_block && is_fresh && is_undoubted;
+        if let Some(round) = self.rounds.get_mut(&block).filter(|_| helps) {
             round.on_helped(now);
         }
         if let Some(watched) = self.watched.get_mut(&block).filter(|_| is_undoubted) {
@@ -550,74 +497,6 @@ impl Sharer {
             .or_else(|| self.poll_answer(now, holdings))
     }
 
-    /// The next output of a round.
-    fn poll_round(&mut self, now: Instant, holdings: &impl Holdings) -> Option<ShareOutput> {
-        let has_block = |block| holdings.block(block).is_none_or(|it| it.has_block);
-        loop {
-            let served = self.rounds.iter().find(|&(&it, round)| round.is_agent() && has_block(it));
-            if let Some((&block, _)) = served {
-                let round = self.rounds.remove(&block)?;
-                if let Some((lacking, address, member)) = round.largest_need() {
-                    self.send_in_round(now, holdings, block, (member, address), lacking, &[]);
-                }
-                continue;
-            }
-            let is_due = |round: &Round| round.due().is_some_and(|due| due <= now);
-            let due = self.rounds.iter().find(|(_, round)| is_due(round));
-            let block = due.map(|(&block, _)| block)?;
-            let holding = holdings.block(block).filter(|it| it.lacking > 0);
-            let Some(holding) = holding else {
-                match self.rounds.get_mut(&block).filter(|round| round.is_agent()) {
-                    // It is being solved.
-                    Some(round) => round.wait(now),
-                    None => drop(self.rounds.remove(&block)),
-                }
-                continue;
-            };
-            let part = self.random.unit();
-            let round = self.rounds.get_mut(&block)?;
-            if let Some(next) = round.again(now, part) {
-                *round = next;
-                continue;
-            }
-            let parts = (0..holding.source_symbols).step_by(MissingSymbols::MAX_SPAN as usize);
-            let end = |first: u32| first.saturating_add(MissingSymbols::MAX_SPAN);
-            let ranges = parts.map(|first| first..end(first).min(holding.source_symbols));
-            let missing: BTreeSet<u32> =
-                ranges.flat_map(|part| holdings.missing(block, part)).collect();
-            match round.act(now, (self.config.member, &holding, &missing)) {
-                Turn::Declare(Some(named)) => {
-                    return Some(self.request(now, block, &holding, Some(named)));
-                }
-                Turn::Declare(None) | Turn::Wait => {}
-                Turn::Send { agent, address, named, count } => {
-                    self.send_in_round(now, holdings, block, (agent, address), count, &named);
-                }
-                Turn::Sender => return Some(ShareOutput::Sender { block }),
-            }
-        }
-    }
-
-    /// Sends so many symbols of a block that fall to this member: those that are named, or fresh
-    /// ones.
-    fn send_in_round(
-        &mut self,
-        now: Instant,
-        holdings: &impl Holdings,
-        block: BlockId,
-        (by, address): (u32, IpAddr),
-        count: u32,
-        named: &[MissingSymbols],
-    ) {
-        let Some(holding) = holdings.block(block).filter(|_| count > 0) else { return };
-        let asker = Asker { address, is_proven: holdings.is_proven(address) };
-        let asked = Asked { at: now, by, asker, clock_us: micros(now) };
-        let mut answering = Answering::new(asked, now, &holding).in_round();
-        answering.add(asked, count.min(holding.most_useful()), None, None);
-        named.iter().for_each(|map| answering.name(map));
-        self.answering.insert(block, answering);
-    }
-
     fn request(
         &mut self,
         now: Instant,
@@ -664,14 +543,8 @@ impl Sharer {
         }
         self.watched = watched;
         self.asking.retain(|block, _| self.watched.contains_key(block));
-        if self.config.is_first {
-            let is_left = |block: &BlockId, round: &Round| {
-                round.is_agent() || self.watched.contains_key(block)
-            };
-            self.rounds.retain(|block, round| is_left(block, round));
-            if self.begins_rounds(now, holdings) {
-                return;
-            }
+        if self.config.is_first && self.looks_at_rounds(now, holdings) {
+            return;
         }
         let is_quiet = |at: Instant| now >= at + QUIET_AFTER;
         // Those that were asked for in vain come last.
@@ -700,27 +573,6 @@ impl Sharer {
                 self.asking.insert(block, asking);
             }
         }
-    }
-
-    /// Begins rounds of blocks that lack symbols. Whether nothing else is asked for: the session is
-    /// alive.
-    fn begins_rounds(&mut self, now: Instant, holdings: &impl Holdings) -> bool {
-        if self.is_first(now) {
-            for &block in self.watched.keys() {
-                let open = self.rounds.values().filter(|round| round.due().is_some()).count();
-                if open >= MOST_IN_ROUNDS {
-                    break;
-                }
-                let Some(holding) = holdings.block(block) else { continue };
-                let part = self.random.unit();
-                self.rounds.entry(block).or_insert_with(|| match holding.makes_fresh {
-                    true => Round::new(now, part, 0),
-                    false => Round::of_sender(now),
-                });
-            }
-        }
-        let is_offered = self.offer.is_some_and(|offer| now < offer.until);
-        is_offered || now < self.session_at + QUIET_AFTER
     }
 
     /// The next blocks that lack symbols. Those that rest do not keep others from being looked at.

@@ -21,7 +21,7 @@ const MOST_COPIES: u64 = 2;
 /// ever.
 const MOST_STAYS: u32 = 10;
 /// Longest time that the sender is believed to take for what is lacking.
-const LONGEST_OFFER: Duration = Duration::from_secs(600);
+const LONGEST_OFFER: Duration = Duration::from_secs(60);
 
 /// How a receiver shares with those of its site.
 #[derive(Clone, Copy, Debug)]

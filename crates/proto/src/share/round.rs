@@ -7,7 +7,7 @@
 //! sends as many fresh symbols as any of the others lacked. So the sender repairs what the site as
 //! a whole lacks, and the site sends about as much as two of its members lack.
 //!
-//! Nothing of this is needed to complete: a member of which nothing becomes in its time asks the
+//! Nothing of this is needed to complete: a member that the site does not complete in time asks the
 //! sender itself.
 
 use super::holdings::BlockHolding;
@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Members that name what they lack, at most; further ones hear enough. A map has 1.3 kB, and a
-/// block six of them at most.
+/// Members that name what they lack, at most: those that have heard as many say nothing. A map has
+/// 1.3 kB, and a block six of them at most.
 const MOST_DECLARED: usize = 32;
 /// Time in which they do so, and until all of them are heard: of busy hosts one after the other,
 /// with such gaps, and within so long.
@@ -30,8 +30,8 @@ const HEARD_LATEST: Duration = Duration::from_millis(120);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long it waits after a symbol of a member with the block.
 const PAUSE: Duration = Duration::from_millis(60);
-/// Rounds of a block.
-const MOST_ROUNDS: u32 = 4;
+/// How long the rounds of a block take together, at most: any host can say that it has the block.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// What another member lacks.
 #[derive(Debug)]
@@ -63,8 +63,8 @@ pub(super) struct Round {
     /// When its phase ends.
     due: Instant,
     others: BTreeMap<u32, Declared>,
-    /// Rounds of the block before this one.
-    number: u32,
+    /// The sender is asked at this time in any case.
+    latest: Instant,
 }
 
 /// What is to be done at the end of a phase.
@@ -82,22 +82,23 @@ pub(super) enum Turn {
 
 impl Round {
     /// A round that begins now. `part`, from 0 to 1: when it names what it lacks.
-    pub(super) fn new(now: Instant, part: f64, number: u32) -> Self {
+    pub(super) fn new(now: Instant, part: f64) -> Self {
         let (phase, others) = (Phase::Open { declared: 0 }, BTreeMap::new());
-        Self { phase, began: now, due: now + DECLARED_WITHIN.mul_f64(part), others, number }
+        let (due, latest) = (now + DECLARED_WITHIN.mul_f64(part), now + LONGEST);
+        Self { phase, began: now, due, others, latest }
     }
 
     /// A round of a block of which no fresh symbols can be made: the sender is asked for it.
     pub(super) fn of_sender(now: Instant) -> Self {
         let (phase, others) = (Phase::Waits { is_helped: false }, BTreeMap::new());
-        Self { phase, began: now, due: now, others, number: 0 }
+        Self { phase, began: now, due: now, others, latest: now }
     }
 
     /// The one after it, if there is another.
     pub(super) fn again(&self, now: Instant, part: f64) -> Option<Self> {
         let is_helped = self.phase == Phase::Waits { is_helped: true };
-        (is_helped && self.number < MOST_ROUNDS)
-            .then(|| Self::new(now, part, self.number.saturating_add(1)))
+        (is_helped && now < self.latest)
+            .then(|| Self { latest: self.latest, ..Self::new(now, part) })
     }
 
     /// When to [act](Self::act); `None` if its end is open.
@@ -150,7 +151,8 @@ impl Round {
     /// A member with the block has sent a symbol of it.
     pub(super) fn on_helped(&mut self, now: Instant) {
         if self.phase != Phase::Over {
-            (self.phase, self.due) = (Phase::Waits { is_helped: true }, now + PAUSE);
+            let due = (now + PAUSE).min(self.latest.max(now));
+            (self.phase, self.due) = (Phase::Waits { is_helped: true }, due);
         }
     }
 
@@ -270,7 +272,7 @@ mod tests {
     /// What the members of a site do that lack these symbols and three more each.
     fn turns(lacking: &[&[u32]]) -> Vec<Turn> {
         let declare = |&member: &u32| {
-            let mut round = Round::new(Instant::ZERO, 0.5, 0);
+            let mut round = Round::new(Instant::ZERO, 0.5);
             let own: BTreeSet<u32> = lacking[member as usize].iter().copied().collect();
             let held = holding(own.len() as u32 + 3);
             let declared = round.act(round.due, (member, &held, &own));
@@ -314,14 +316,14 @@ mod tests {
     fn a_member_that_no_other_helps_asks_the_sender_itself() {
         let own = BTreeSet::from([1, 2]);
         let held = holding(5);
-        let mut alone = Round::new(Instant::ZERO, 0.0, 0);
+        let mut alone = Round::new(Instant::ZERO, 0.0);
         assert!(matches!(alone.act(Instant::ZERO, (1, &held, &own)), Turn::Declare(Some(_))));
         assert_eq!(alone.asks_sender(), 0);
         assert!(matches!(alone.act(Instant::ZERO + HEARD_WITHIN, (1, &held, &own)), Turn::Sender));
         assert_eq!((alone.asks_sender(), alone.due()), (u32::MAX, None));
 
         // An agent that does nothing: any host can say that it lacks least.
-        let mut waits = Round::new(Instant::ZERO, 0.0, 0);
+        let mut waits = Round::new(Instant::ZERO, 0.0);
         let _ = waits.act(Instant::ZERO, (1, &held, &own));
         waits.on_declared(Instant::ZERO, 9, AT, 1, (&MissingSymbols::of([1]).unwrap(), 100));
         let closed = Instant::ZERO + HEARD_WITHIN;
@@ -332,13 +334,19 @@ mod tests {
     }
 
     #[test]
-    fn fresh_symbols_begin_another_round_a_few_times() {
-        let mut round = Round::new(Instant::ZERO, 0.0, 0);
-        for _ in 0..MOST_ROUNDS {
-            round.on_helped(Instant::ZERO);
-            round = round.again(Instant::ZERO + PAUSE, 0.0).unwrap();
+    fn fresh_symbols_begin_another_round_for_five_seconds() {
+        let (own, held) = (BTreeSet::from([1, 2]), holding(5));
+        let mut round = Round::new(Instant::ZERO, 0.0);
+        let mut now = Instant::ZERO;
+        while round.asks_sender() == 0 {
+            // A host says again and again that it has the block.
+            round.on_helped(now);
+            now = round.due().unwrap();
+            match round.again(now, 0.0) {
+                Some(next) => round = next,
+                None => assert!(matches!(round.act(now, (1, &held, &own)), Turn::Sender)),
+            }
         }
-        round.on_helped(Instant::ZERO);
-        assert!(round.again(Instant::ZERO + PAUSE, 0.0).is_none());
+        assert_eq!(now, Instant::ZERO + LONGEST);
     }
 }

@@ -1024,17 +1024,22 @@ fn symbols_of_others_put_a_request_off_for_ten_seconds_at_most() {
     assert!(asking.due > at(2_000) && asking.due <= at(10_000), "{:?}", asking.due);
 }
 
+/// A member whose sender is in another network.
+fn beside_far_sender() -> Sharer {
+    let bytes = 1 << 20;
+    Sharer::new(ShareConfig {
+        seed: 1,
+        member: 1,
+        bytes_per_second: bytes,
+        max_unproven_bytes: bytes,
+        is_first: true,
+    })
+}
+
 /// Members have no fresh symbols of other codes to send.
 #[test]
 fn a_sender_that_waits_is_asked_at_once_for_blocks_without_fresh_symbols() {
-    let config = ShareConfig {
-        seed: 1,
-        member: 1,
-        bytes_per_second: 1 << 20,
-        max_unproven_bytes: 1 << 20,
-        is_first: true,
-    };
-    let mut sharer = Sharer::new(config);
+    let mut sharer = beside_far_sender();
     let ids = vec![(0..90).collect()];
     let blocks = Blocks { k: 100, ids, repeats: true, ..Blocks::default() };
     let now = Instant::ZERO + Duration::from_secs(10);
@@ -1049,14 +1054,7 @@ fn a_sender_that_waits_is_asked_at_once_for_blocks_without_fresh_symbols() {
 /// it and does nothing else, again and again.
 #[test]
 fn a_sender_that_waits_is_asked_for_everything_in_the_end() {
-    let config = ShareConfig {
-        seed: 1,
-        member: 1,
-        bytes_per_second: 1 << 20,
-        max_unproven_bytes: 1 << 20,
-        is_first: true,
-    };
-    let mut sharer = Sharer::new(config);
+    let mut sharer = beside_far_sender();
     let blocks = Blocks { k: 100, ids: vec![(0..90).collect()], ..Blocks::default() };
     let block = block_id(0);
     assert_eq!(sharer.asks_sender(Instant::ZERO, block), u32::MAX, "nothing is offered");
