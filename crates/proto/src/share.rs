@@ -443,10 +443,7 @@ impl Sharer {
         if let Some(own) = self.asking.get_mut(&block) {
             let wait =
                 self.crowd.patience(!own.is_held()) + self.crowd.request_wait(&mut self.random);
-            own.put_off_for(now + wait, longest);
-            if is_undoubted {
-                own.on_symbol(now, now + wait, pace);
-            }
+            own.on_symbol(now, now + wait, pace, longest);
         }
         let is_believed = trust != Trust::DoubtedBesideOthers;
         if let Some(own) = self.answering.get_mut(&block).filter(|_| is_believed) {
@@ -616,7 +613,7 @@ impl Sharer {
             self.resting.insert(block, rest);
             return Some(ShareOutput::Vain { block });
         }
-        let missing = match asking.counts() && holding.makes_fresh {
+        let missing = match asking.counts() && holding.makes_fresh && !holding.was_corrupt {
             true => None,
             false => missing_symbols(block, &holding, asking.named(), holdings),
         };

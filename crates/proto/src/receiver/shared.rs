@@ -46,7 +46,7 @@ impl Receiver {
             ShareBody::Symbol(symbol) => {
                 let esi = Esi(symbol.esi);
                 let holding = Holdings::block(self, block).filter(|it| it.has_symbol(esi));
-                let Some(BlockHolding { symbol_size, .. }) = holding else { return };
+                let Some(BlockHolding { symbol_size, was_corrupt, .. }) = holding else { return };
                 let bytes = end.saturating_sub(symbol.bytes.len() as u32)..end;
                 let taken = match sharer.takes(now, block) {
                     true => self.take_shared(now, from, (block, esi), bytes, slab),
@@ -58,7 +58,11 @@ impl Receiver {
                     symbol_size,
                     has_block: symbol.has_block,
                     is_fresh: taken == Taken::Fresh,
-                    trust: self.trust(from),
+                    // Any host may have sent the symbols of a corrupt block, in any name.
+                    trust: match self.trust(from) {
+                        Trust::Proven | Trust::Unknown if was_corrupt => Trust::Doubted,
+                        trust => trust,
+                    },
                     to: symbol.to,
                     echo_us: symbol.echo_us,
                 };

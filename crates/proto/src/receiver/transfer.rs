@@ -399,6 +399,9 @@ impl Transfer {
             }
             let next = match state.give_up_waiting() {
                 Some(sequel) => Some(Next::FollowUp(sequel)),
+                None if taken.is_news() && state.has_all_source() => {
+                    Some(Next::FollowUp(Sequel::Unlocated))
+                }
                 None => (taken.is_news() && state.awaits_work()).then_some(Next::Work),
             };
             (taken, next)

@@ -12,6 +12,8 @@ const LONGEST_PUT_OFF: Duration = Duration::from_secs(2);
 /// The same, while symbols of the block arrive as fast as members send, and have for so long: a
 /// host that sends few of them puts no request off for longer.
 const LONGEST_BESIDE_ANSWERS: Duration = Duration::from_secs(10);
+/// The same, beside symbols that come more slowly: those of a host that only seems to answer.
+const LONGEST_BESIDE_FEW: Duration = Duration::from_secs(1);
 const LEAST_MEASURED: Duration = Duration::from_secs(1);
 /// Requests in a row, each of which brought less than half of what it asked for, after which no
 /// member is believed to have the block: it has gone, or it never had it.
@@ -131,21 +133,23 @@ impl Asking {
 
     /// Another member has asked, or answered: wait until it pauses.
     pub(super) fn put_off(&mut self, until: Instant) {
-        self.put_off_for(until, LONGEST_PUT_OFF);
+        self.due = self.due.max(until.min(self.since + LONGEST_PUT_OFF));
     }
 
-    /// The same, until so long after its last request at most.
-    pub(super) fn put_off_for(&mut self, until: Instant, longest: Duration) {
-        self.due = self.due.max(until.min(self.since + longest.min(LONGEST_PUT_OFF)));
-    }
-
-    /// A symbol of the block has arrived, of a host that is not doubted: another's request is
-    /// answered, if they come as fast as members send, which is so many in a second.
-    pub(super) fn on_symbol(&mut self, now: Instant, until: Instant, pace: f64) {
-        self.heard.add(now);
-        if self.heard.time(now) >= LEAST_MEASURED && self.heard.has_pace(now, pace) {
-            self.due = self.due.max(until.min(self.since + LONGEST_BESIDE_ANSWERS));
+    /// A symbol of the block has arrived: another's request is answered. For how long that is
+    /// believed depends on the host, `longest`, and on whether symbols come as fast as members
+    /// send, which is so many in a second.
+    pub(super) fn on_symbol(&mut self, now: Instant, until: Instant, pace: f64, longest: Duration) {
+        if longest.is_zero() {
+            return;
         }
+        self.heard.add(now);
+        let longest = match self.heard.has_pace(now, pace) {
+            true if self.heard.time(now) >= LEAST_MEASURED => LONGEST_BESIDE_ANSWERS,
+            true => longest.min(LONGEST_PUT_OFF),
+            false => longest.min(LONGEST_BESIDE_FEW),
+        };
+        self.due = self.due.max(until.min(self.since + longest));
     }
 
     /// A symbol has arrived that was of use.

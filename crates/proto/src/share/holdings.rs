@@ -35,6 +35,9 @@ pub struct BlockHolding {
     pub has_block: bool,
     /// It has symbols that may be sent to others.
     pub is_sound: bool,
+    /// It was solved with symbols of other members, and its hash was wrong: what they have sent
+    /// says nothing.
+    pub was_corrupt: bool,
     /// Symbols that it lacks; 0 if enough have arrived.
     pub lacking: u32,
     /// Source symbols of the block.

@@ -259,6 +259,7 @@ mod tests {
 
     fn holding(lacking: u32) -> BlockHolding {
         BlockHolding {
+            was_corrupt: false,
             has_block: false,
             is_sound: true,
             lacking,

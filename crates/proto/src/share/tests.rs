@@ -61,6 +61,7 @@ impl Holdings for Blocks {
     fn block(&self, block: BlockId) -> Option<BlockHolding> {
         self.ids.get(block.sbn.0 as usize)?;
         Some(BlockHolding {
+            was_corrupt: false,
             has_block: self.whole.contains(&block.sbn.0),
             is_sound: true,
             lacking: self.lacks(block.sbn.0),
@@ -1017,11 +1018,19 @@ fn what_was_read_late_of_a_block_is_not_taken_for_what_is_wanted_of_it_by_then()
 #[test]
 fn symbols_of_others_put_a_request_off_for_ten_seconds_at_most() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    let mut asking = Asking::new(at(0), at(100), 0);
-    for ms in (0..60_000).step_by(10) {
-        asking.on_symbol(at(ms), at(ms + 500), 100.0);
-    }
-    assert!(asking.due > at(2_000) && asking.due <= at(10_000), "{:?}", asking.due);
+    let due_beside = |every: usize, longest| {
+        let mut asking = Asking::new(at(0), at(100), 0);
+        for ms in (0..60_000).step_by(every) {
+            asking.on_symbol(at(ms), at(ms + 500), 100.0, longest);
+        }
+        asking.due
+    };
+    let due = due_beside(10, Duration::MAX);
+    assert!(due > at(2_000) && due <= at(10_000), "{due:?}");
+    // The first two seem to be an answer.
+    let due = due_beside(100, Duration::MAX);
+    assert!(due > at(500) && due <= at(1_000), "{due:?}: fewer than an eighth of the pace");
+    assert_eq!(due_beside(10, Duration::ZERO), at(100), "of a host that is doubted");
 }
 
 /// A member whose sender is in another network.

@@ -47,6 +47,7 @@ impl Transfer {
         Some(BlockHolding {
             has_block,
             is_sound: has_block || block.is_sound(),
+            was_corrupt: !has_block && block.was_corrupt_by_others(),
             lacking: if has_block { 0 } else { block.symbols_to_ask() },
             source_symbols,
             encoding_symbols: profile.encoding_symbols,
@@ -71,10 +72,13 @@ impl Transfer {
         esis.iter().copied().filter(is_held).collect()
     }
 
-    /// The repair symbols of a block that were received. None if it is to be solved without them.
+    /// The repair symbols of a block that were received, around which others are named. None of
+    /// those that other receivers have sent of a corrupt block.
     pub(in crate::receiver) fn repair_symbols(&self, id: BlockId) -> Vec<Esi> {
-        let block = self.sound_block(id).filter(|block| !block.has_only_source());
-        block.map_or_else(Vec::new, |block| block.repair_symbols().collect())
+        let Some(block) = self.sound_block(id) else { return Vec::new() };
+        let is_corrupt = block.was_corrupt_by_others();
+        let is_named = |&esi: &Esi| !is_corrupt || block.may_share(esi, &self.sources);
+        block.repair_symbols().filter(is_named).collect()
     }
 
     /// The same, in the order of their slots, as jobs name them.

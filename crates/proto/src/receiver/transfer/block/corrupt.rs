@@ -187,24 +187,39 @@ impl Block {
     }
 
     /// Whether it is to be solved from the source symbols that other receivers have sent: most of
-    /// what they have sent are such, and that was not tried.
+    /// what they have sent are such, or all are there, and that was not tried.
     pub(in crate::receiver::transfer) fn prefers_source(&self) -> bool {
         let State::Suspect(suspects) = &self.state else { return false };
         let shared = suspects.esis().filter(|&esi| self.origins.of(esi).is_shared());
         let (source, repair): (Vec<Esi>, Vec<Esi>) =
             shared.partition(|esi| esi.0 < self.source_symbols);
-        !self.tried_source && !repair.is_empty() && source.len() > repair.len()
+        !self.tried_source
+            && !repair.is_empty()
+            && (source.len() > repair.len() || self.missing_source(Esi(0)).is_none())
+    }
+
+    /// Whether it is searched for wrong symbols, and has all source symbols by now: the wrong ones
+    /// may be repair symbols that other receivers have sent, and no search is needed.
+    pub(in crate::receiver::transfer) fn has_all_source(&self) -> bool {
+        matches!(self.state, State::Suspect(_))
+            && self.missing_source(Esi(0)).is_none()
+            && self.prefers_source()
     }
 
     /// Symbols to ask other receivers for. Of a corrupt block those of others may be wrong: as many
     /// as there are source symbols that it lacks.
     pub(in crate::receiver::transfer) fn symbols_to_ask(&self) -> u32 {
         let lacking = self.symbols_lacking();
-        if lacking == 0 || self.corruptions == 0 || !self.has_shared() {
+        if lacking == 0 || !self.was_corrupt_by_others() {
             return lacking;
         }
         let missing = (0..self.source_symbols).filter(|&esi| !self.in_place.contains(Esi(esi)));
         lacking.max(missing.count() as u32)
+    }
+
+    /// Whether its hash was wrong, and other receivers have sent symbols of it.
+    pub(in crate::receiver::transfer) fn was_corrupt_by_others(&self) -> bool {
+        self.corruptions > 0 && self.has_shared()
     }
 
     /// Whether other receivers have sent symbols of it.
@@ -217,11 +232,6 @@ impl Block {
     pub(in crate::receiver::transfer) fn may_share(&self, esi: Esi, sources: &Sources) -> bool {
         let origin = self.origins.of(esi);
         !origin.is_shared() || self.corruptions == 0 && sources.has_proven(origin)
-    }
-
-    /// Whether repair symbols of other receivers wait.
-    pub(in crate::receiver::transfer) fn has_only_source(&self) -> bool {
-        self.choice == Some(Choice::Source)
     }
 
     /// Begins again, with the symbols that are chosen. The others are dropped.
