@@ -412,6 +412,7 @@ fn reporting(
 ) -> Result<Box<Reporting>, Failure> {
     let mut reporting = Reporting::new(socket, exit::code);
     reporting.label = arguments.label.clone().unwrap_or_else(label_of_host);
+    reporting.collectors = arguments.ticket().map_or_else(Vec::new, |it| it.collectors().collect());
     if let Some(path) = &arguments.identity {
         reporting.identity = Some(key_file::read(path, key_file::KEYGEN)?);
     }

@@ -237,7 +237,8 @@ pub enum ReceiveEvent {
     Ungranted(Ungranted),
     /// An interface on which groups are joined is gone, or is back and they are joined again.
     Interface(InterfaceChange),
-    /// The publisher asks for reports, and none is sent, because its clock and this host's differ.
+    /// The publisher asks for reports, and its clock and this host's differ: they go only to the
+    /// collectors that are known ([`Reporting::collectors`](crate::Reporting::collectors)).
     ClocksDiffer {
         /// By how much.
         difference: Duration,

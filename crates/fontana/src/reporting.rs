@@ -144,6 +144,9 @@ pub struct Reporting {
     pub label: ReceiverLabel,
     /// The key that signs reports.
     pub identity: Option<SecretKey>,
+    /// Where the senders that the ticket names collect reports. What asks for them there counts
+    /// even if its clock and this host's differ.
+    pub collectors: Vec<SocketAddr>,
     /// Reports per second, at most.
     pub max_per_second: u32,
     /// The exit code of the application for an outcome, which a failed receiver reports.
@@ -157,6 +160,7 @@ impl Reporting {
             socket: Arc::new(socket),
             label: ReceiverLabel::default(),
             identity: None,
+            collectors: Vec::new(),
             max_per_second: Reporter::DEFAULT_MAX_PER_SECOND,
             exit_code,
         }

@@ -289,7 +289,8 @@ pub enum ReceiverEvent {
         /// The sender's address, which the publisher has signed.
         to: SocketAddr,
     },
-    /// The publisher's roll calls are not obeyed: this host's clock, or the publisher's, is wrong.
+    /// The publisher's roll calls are not obeyed, but those for collectors that are known: this
+    /// host's clock, or the publisher's, is wrong.
     ClocksDiffer {
         /// The difference.
         difference: Duration,

@@ -122,6 +122,12 @@ impl Ticket {
         SocketAddr::new(self.group, self.port)
     }
 
+    /// Where the senders that it names collect reports.
+    pub fn collectors(&self) -> impl Iterator<Item = SocketAddr> {
+        let port = self.ask.into_iter();
+        port.flat_map(|port| self.sources.iter().map(move |&source| SocketAddr::new(source, port)))
+    }
+
     /// The ticket without its secret, to be shown where others may read it.
     pub fn without_secret(&self) -> Self {
         Self { secret: None, ..self.clone() }

@@ -28,7 +28,7 @@ pub(super) enum Answer {
 /// Sends empty datagrams to where the ticket's sender is asked, and waits for an error. `None` if
 /// the ticket does not say where, or this host has no socket.
 pub(super) fn ask(ticket: &Ticket) -> Option<(SocketAddr, Answer)> {
-    let sender = SocketAddr::new(*ticket.sources.first()?, ticket.ask?);
+    let sender = ticket.collectors().next()?;
     let any = match sender {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -32,13 +32,13 @@ fn describe(early: Duration, heeds_expiry: bool) -> (String, &'static str) {
     }
 }
 
-/// The message and the hint if no report is sent because of the clocks.
+/// The message and the hint if the publisher's clock is another one.
 pub(super) fn differ(difference: Duration) -> (String, &'static str) {
     let difference = Time(whole_seconds(difference));
     (
         format!(
-            "the publisher asks for reports, and none is sent: its clock and this host's are \
-             {difference} apart"
+            "the publisher's clock and this host's are {difference} apart: reports go only to the \
+             address that the ticket names"
         ),
         "set the clock that is wrong: date shows this host's",
     )

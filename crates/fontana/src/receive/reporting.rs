@@ -47,7 +47,8 @@ impl ReportKeys {
         if tsi.is_none() && !follows {
             return Err(needs("a session number").into());
         }
-        let Reporting { socket, label, identity, max_per_second, .. } = Reporting::clone(reporting);
+        let Reporting { socket, label, identity, collectors, max_per_second, .. } =
+            Reporting::clone(reporting);
         let reporter = match before {
             Some(before) => before,
             None => Reporter::new(ReporterConfig {
@@ -60,7 +61,7 @@ impl ReportKeys {
                 seed: system::random_u64()?,
             }),
         };
-        let gate = RollCallGate::new(publisher, tsi);
+        let gate = RollCallGate::new(publisher, tsi).with_collectors(collectors);
         let (id, group_key) = (reporter.receiver(), options.group_key.clone());
         let links = listening.map_or_else(Vec::new, Listening::links);
         let keys = Self { gate, receiver: id, identity, group_key, socket, links };

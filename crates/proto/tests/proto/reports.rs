@@ -616,6 +616,18 @@ fn a_gate_says_once_that_the_publishers_clock_differs() {
     assert_eq!(check(Some(CLOCK + day), 1, &publisher), differs);
     let not_now = Err(RollCallRefusal::NotNow { seconds: 86_400 });
     assert_eq!(check(Some(CLOCK + day), 2, &publisher), not_now);
+    // Those for a collector of the ticket are obeyed from then on, in their order.
+    let mut knowing = RollCallGate::new(publisher.public_key(), Tsi(5))
+        .with_collectors(vec![call(1, CLOCK).collector]);
+    let mut knows = |serial, key: &SecretKey| {
+        let symbol = call(serial, CLOCK).emit(key);
+        knowing.check(Instant::ZERO, Some(CLOCK + day), &symbol).map(|_| ())
+    };
+    assert_eq!(knows(1, &attacker), forged);
+    assert_eq!(knows(1, &publisher), differs);
+    assert_eq!((knows(2, &publisher), knows(3, &publisher)), (Ok(()), Ok(())));
+    assert_eq!(knows(2, &publisher), Err(RollCallRefusal::Replayed));
+    assert_eq!(knows(4, &attacker), forged);
     // A clock that is known to be wrong refuses nothing; what was sent before is still old.
     assert_eq!(check(None, 3, &attacker), forged);
     assert_eq!(check(None, 3, &publisher), Ok(()));
