@@ -13,7 +13,7 @@ use fontana::wire::{ContentEncoding, SEAL_BYTES, SealMode, Ticket, Tsi};
 use fontana::{
     Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
     FontanaFormat, Format, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
-    SenderBuilder, SessionDescription, SetupError,
+    SenderBuilder, SessionDescription, SetupError, StdinCopy,
 };
 use fontana_console::console::Console;
 use fontana_console::exit;
@@ -21,6 +21,7 @@ use fontana_console::failure::Failure;
 use fontana_console::json::{seconds, verdict};
 use fontana_console::signal::stop_on_signals;
 use fontana_console::units::{Bytes, Count, ExactRate, Time};
+use name_list::NameList;
 use networks::OnNetwork;
 use reports::ReportWatch;
 use shortfall::Shortfall;
@@ -34,6 +35,7 @@ mod confine;
 mod folder;
 mod keys;
 pub(crate) mod listing;
+mod name_list;
 mod networks;
 mod plain;
 mod reports;
@@ -51,22 +53,10 @@ pub(crate) fn run(
 ) -> Result<Outcome, Failure> {
     let mut plan = Plan::of(arguments)?;
     networks::check(arguments)?;
-    let name = arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec());
-    // The copy is deleted when it is dropped.
-    let (files, name, _copy) = match standard_input::of(arguments)? {
-        Input::Files => (arguments.files.clone(), name, None),
-        Input::Stream => return stream::run(arguments, plan, name, console, stop),
-        Input::Copy(directory) => {
-            let copy = standard_input::copy(directory, console)?;
-            (vec![copy.path()], name.or_else(|| Some(standard_input::NAME.into())), Some(copy))
-        }
+    let Some(Chosen { content, rest, copy: _copy }) = Chosen::of(arguments, console)? else {
+        return stream::run(arguments, plan, given_name(arguments), console, stop);
     };
-    if name.is_some() && !matches!(&files[..], [path] if !path.is_dir()) {
-        let message = "--name gives one file its name at receivers, and this is not one file";
-        let hint = "leave it out, or name one file; a directory: rename it, or send an archive";
-        return Err(Failure::new(Outcome::Usage, message, hint));
-    }
-    let content = Named { files, name };
+    plan.is_growing = rest.is_some();
     let (manifest, asks) = (plan.format.manifest.is_some(), plan.format.reports.is_some());
     plan.format.keys = keys::of_files(arguments, manifest, asks, console)?;
     let outline = Outline::of(arguments, &plan)?;
@@ -75,7 +65,8 @@ pub(crate) fn run(
     let key = arguments.sign.as_deref().filter(|_| arguments.certificate.is_none());
     let mut versions = key.filter(|_| arguments.watch.is_some()).map(VersionFile::beside);
     if arguments.watch.is_some() && arguments.format() == SessionFormat::Fontana && key.is_none() {
-        let (signer, beside) = keys::of_folder(arguments, plan.format.keys.as_ref(), console)?;
+        let (signer, beside) =
+            keys::of_folder(arguments, &content.files, plan.format.keys.as_ref(), console)?;
         (plan.format.signer, versions) = (Some(signer), beside);
     }
     if let Some(highest) = versions.as_ref().and_then(VersionFile::highest) {
@@ -148,7 +139,7 @@ pub(crate) fn run(
         session: &session,
         program: program.as_ref(),
     };
-    networks::send(on_first, further, &watched, console, stop)
+    networks::send(on_first, further, rest, &watched, console, stop)
 }
 
 /// Shows what is not in the content. Returns the outcome that follows.
@@ -158,6 +149,52 @@ fn show_left_out(session: &SessionDescription, console: &Console) -> Outcome {
         console.say(format_args!("skipped of this program's own: {skipped}"));
     }
     console.failures(session.left_out.iter().map(|error| Failure::from(&**error)))
+}
+
+/// What is sent, but for a stream.
+struct Chosen {
+    content: Named,
+    /// Names of files that join the running session.
+    rest: Option<NameList>,
+    /// Standard input, which is deleted when this is dropped.
+    copy: Option<StdinCopy>,
+}
+
+impl Chosen {
+    /// The files that the arguments name; `None` if it is a stream.
+    fn of(arguments: &SendArguments, console: &Console) -> Result<Option<Self>, Failure> {
+        let name = given_name(arguments);
+        let content = match standard_input::of(arguments)? {
+            Input::Stream => return Ok(None),
+            Input::Files => Named { files: arguments.files.clone(), name },
+            Input::Copy(directory) => {
+                let copy = standard_input::copy(directory, console)?;
+                let name = name.or_else(|| Some(standard_input::NAME.into()));
+                let content = Named { files: vec![copy.path()], name };
+                return Ok(Some(Self { content, rest: None, copy: Some(copy) }));
+            }
+        };
+        let mut chosen = Self { content, rest: None, copy: None };
+        if let Some(list) = &arguments.from_list {
+            let list = NameList::open(list, memory(arguments))?;
+            let first = list.first_push(arguments.format() == SessionFormat::Fcast)?;
+            chosen.content.files.extend(first.names);
+            chosen.rest = first.rest;
+        }
+        if chosen.content.name.is_some()
+            && !matches!(&chosen.content.files[..], [path] if !path.is_dir())
+        {
+            let message = "--name gives one file its name at receivers, and this is not one file";
+            let hint = "leave it out, or name one file; a directory: rename it, or send an archive";
+            return Err(Failure::new(Outcome::Usage, message, hint));
+        }
+        Ok(Some(chosen))
+    }
+}
+
+/// The name at receivers that the user gives the only file.
+fn given_name(arguments: &SendArguments) -> Option<Vec<u8>> {
+    arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec())
 }
 
 /// The files to send.
@@ -186,6 +223,8 @@ struct Plan {
     pass_start: Option<u32>,
     /// Options of the format `Fontana`; other formats use some of them.
     format: FontanaFormat,
+    /// An FCAST session takes further files.
+    is_growing: bool,
 }
 
 impl Plan {
@@ -232,7 +271,13 @@ impl Plan {
             return Err(Error::from(SetupError::OneChannelOnly(what)).into());
         }
         let is_first = format.manifest.is_none();
-        Ok(Self { addressing, code: code(arguments), pass_start: is_first.then_some(0), format })
+        Ok(Self {
+            addressing,
+            code: code(arguments),
+            pass_start: is_first.then_some(0),
+            format,
+            is_growing: false,
+        })
     }
 
     /// The same on another interface, number `number` of so many, for content that the first
@@ -249,7 +294,7 @@ impl Plan {
         // At a receiver on all of them the passes meet when the content is complete.
         let start = (number as u64) << 32;
         let pass_start = self.pass_start.map(|_| (start / count.max(1) as u64) as u32);
-        Self { addressing, code: self.code, pass_start, format }
+        Self { addressing, code: self.code, pass_start, format, is_growing: false }
     }
 
     fn sender(&self, arguments: &SendArguments, files: Vec<PathBuf>) -> SenderBuilder {
@@ -298,6 +343,7 @@ impl Plan {
             SessionFormat::Fcast => {
                 let mut fcast = FcastFormat::default();
                 fcast.slice_bytes = arguments.fcast.flatten();
+                fcast.growing = self.is_growing;
                 Format::Fcast(fcast)
             }
         }
@@ -550,6 +596,8 @@ impl Watch<'_> {
         if self.gate.passes(progress.elapsed) {
             self.console.event(&SendEvent::progress(progress, &self.interface, self.copies));
         }
+        // Files may have joined the session.
+        self.source_symbols = progress.source_symbols;
         if let Some(check) = &mut self.rate_check {
             check.watch(progress, self.console);
         }

@@ -36,7 +36,7 @@ fn options_and_conflicts_grow_only_with_a_reason() {
 fn sending_and_receiving_have_few_options() {
     let root = Arguments::command();
     // Beside --json, --quiet and --log, which other commands have, too.
-    for (name, most) in [("send", 46), ("recv", 38)] {
+    for (name, most) in [("send", 47), ("recv", 38)] {
         let command = root.find_subcommand(name).unwrap();
         let options = command.get_arguments().filter_map(clap::Arg::get_long);
         let own = options.filter(|name| !["json", "quiet"].contains(name)).count();

@@ -16,7 +16,7 @@ const SEND: &[Intent] = &[
     Intent {
         heading: "What is sent",
         shown: &["name", "exclude", "manifest"],
-        further: &["include", "spool", "content_version"],
+        further: &["include", "from_list", "spool", "content_version"],
     },
     Intent {
         heading: "Where to",

@@ -25,6 +25,7 @@ use std::time::Duration;
   fontana send image.raw
   fontana send *.iso --rate 1G -i eth0
   fontana send photos --exclude '*.tmp'      a directory with its content
+  find . -name '*.jpg' -print0 | fontana send --from-list -
   fontana send image.raw --push 30           everything once and 30 % repair symbols, then end
   fontana send image.raw --manifest image.manifest    resumes after a restart; on other hosts: mirrors
   tar c photos | fontana send - --name photos.tar    send it once, while it is made
@@ -40,8 +41,17 @@ pub(crate) struct SendArguments {
     /// followed), modes and times. Owners, extended attributes, set-user-id bits and hard links are
     /// not sent. A block device is sent as a file if it is named here. Pipes, sockets, and devices
     /// in a directory are refused.
-    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(required_unless_present = "from_list", value_name = "PATH",
+          value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
+    /// Send what a list names, too: a path on each line of FILE, or of standard input (-)
+    ///
+    /// Or paths with a NUL byte after each (find -print0). They are relative to the directory of
+    /// this program, and have one schedule, which is made when the list ends. With --fcast an empty
+    /// line is an order, too: what is named so far is sent, and what follows joins it. A path that
+    /// cannot be opened ends a sender that has not begun; a running one goes on without it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) from_list: Option<PathBuf>,
     /// Give the file this name at receivers
     ///
     /// For a single file, or standard input (-), whose name is `stream` by default.

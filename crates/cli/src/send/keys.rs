@@ -153,12 +153,13 @@ pub(super) fn of_stream(arguments: &SendArguments) -> Result<Option<ContentKey>,
 /// the highest of them. `keys`: those of the packets, which have the host's key already.
 pub(super) fn of_folder(
     arguments: &SendArguments,
+    files: &[PathBuf],
     keys: Option<&ContentKeys>,
     console: &Console,
 ) -> Result<(SecretKey, Option<VersionFile>), Failure> {
     key_file::keep_secrets();
     let mut paths = Vec::<PathBuf>::new();
-    for path in &arguments.files {
+    for path in files {
         let absolute = std::path::absolute(path).map_err(|error| {
             Failure::new(Outcome::Io, format!("{path:?} has no absolute path: {error}"), "")
         })?;

@@ -5,6 +5,7 @@
 mod together;
 
 use super::confine::CompletionProgram;
+use super::name_list::{Listed, NameList};
 use super::reports::ReportWatch;
 use super::{Named, Outline, Plan, Watch};
 use crate::address;
@@ -12,11 +13,14 @@ use crate::args::{SendArguments, SessionFormat};
 use crate::progress::{Gate, SendBar};
 use fontana::net::thread::spawn;
 use fontana::wire::Ticket;
-use fontana::{Addressing, CancellationToken, Outcome, PreparedSender, Sender, SessionDescription};
+use fontana::{
+    Addressing, CancellationToken, Outcome, PreparedSender, SendEvent, Sender, SessionDescription,
+};
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
+use fontana_console::units::Count;
 use std::collections::BTreeSet;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use together::Together;
 
 /// Events of all sessions that wait to be shown. A session then waits, and drops progress.
@@ -119,10 +123,74 @@ pub(super) struct Watched<'a> {
     pub(super) program: Option<&'a CompletionProgram>,
 }
 
-/// Sends all sessions until they end. One that fails does not end the others.
+/// What becomes of the sessions.
+enum Told {
+    /// An event of one of them.
+    Event(usize, SendEvent),
+    /// One of them has ended.
+    Ended,
+    /// What the list has next, and in which line.
+    Listed { next: Result<Listed, Failure>, here: String },
+}
+
+/// Reads the rest of a list, as fast as its names are taken.
+fn read(mut list: NameList, to: &SyncSender<Told>) {
+    loop {
+        let next = list.next();
+        let is_end = next == Ok(Listed::End);
+        if to.send(Told::Listed { next, here: list.here() }).is_err() || is_end {
+            return;
+        }
+    }
+}
+
+/// What has joined a running session.
+#[derive(Default)]
+struct Joined {
+    /// Paths that the next order sends.
+    waiting: u64,
+    /// The worst of their errors.
+    outcome: Option<Outcome>,
+}
+
+impl Joined {
+    fn take(
+        &mut self,
+        sender: &Sender,
+        next: Result<Listed, Failure>,
+        here: &str,
+        console: &Console,
+    ) {
+        let result = next.and_then(|next| {
+            let is_order = !matches!(next, Listed::Name(_));
+            let done = match next {
+                Listed::Name(path) => sender.add(path).map(|()| self.waiting += 1),
+                Listed::Push => sender.go(),
+                Listed::End => sender.finish(),
+            };
+            if is_order && self.waiting > 0 {
+                let paths = Count(std::mem::take(&mut self.waiting), "path");
+                console.say(format_args!("added from the list: {paths}"));
+            }
+            done.map_err(|error| {
+                let failure = Failure::from(error);
+                Failure { message: format!("{here}: {}", failure.message), ..failure }
+            })
+        });
+        if let Err(failure) = result {
+            console.failure(&failure);
+            let before = self.outcome.unwrap_or(Outcome::Complete);
+            self.outcome = Some(before.worst(failure.outcome));
+        }
+    }
+}
+
+/// Sends all sessions until they end. One that fails does not end the others. `list`: names of
+/// files that join the first session.
 pub(super) fn send(
     first: OnNetwork,
     further: Vec<OnNetwork>,
+    list: Option<NameList>,
     watched: &Watched<'_>,
     console: &Console,
     stop: &CancellationToken,
@@ -161,34 +229,50 @@ pub(super) fn send(
         };
         running.push((watch, prepared.start()?));
     }
-    let (sender, events) = sync_channel(WAITING_EVENTS);
+    let (sender, told) = sync_channel(WAITING_EVENTS);
     for (number, (_, session)) in running.iter().enumerate() {
         let (sender, events) = (sender.clone(), session.events());
         // It ends with the session.
         drop(spawn("events", move || {
-            for event in events {
-                if sender.send((number, event)).is_err() {
-                    return;
-                }
-            }
+            let mut events = events.map(|event| Told::Event(number, event));
+            let _ = events.try_for_each(|event| sender.send(event));
+            let _ = sender.send(Told::Ended);
         })?);
     }
-    drop(sender);
+    match list {
+        // The program that writes the list may be silent until this one has ended.
+        Some(list) => drop(spawn("list", move || read(list, &sender))?),
+        None => drop(sender),
+    }
     let manifest = session.manifest_hash.filter(|_| is_one_of_several);
     let mut together = manifest.map(|manifest| {
         Together::new(running.len(), manifest, ReportWatch::new(arguments, program))
     });
-    for (number, event) in events {
-        let Some((watch, _)) = running.get_mut(number) else { continue };
-        let is_handled = together.as_mut().is_some_and(|it| it.handle(number, &event, console));
-        if !is_handled {
-            watch.handle(&event);
+    let (mut active, mut joined) = (running.len(), Joined::default());
+    while active > 0
+        && let Ok(told) = told.recv()
+    {
+        match told {
+            Told::Ended => active -= 1,
+            Told::Listed { next, here } => {
+                if let Some((_, sender)) = running.first().filter(|_| !stop.is_cancelled()) {
+                    joined.take(sender, next, &here, console);
+                }
+            }
+            Told::Event(number, event) => {
+                let is_handled =
+                    together.as_mut().is_some_and(|it| it.handle(number, &event, console));
+                if let Some((watch, _)) = running.get_mut(number).filter(|_| !is_handled) {
+                    watch.handle(&event);
+                }
+            }
         }
         if together.as_ref().is_some_and(Together::is_over) {
             stop.cancel();
         }
     }
-    conclude(running, together, console)
+    let outcome = conclude(running, together, console)?;
+    Ok(joined.outcome.map_or(outcome, |joined| joined.worst(outcome)))
 }
 
 /// Shows how the sessions have ended. Returns the worst outcome.

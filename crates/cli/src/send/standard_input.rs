@@ -36,7 +36,7 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     if arguments.watch.is_some() {
         return usage("standard input (-) does not change: --watch is for directories", "name one");
     }
-    if arguments.files.len() > 1 {
+    if arguments.files.len() > 1 || arguments.from_list.is_some() {
         return usage("standard input (-) beside other files", "send them in two sessions");
     }
     if io::stdin().is_terminal() {

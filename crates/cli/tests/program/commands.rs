@@ -33,7 +33,7 @@ fn completions_and_manual_pages_come_from_the_definitions() {
     run(&arguments("man", &[&directory.path().join("new")])).expect(0);
     let send = std::fs::read_to_string(directory.path().join("new/fontana-send.1")).unwrap();
     assert!(send.contains("push"), "{send}");
-    assert!(send.contains(".SH SYNOPSIS\nfontana send [OPTIONS] <PATH>...\n.SH"), "{send}");
+    assert!(send.contains(".SH SYNOPSIS\nfontana send [OPTIONS] [PATH]...\n.SH"), "{send}");
     assert!(page.contains(".SH SYNOPSIS\nfontana [OPTIONS] <COMMAND>\n.SH"), "{page}");
     assert!(directory.path().join("new/fontana-recv.1").exists());
 }

@@ -26,6 +26,7 @@ struct Sample {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Content {
     Any,
+    List,
     StandardInput,
 }
 
@@ -38,6 +39,7 @@ const fn stdin(name: &'static str, words: &'static [&'static str]) -> Sample {
 }
 
 const SEND: &[Sample] = &[
+    Sample { name: "--from-list", words: &["--from-list DIR/list"], content: Content::List },
     stdin("-", &[]),
     stdin("--spool", &["--spool"]),
     stdin("--wait", &["--wait 1s"]),
@@ -144,6 +146,7 @@ impl World {
         let at = |name: &str| directory.path().join(name);
         std::fs::write(at("file"), noise(2_000, 1)).unwrap();
         std::fs::write(at("names"), "here\n").unwrap();
+        std::fs::write(at("list"), at("file").as_os_str().as_encoded_bytes()).unwrap();
         std::fs::write(at("netrc"), "machine 127.0.0.1 login a password b\n").unwrap();
         let owner = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(at("netrc"), owner).unwrap();
@@ -191,9 +194,10 @@ impl World {
         if command == "send" {
             let content = samples.iter().map(|sample| sample.content).max();
             words.push("--dry-run".to_owned());
-            words.push(match content.unwrap_or(Content::Any) {
-                Content::Any => format!("{root}/file"),
-                Content::StandardInput => "-".to_owned(),
+            words.extend(match content.unwrap_or(Content::Any) {
+                Content::Any => Some(format!("{root}/file")),
+                Content::List => None,
+                Content::StandardInput => Some("-".to_owned()),
             });
         } else {
             words.extend(["--timeout", "20ms"].map(str::to_owned));

@@ -1,7 +1,8 @@
 //! Files get from `send` to `recv`.
 
-use crate::support::{Running, Sender, arguments, noise, place, run};
+use crate::support::{Running, Sender, arguments, assert_says, noise, place, run};
 use rustix::process::Signal;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Files of these sizes in a directory of their own.
@@ -114,6 +115,72 @@ fn an_fcast_session_is_received_in_slices_and_nobody_vouches_for_it() {
     let said = run(&arguments(&words, &[&into])).expect(75).stderr;
     assert!(said.contains("with --flute or --fcast if the sender is"), "{said}");
     sender.finish();
+}
+
+#[test]
+fn what_a_list_names_is_sent_and_what_is_wrong_with_it_is_said_with_the_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[0, 3_000, 300_000]);
+    let lines = |end: &str| {
+        let names = files[1..].iter().map(|path| format!("{}{end}", path.display()));
+        names.collect::<String>()
+    };
+    let list = directory.path().join("list");
+    for (number, end) in ["\n", "\n\n", "\0"].into_iter().enumerate() {
+        std::fs::write(&list, lines(end)).unwrap();
+        let way = format!("--to {} --from-list {}", place(), list.display());
+        let sender = Sender::start(&way, &[&files[0]]);
+        let into = directory.path().join(number.to_string());
+        let words = format!("recv {} --timeout 20 -o", sender.ticket);
+        run(&arguments(&words, &[&into])).expect(0);
+        assert_equal(&files, &into);
+        sender.finish();
+    }
+    let other = directory.path().join("file 2");
+    std::fs::write(&other, "x").unwrap();
+    let [one, other] = [&files[2], &other].map(|path| path.display().to_string());
+    for (text, code, message, hint) in [
+        (String::new(), 2, "the list has no names", "write one on each line"),
+        (format!("{one}\n{one}.gone\n"), 5, "line 2 of ", "correct the list"),
+        (format!("{one}\n{other}"), 2, "\"file 2\" is the name of line 1, too", "rename"),
+        (format!("{one}\n-\n"), 2, "- is no name of a file", "./-"),
+    ] {
+        std::fs::write(&list, text).unwrap();
+        let words = format!("send -i lo --dry-run --from-list {}", list.display());
+        assert_says(&run(&arguments(&words, &[])).expect(code), message, hint);
+    }
+    let both = run(&arguments("send -i lo --from-list - -", &[])).expect(2);
+    assert_says(&both, "beside other files", "in two sessions");
+}
+
+/// KEEP_DATA and PUSH_DATA of Roca and Mordelet 2002, section 4.2.3.
+#[test]
+fn files_of_a_list_join_a_running_fcast_session_at_an_empty_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[100_000, 1_000, 200_000]);
+    let (list, mut producer) = std::io::pipe().unwrap();
+    let mut write = |text: String| producer.write_all(text.as_bytes()).unwrap();
+    let [first, second, third] = [0, 1, 2].map(|number: usize| files[number].display().to_string());
+    write(format!("{first}\n\n"));
+    let way = format!("--to {} --fcast --from-list -", place());
+    let sender = Sender::start_with(list.into(), &way, &[]);
+    let into = directory.path().join("into");
+    let words = format!("recv {} --json --timeout 30 -o", sender.ticket);
+    let mut receiver = Running::start(&arguments(&words, &[&into]));
+    // The first file is shown, and its receiver waits for more.
+    while !receiver.line().contains("\"object_done\"") {}
+    write(format!("{first}.gone\n{second}\n{third}\n{first}\n"));
+    drop(producer);
+    let received = receiver.wait().expect(0);
+    let done = received.events().iter().filter(|event| event["event"] == "object_done").count();
+    assert_eq!(done, 2);
+    assert_equal(&files, &into);
+    let sent = sender.into_running().stop().expect(5);
+    let gone = format!("line 3 of standard input: cannot open \"{first}.gone\"");
+    for said in [&gone, "line 6 of standard input: \"file 0\" is the name of line 1, too"] {
+        assert!(sent.stderr.contains(said), "{}", sent.stderr);
+    }
+    assert!(sent.stderr.contains("added from the list: 2 paths"), "{}", sent.stderr);
 }
 
 #[test]
