@@ -132,7 +132,8 @@ pub(crate) fn run(
     if arguments.dry_run {
         return Ok(left_out);
     }
-    let on_first = OnNetwork { interface: plan.addressing.interface()?.name, prepared };
+    let interface = plan.addressing.interface()?.name;
+    let on_first = OnNetwork { interface, rate: plan.rate, prepared };
     let watched = networks::Watched {
         arguments,
         outline: &outline,
@@ -225,6 +226,8 @@ struct Plan {
     format: FontanaFormat,
     /// An FCAST session takes further files.
     is_growing: bool,
+    /// Bits per second, or the most of them.
+    rate: u64,
 }
 
 impl Plan {
@@ -277,24 +280,27 @@ impl Plan {
             pass_start: is_first.then_some(0),
             format,
             is_growing: false,
+            rate: arguments.rate_on(arguments.interfaces.first()),
         })
     }
 
-    /// The same on another interface, number `number` of so many, for content that the first
-    /// session has described.
+    /// The same on another interface, number `number` of them, for content that the first session
+    /// has described.
     fn on(
         &self,
+        arguments: &SendArguments,
         interface: InterfaceSelector,
         session: &SessionDescription,
-        (number, count): (usize, usize),
+        number: usize,
     ) -> Self {
+        let rate = arguments.rate_on(Some(&interface));
         let addressing = Addressing { interfaces: vec![interface], ..self.addressing.clone() };
         let mut format = self.format.clone();
         format.manifest = Some(session.manifest.clone());
         // At a receiver on all of them the passes meet when the content is complete.
         let start = (number as u64) << 32;
-        let pass_start = self.pass_start.map(|_| (start / count.max(1) as u64) as u32);
-        Self { addressing, code: self.code, pass_start, format, is_growing: false }
+        let pass_start = self.pass_start.map(|_| (start / arguments.networks() as u64) as u32);
+        Self { addressing, code: self.code, pass_start, format, is_growing: false, rate }
     }
 
     fn sender(&self, arguments: &SendArguments, files: Vec<PathBuf>) -> SenderBuilder {
@@ -304,7 +310,7 @@ impl Plan {
             .addressing(self.addressing.clone())
             .format(self.format(arguments))
             .controlled_network(arguments.controlled_network)
-            .rate(fontana::Rate::bits_per_second(arguments.rate()))
+            .rate(fontana::Rate::bits_per_second(self.rate))
             .peak_window(arguments.burst)
             .tsi(arguments.tsi())
             .mode(match arguments.push {
@@ -454,7 +460,7 @@ impl Outline {
             },
             self.interface,
             if self.is_automatic { "up to " } else { "" },
-            ExactRate(self.rate_bits_per_second),
+            self.rates(arguments),
         );
         plain::tell(session, arguments, console);
         if arguments.dry_run {
@@ -494,6 +500,15 @@ impl Outline {
         }
     }
 
+    /// The rate, or those of all interfaces in their order.
+    fn rates(&self, arguments: &SendArguments) -> String {
+        if arguments.rates().is_empty() {
+            return ExactRate(self.rate_bits_per_second).to_string();
+        }
+        let rates = arguments.interfaces.iter().map(|name| arguments.rate_on(Some(name)));
+        rates.map(|rate| ExactRate(rate).to_string()).collect::<Vec<_>>().join(" and ")
+    }
+
     /// Says how to send faster than at the highest automatic rate, if one pass takes long.
     fn tell_faster(&self, pass: Duration, console: &Console) {
         let Some(speed) = self.speed.filter(|_| self.is_automatic && pass >= LONG_PASS) else {
@@ -512,12 +527,11 @@ impl Outline {
         }
     }
 
-    /// The check of the rate, if the session has one that is constant.
-    fn rate_check(&self, arguments: &SendArguments) -> Option<Shortfall> {
+    /// The check of the rate of one session, if it is constant.
+    fn rate_check(&self, arguments: &SendArguments, rate: u64) -> Option<Shortfall> {
         let is_layered = arguments.layered.is_some() || self.addressing.channels.count() > 1;
         let copies = self.addressing.to.len() as u64;
-        (!is_layered && !self.is_automatic)
-            .then(|| Shortfall::new(self.rate_bits_per_second, copies))
+        (!is_layered && !self.is_automatic).then(|| Shortfall::new(rate, copies))
     }
 
     /// A ticket for the group, or for each host.

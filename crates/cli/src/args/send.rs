@@ -4,7 +4,7 @@ use super::order::{OrderArgument, parse_order};
 use super::{MemoryArgument, SessionFormat, session_format};
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::TornadoCode;
-use fontana::net::InterfaceSelector;
+use fontana::net::{InterfaceError, InterfaceSelector};
 use fontana::wire::{FluteVersion, MAX_CHANNELS, Tsi};
 use fontana_console::talk::Talk;
 use fontana_console::units::{
@@ -115,7 +115,8 @@ pub(crate) struct SendArguments {
     /// leaves room on a 1 Gbit/s network and on old switches that flood multicast. If no receiver
     /// reports within three seconds, it is a tenth of what the interface carries, up to 100M. Where
     /// none is asked, on this host, and with layers it is 100M. See docs/congestion.md.
-    #[arg(long, value_name = "RATE|MIN..MAX", value_parser = parse_rates)]
+    /// NAME=RATE,NAME=RATE: a constant one for each -i, as it is named there.
+    #[arg(long, value_name = "RATE|MIN..MAX|NAME=RATE,...", value_parser = parse_rates)]
     rate: Option<RateArgument>,
     /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0
     ///
@@ -412,7 +413,7 @@ impl ReportArguments {
 }
 
 /// The rate of a session, in bits per second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RateArgument {
     Constant(u64),
     /// That of the slowest receiver.
@@ -420,6 +421,15 @@ pub(crate) enum RateArgument {
         least: u64,
         most: u64,
     },
+    /// That of the session on each of several interfaces. There is at least one.
+    Each(Vec<NamedRate>),
+}
+
+/// The rate of the session on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedRate {
+    pub(crate) interface: InterfaceSelector,
+    pub(crate) bits_per_second: u64,
 }
 
 /// What a stream waits for before it begins.
@@ -464,10 +474,25 @@ fn parse_receivers(text: &str) -> Result<ReceiversArgument, String> {
 impl SendArguments {
     /// The rate, or the highest one, in bits per second.
     pub(crate) fn rate(&self) -> u64 {
+        let each = self.rates().iter().map(|rate| rate.bits_per_second);
         match self.rate {
             Some(RateArgument::Constant(rate) | RateArgument::Between { most: rate, .. }) => rate,
-            None => fontana::Rate::DEFAULT.as_bits_per_second(),
+            _ => each.max().unwrap_or(fontana::Rate::DEFAULT.as_bits_per_second()),
         }
+    }
+
+    /// The rates that are named for interfaces.
+    pub(crate) fn rates(&self) -> &[NamedRate] {
+        match &self.rate {
+            Some(RateArgument::Each(rates)) => rates,
+            _ => &[],
+        }
+    }
+
+    /// The rate, or the highest one, of the session on this interface, in bits per second.
+    pub(crate) fn rate_on(&self, interface: Option<&InterfaceSelector>) -> u64 {
+        let named = self.rates().iter().find(|rate| Some(&rate.interface) == interface);
+        named.map_or_else(|| self.rate(), |rate| rate.bits_per_second)
     }
 
     /// The lowest rate of those between which the user lets it follow the receivers.
@@ -598,6 +623,13 @@ fn parse_flute(text: &str) -> Result<FluteArgument, String> {
 
 /// Parses `--rate`.
 fn parse_rates(text: &str) -> Result<RateArgument, String> {
+    if text.contains('=') {
+        return text
+            .split(',')
+            .map(parse_named_rate)
+            .collect::<Result<_, _>>()
+            .map(RateArgument::Each);
+    }
     let Some((least, most)) = text.split_once("..") else {
         return parse_rate(text).map(RateArgument::Constant);
     };
@@ -605,6 +637,15 @@ fn parse_rates(text: &str) -> Result<RateArgument, String> {
         (least, most) if least <= most => Ok(RateArgument::Between { least, most }),
         _ => Err("the lowest rate comes first: 5M..1G".to_owned()),
     }
+}
+
+/// Parses one of the rates of several interfaces.
+fn parse_named_rate(text: &str) -> Result<NamedRate, String> {
+    let (name, rate) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?} names no interface: eth0=1G,wlan0=20M"))?;
+    let interface = name.parse().map_err(|error: InterfaceError| error.to_string())?;
+    Ok(NamedRate { interface, bits_per_second: parse_rate(rate)? })
 }
 
 /// Parses `--fec`.

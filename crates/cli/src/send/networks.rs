@@ -11,6 +11,7 @@ use super::{Named, Outline, Plan, Watch};
 use crate::address;
 use crate::args::{SendArguments, SessionFormat};
 use crate::progress::{Gate, SendBar};
+use fontana::net::InterfaceSelector;
 use fontana::net::thread::spawn;
 use fontana::wire::Ticket;
 use fontana::{
@@ -30,11 +31,14 @@ const WAITING_EVENTS: usize = 64;
 pub(super) struct OnNetwork {
     /// The name of the interface.
     pub(super) interface: String,
+    /// Its bits per second, or the most of them.
+    pub(super) rate: u64,
     pub(super) prepared: PreparedSender,
 }
 
 /// Refuses options that one session has, if there are several interfaces.
 pub(super) fn check(arguments: &SendArguments) -> Result<(), Failure> {
+    check_rates(arguments)?;
     if arguments.networks() == 1 {
         return Ok(());
     }
@@ -57,6 +61,25 @@ pub(super) fn check(arguments: &SendArguments) -> Result<(), Failure> {
     Err(Failure::new(Outcome::Usage, message, hint))
 }
 
+/// Refuses rates of other interfaces than those that are named.
+fn check_rates(arguments: &SendArguments) -> Result<(), Failure> {
+    let rates = arguments.rates();
+    if rates.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = rates.iter().map(|rate| &rate.interface).collect();
+    let has_one = |name: &&InterfaceSelector| names.iter().filter(|it| it == &name).count() == 1;
+    let what = match arguments.interfaces.iter().find(|name| !has_one(name)) {
+        Some(name) => format!("--rate has not one rate for {name}"),
+        None => match names.iter().find(|name| !arguments.interfaces.contains(name)) {
+            Some(name) => format!("--rate has one for {name}, on which nothing is sent"),
+            None => return Ok(()),
+        },
+    };
+    let hint = "name each interface as with -i: -i eth0 -i wlan0 --rate eth0=1G,wlan0=20M";
+    Err(Failure::new(Outcome::Usage, what, hint))
+}
+
 /// Prepares the sessions on the interfaces after the first one. What the first session has read and
 /// hashed is not read again.
 pub(super) fn prepare(
@@ -69,14 +92,14 @@ pub(super) fn prepare(
     let mut names = BTreeSet::from([plan.addressing.interface()?.name]);
     let all = arguments.interfaces.iter().enumerate();
     let further = all.skip(1).map(|(number, selector)| {
-        let plan = plan.on(selector.clone(), first, (number, arguments.networks()));
+        let plan = plan.on(arguments, selector.clone(), first, number);
         let interface = plan.addressing.interface()?.name;
         if !names.insert(interface.clone()) {
             let message = format!("the interface {interface} is named twice");
             return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
         }
         let sender = content.sender(&plan, arguments).cancellation_token(stop);
-        Ok(OnNetwork { interface, prepared: sender.prepare()? })
+        Ok(OnNetwork { interface, rate: plan.rate, prepared: sender.prepare()? })
     });
     further.collect()
 }
@@ -202,7 +225,7 @@ pub(super) fn send(
         source.saturating_add(source.saturating_mul(repair.into()).div_ceil(1000))
     });
     let mut running: Vec<(Watch<'_>, Sender)> = Vec::new();
-    for OnNetwork { interface, prepared } in std::iter::once(first).chain(further) {
+    for OnNetwork { interface, rate, prepared } in std::iter::once(first).chain(further) {
         let watch = Watch {
             console,
             stop,
@@ -220,7 +243,7 @@ pub(super) fn send(
                 .filter(|_| is_one_of_several || arguments.reports.receivers.is_none()),
             copies: outline.addressing.to.len() as u64,
             objects: session.manifest.objects().len(),
-            rate_check: outline.rate_check(arguments),
+            rate_check: outline.rate_check(arguments, rate),
             gate: Gate::each_second(),
             failures_shown: 0,
             nothing_left: false,

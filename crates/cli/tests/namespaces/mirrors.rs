@@ -170,6 +170,28 @@ fn receivers_on_several_networks_are_one_crowd() {
     }
 }
 
+/// One sender on two networks, each with the rate that the user names for it.
+#[test]
+fn each_of_two_networks_has_the_rate_that_is_named() {
+    let Some(scene) = Scene::new(2) else { return };
+    let other = Bench::new(2);
+    other.attach(&scene.bench, 0);
+    let file = scene.noise("image.raw", 1 << 20);
+    let rates = "--rate eth0=8M,10.78.0.0/24=2M --one-way --for 4s";
+    let words = format!("send --json --to {GROUP} -i eth0 -i 10.78.0.0/24 {rates}");
+    let mut sender = scene.start(0, &words, &file);
+    for _ in 0..2 {
+        let summary = sender.wait_for("summary", Duration::from_secs(30));
+        let rate = match summary["interface"].as_str() {
+            Some("eth0") => 8e6,
+            _ => 2e6,
+        };
+        let bits = summary["wire_bytes"].as_f64().unwrap() * 8.0;
+        let share = bits / summary["seconds"].as_f64().unwrap() / rate;
+        assert!((0.9..1.05).contains(&share), "{share} of the rate: {summary}");
+    }
+}
+
 /// One sender without a rate on two networks, of 20 and 5 Mbit/s: each has the rate of its own
 /// receiver, who reports to the session on its network, and sends nothing when that is complete.
 #[test]

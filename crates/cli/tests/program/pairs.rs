@@ -49,6 +49,7 @@ const SEND: &[Sample] = &[
     any("--to", &["--to 239.255.77.2:7702/5"]),
     any("--rate", &["--rate 5M"]),
     any("--rate MIN..MAX", &["--rate 1M..5M"]),
+    any("--rate NAME=RATE", &["--rate lo=5M"]),
     any("--burst", &["--burst 5ms"]),
     any("--layered", &["--layered=rlc"]),
     any("--layers", &["--layers 3"]),
