@@ -305,7 +305,15 @@ impl Sender {
     /// [`SetupError::NoFurtherFiles`] if the session takes none, [`SetupError::SameName`] if the
     /// session has a file of this name, and what [`SenderBuilder::prepare`] reports of files.
     pub fn add(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
-        self.carousel()?.add(path.into())
+        self.carousel()?.add(&[path.into()])
+    }
+
+    /// [Adds](Self::add) several paths, all of them or none. They take less memory together.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add), of one of them.
+    pub fn add_all(&self, paths: &[PathBuf]) -> Result<(), Error> {
+        self.carousel()?.add(paths)
     }
 
     /// Sends what was [added](Self::add), beside what is being sent (PUSH_DATA): the next instance

@@ -197,7 +197,7 @@ pub use rustix::io::Errno;
 pub use scan::{Filter, Found, LeftOut, ScanError, Tree, TreeEntry};
 pub use selection::Selection;
 pub use solved::{ScratchFile, SolvedStore};
-pub use source::{Deviations, SourceBytes, SourceError, SourceFile, SourceFiles};
+pub use source::{Descriptors, Deviations, SourceBytes, SourceError, SourceFile, SourceFiles};
 pub use spill::SpillFile;
 pub use staged_object::StagedObject;
 pub use staging::give::Given;

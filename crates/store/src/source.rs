@@ -16,7 +16,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 mod device;
@@ -409,11 +409,35 @@ enum Growth {
     Allowed,
 }
 
+/// Descriptors that are open, of the files of one list or of several that
+/// [share](SourceFiles::sharing) them. A session may take any number of lists.
+#[derive(Clone, Debug)]
+pub struct Descriptors {
+    files: Arc<OpenFiles<(u32, FileIndex)>>,
+    /// Lists so far.
+    lists: Arc<AtomicU32>,
+}
+
+impl Default for Descriptors {
+    fn default() -> Self {
+        Self::new(DEFAULT_OPEN_FILES)
+    }
+}
+
+impl Descriptors {
+    /// At most `most` open descriptors (at least one).
+    fn new(most: usize) -> Self {
+        Self { files: Arc::new(OpenFiles::new(most)), lists: Arc::default() }
+    }
+}
+
 /// The files of a session's objects, read by position through a bounded cache of descriptors.
 #[derive(Debug)]
 pub struct SourceFiles {
     files: Vec<SourceFile>,
-    open: OpenFiles<FileIndex>,
+    open: Descriptors,
+    /// The number of this list among those that share the descriptors.
+    list: u32,
     growth: Growth,
     /// Reads were tried again in vain: others do not wait until one succeeds.
     is_hopeless: AtomicBool,
@@ -456,10 +480,18 @@ impl SourceFiles {
     pub fn new(open_files: usize) -> Self {
         Self {
             files: Vec::new(),
-            open: OpenFiles::new(open_files),
+            open: Descriptors::new(open_files),
+            list: 0,
             growth: Growth::Refused,
             is_hopeless: AtomicBool::new(false),
         }
+    }
+
+    /// The list, whose files share these descriptors with those of other lists from now on.
+    pub fn sharing(mut self, open: &Descriptors) -> Self {
+        self.list = open.lists.fetch_add(1, Ordering::Relaxed);
+        self.open = open.clone();
+        self
     }
 
     /// Opens a file ([`SourceFile::open`]) and adds it at the end of the list.
@@ -575,7 +607,7 @@ impl SourceFiles {
             } else if !pause.is_zero() {
                 break;
             }
-            self.open.close(file);
+            self.open.files.close((self.list, file));
             result = attempt();
             let is_in_vain = matches!(&result, Err(error) if may_pass(error));
             if !is_in_vain {
@@ -607,7 +639,10 @@ impl SourceFiles {
                 return Ok(None);
             }
             Contents::Device(device) => Arc::clone(device),
-            Contents::File => self.open.get_or_open(file, || source.reopen(self.growth))?,
+            Contents::File => {
+                let key = (self.list, file);
+                self.open.files.get_or_open(key, || source.reopen(self.growth))?
+            }
         };
         let read = HostDisk.read_full(open.as_fd(), out, offset);
         let count = read.map_err(source.failed("read"))?;
@@ -639,7 +674,7 @@ impl SourceFiles {
         if !matches!(source.contents, Contents::File) {
             return Ok(None);
         }
-        match self.open.get(file) {
+        match self.open.files.get((self.list, file)) {
             Some(open) => self.examine(source, &open),
             // Thousands of small files are not all open.
             None => self.patiently(file, || source.examine_path(self.growth)),
@@ -687,6 +722,25 @@ impl SourceFiles {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    #[test]
+    fn lists_that_share_descriptors_have_no_more_of_them_open_than_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = Descriptors::new(1);
+        let lists = [b"one", b"two"].map(|bytes| {
+            let path = directory.path().join(bytes.escape_ascii().to_string());
+            std::fs::write(&path, bytes).unwrap();
+            let mut list = SourceFiles::default();
+            list.add(path).unwrap();
+            list.sharing(&shared)
+        });
+        let is_open = |list: u32| shared.files.get((list, FileIndex(0))).is_some();
+        for (list, bytes) in [(0, b"one"), (1, b"two"), (0, b"one")] {
+            let mut read = [0; 3];
+            lists[list as usize].read_exact_at(FileIndex(0), 0, &mut read).unwrap();
+            assert_eq!((&read, is_open(list), is_open(1 - list)), (bytes, true, false));
+        }
+    }
 
     #[test]
     fn a_read_that_fails_for_a_moment_is_tried_again() {

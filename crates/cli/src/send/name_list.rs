@@ -36,10 +36,17 @@ pub(super) struct NameList {
 /// What a list has next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Listed {
-    Name(PathBuf),
+    Name(ListedPath),
     /// An empty line.
     Push,
     End,
+}
+
+/// A path, and the number of its line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListedPath {
+    pub(super) path: PathBuf,
+    pub(super) line: u64,
 }
 
 /// The names of a list up to the first order to send them, and the rest of it, if it goes on.
@@ -78,7 +85,7 @@ impl NameList {
         let mut names = Vec::new();
         loop {
             match self.next()? {
-                Listed::Name(path) => names.push(path),
+                Listed::Name(listed) => names.push(listed.path),
                 Listed::Push if is_growing && !names.is_empty() => {
                     return Ok(FirstPush { names, rest: Some(self) });
                 }
@@ -173,12 +180,12 @@ impl NameList {
         }
         // Others are names of directories that are known by where they lead, as `..` is.
         let Some(name) = path.file_name().map(OsStr::to_owned) else {
-            return Ok(Listed::Name(path));
+            return Ok(Listed::Name(ListedPath { path, line: self.line }));
         };
         match self.seen.entry(name) {
             Entry::Vacant(vacant) => {
                 vacant.insert(self.line);
-                Ok(Listed::Name(path))
+                Ok(Listed::Name(ListedPath { path, line: self.line }))
             }
             Entry::Occupied(first) => {
                 let name = Path::new(first.key());
@@ -189,13 +196,13 @@ impl NameList {
         }
     }
 
-    /// Where the last name is, for messages.
-    pub(super) fn here(&self) -> String {
-        format!("line {} of {}", self.line, self.place)
+    /// Where the list is, for messages.
+    pub(super) fn place(&self) -> &str {
+        &self.place
     }
 
     fn at(&self, what: &str) -> String {
-        format!("{}: {what}", self.here())
+        format!("line {} of {}: {what}", self.line, self.place)
     }
 }
 
@@ -212,6 +219,10 @@ mod tests {
         NameList::new(BufReader::with_capacity(64, Cursor::new(bytes.to_vec())), "L".into(), memory)
     }
 
+    fn name(line: u64, path: impl Into<PathBuf>) -> Result<Listed, Failure> {
+        Ok(Listed::Name(ListedPath { path: path.into(), line }))
+    }
+
     fn message(result: Result<Listed, Failure>) -> String {
         result.unwrap_err().message
     }
@@ -224,14 +235,12 @@ mod tests {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         for end in [&b""[..], b"\n"] {
             let mut lines = list(&[&bytes(&one), end].concat(), MEMORY);
-            assert_eq!(lines.next(), Ok(Listed::Name(one.clone())));
+            assert_eq!(lines.next(), name(1, &one));
             assert_eq!([lines.next(), lines.next()], [Ok(Listed::End), Ok(Listed::End)]);
         }
         let joined = [&bytes(Path::new("/..")), &b"\0"[..], &bytes(&two), b"\0\0"].concat();
         let mut with_nul = list(&joined, MEMORY);
-        for path in [PathBuf::from("/.."), two] {
-            assert_eq!(with_nul.next(), Ok(Listed::Name(path)));
-        }
+        assert_eq!([with_nul.next(), with_nul.next()], [name(1, "/.."), name(2, two)]);
         assert_eq!([with_nul.next(), with_nul.next()], [Ok(Listed::Push), Ok(Listed::End)]);
     }
 
@@ -240,18 +249,18 @@ mod tests {
         let mut wrong = list(b"/nowhere/x\n-\n/\n\n/etc\n/usr/../etc\n/usr", MEMORY);
         assert!(message(wrong.next()).starts_with("line 1 of L: cannot open \"/nowhere/x\": No"));
         assert_eq!(message(wrong.next()), "line 2 of L: - is no name of a file");
-        assert_eq!(wrong.next(), Ok(Listed::Name("/".into())));
+        assert_eq!(wrong.next(), name(3, "/"));
         assert_eq!(wrong.next(), Ok(Listed::Push));
-        assert_eq!(wrong.next(), Ok(Listed::Name("/etc".into())));
+        assert_eq!(wrong.next(), name(5, "/etc"));
         assert_eq!(message(wrong.next()), "line 6 of L: \"etc\" is the name of line 5, too");
-        assert_eq!(wrong.next(), Ok(Listed::Name("/usr".into())));
+        assert_eq!(wrong.next(), name(7, "/usr"));
         assert_eq!(wrong.next(), Ok(Listed::End));
     }
 
     #[test]
     fn what_is_no_list_ends_it_at_once() {
         let long = |length: usize| [&vec![b'/'; length][..], b"\n/usr"].concat();
-        assert_eq!(list(&long(MAX_NAME), MEMORY).next(), Ok(Listed::Name("/".into())));
+        assert_eq!(list(&long(MAX_NAME), MEMORY).next(), name(1, "/"));
         let mixed = [&b"/etc\n".repeat(20)[..], b"/u\0sr\n"].concat();
         for (bytes, memory, what) in [
             (long(MAX_NAME + 1), MEMORY, "line 1 of L: a name of more than 4095 bytes"),
@@ -278,7 +287,7 @@ mod tests {
         assert!(all.rest.is_none());
         let some = first(true).map_err(drop).ok().unwrap();
         assert_eq!(some.names, [Path::new("/etc")]);
-        assert_eq!(some.rest.unwrap().next(), Ok(Listed::Name("/usr".into())));
+        assert_eq!(some.rest.unwrap().next(), name(4, "/usr"));
         for empty in [&b""[..], b"\n\n"] {
             let failure = list(empty, MEMORY).first_push(true).map(drop).unwrap_err();
             assert_eq!(failure.message, "the list has no names: L");

@@ -2,6 +2,7 @@
 //! send different symbols, so that a receiver on several networks adds them up (dispersity routing:
 //! Byers, Luby, Mitzenmacher 1998, section VIII).
 
+mod joining;
 mod together;
 
 use super::confine::CompletionProgram;
@@ -19,7 +20,7 @@ use fontana::{
 };
 use fontana_console::console::Console;
 use fontana_console::failure::Failure;
-use fontana_console::units::Count;
+use joining::Joining;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use together::Together;
@@ -152,8 +153,8 @@ enum Told {
     Event(usize, SendEvent),
     /// One of them has ended.
     Ended,
-    /// What the list has next, and in which line.
-    Listed { next: Result<Listed, Failure>, here: String },
+    /// What the list of names has next.
+    Listed(Result<Listed, Failure>),
 }
 
 /// Reads the rest of a list, as fast as its names are taken.
@@ -161,49 +162,8 @@ fn read(mut list: NameList, to: &SyncSender<Told>) {
     loop {
         let next = list.next();
         let is_end = next == Ok(Listed::End);
-        if to.send(Told::Listed { next, here: list.here() }).is_err() || is_end {
+        if to.send(Told::Listed(next)).is_err() || is_end {
             return;
-        }
-    }
-}
-
-/// What has joined a running session.
-#[derive(Default)]
-struct Joined {
-    /// Paths that the next order sends.
-    waiting: u64,
-    /// The worst of their errors.
-    outcome: Option<Outcome>,
-}
-
-impl Joined {
-    fn take(
-        &mut self,
-        sender: &Sender,
-        next: Result<Listed, Failure>,
-        here: &str,
-        console: &Console,
-    ) {
-        let result = next.and_then(|next| {
-            let is_order = !matches!(next, Listed::Name(_));
-            let done = match next {
-                Listed::Name(path) => sender.add(path).map(|()| self.waiting += 1),
-                Listed::Push => sender.go(),
-                Listed::End => sender.finish(),
-            };
-            if is_order && self.waiting > 0 {
-                let paths = Count(std::mem::take(&mut self.waiting), "path");
-                console.say(format_args!("added from the list: {paths}"));
-            }
-            done.map_err(|error| {
-                let failure = Failure::from(error);
-                Failure { message: format!("{here}: {}", failure.message), ..failure }
-            })
-        });
-        if let Err(failure) = result {
-            console.failure(&failure);
-            let before = self.outcome.unwrap_or(Outcome::Complete);
-            self.outcome = Some(before.worst(failure.outcome));
         }
     }
 }
@@ -262,6 +222,7 @@ pub(super) fn send(
             let _ = sender.send(Told::Ended);
         })?);
     }
+    let mut joining = Joining::new(list.as_ref().map(NameList::place));
     match list {
         // The program that writes the list may be silent until this one has ended.
         Some(list) => drop(spawn("list", move || read(list, &sender))?),
@@ -271,15 +232,15 @@ pub(super) fn send(
     let mut together = manifest.map(|manifest| {
         Together::new(running.len(), manifest, ReportWatch::new(arguments, program))
     });
-    let (mut active, mut joined) = (running.len(), Joined::default());
+    let mut active = running.len();
     while active > 0
         && let Ok(told) = told.recv()
     {
         match told {
             Told::Ended => active -= 1,
-            Told::Listed { next, here } => {
+            Told::Listed(next) => {
                 if let Some((_, sender)) = running.first().filter(|_| !stop.is_cancelled()) {
-                    joined.take(sender, next, &here, console);
+                    joining.take(sender, next, console);
                 }
             }
             Told::Event(number, event) => {
@@ -294,8 +255,7 @@ pub(super) fn send(
             stop.cancel();
         }
     }
-    let outcome = conclude(running, together, console)?;
-    Ok(joined.outcome.map_or(outcome, |joined| joined.worst(outcome)))
+    Ok(conclude(running, together, console)?.worst(joining.outcome()))
 }
 
 /// Shows how the sessions have ended. Returns the worst outcome.

@@ -169,7 +169,9 @@ fn files_of_a_list_join_a_running_fcast_session_at_an_empty_line() {
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     // The first file is shown, and its receiver waits for more.
     while !receiver.line().contains("\"object_done\"") {}
-    write(format!("{first}.gone\n{second}\n{third}\n{first}\n"));
+    let socket = directory.path().join("socket");
+    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    write(format!("{first}.gone\n{second}\n{}\n{third}\n{first}\n", socket.display()));
     drop(producer);
     let received = receiver.wait().expect(0);
     let done = received.events().iter().filter(|event| event["event"] == "object_done").count();
@@ -177,7 +179,8 @@ fn files_of_a_list_join_a_running_fcast_session_at_an_empty_line() {
     assert_equal(&files, &into);
     let sent = sender.into_running().stop().expect(5);
     let gone = format!("line 3 of standard input: cannot open \"{first}.gone\"");
-    for said in [&gone, "line 6 of standard input: \"file 0\" is the name of line 1, too"] {
+    let twice = "line 7 of standard input: \"file 0\" is the name of line 1, too";
+    for said in [&gone, "line 5 of standard input: ", twice] {
         assert!(sent.stderr.contains(said), "{}", sent.stderr);
     }
     assert!(sent.stderr.contains("added from the list: 2 paths"), "{}", sent.stderr);

@@ -8,7 +8,9 @@ use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, un
 use crate::error::{Error, SetupError};
 use crate::geometry;
 use fontana_proto::ControlError;
-use fontana_store::{Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFiles};
+use fontana_store::{
+    Descriptors, Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFiles,
+};
 use fontana_wire::{
     CompoundHeader, CompoundMetadata, Entry, InternetChecksum, Manifest, ManifestObject,
     RelativePath, Segment, Slice, Toi, emit_content_location,
@@ -43,14 +45,16 @@ struct Examined {
 impl Content {
     /// Examines files, in slices of at most `slice_bytes`, or of about a source block if `None`.
     /// Reads every byte twice. Of directories, only the files are sent. Objects are numbered from
-    /// `first_toi` on.
+    /// `first_toi` on. `open`: the descriptors of all files of the session.
     pub(crate) fn compound(
         options: &ContentOptions<'_>,
         slice_bytes: Option<u64>,
         first_toi: u32,
+        open: &Descriptors,
     ) -> Result<Self, Error> {
         let tree::Scanned { roots, mut sources, files, left_out, skipped, undescribed, .. } =
             tree::scan(options)?;
+        sources = sources.sharing(open);
         let slice_bytes = slice_bytes.unwrap_or_else(|| default_slice(options));
         let parts = parts(&sources, &files, slice_bytes, first_toi)?;
         let examined = in_parallel(parts.len(), options.workers, |number| {

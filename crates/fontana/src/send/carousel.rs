@@ -10,10 +10,11 @@ use crate::error::{Error, SetupError};
 use crate::geometry::{self, Code};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_proto::{ControlObject, SendObject};
+use fontana_store::Descriptors;
 use fontana_wire::{CarouselInstance, ContentEncoding, RelativePath, Toi};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How the content of a session is cut and encoded.
@@ -37,6 +38,8 @@ pub(crate) struct Carousel {
     geometry: Geometry,
     slice_bytes: Option<u64>,
     pool: EncoderPool,
+    /// Those of all files that are added.
+    open: Descriptors,
     state: Mutex<State>,
     instances: Sender<NextInstance>,
 }
@@ -82,18 +85,21 @@ impl Carousel {
             is_complete: false,
         };
         let options = options.clone();
-        let carousel =
-            Self { options, geometry, slice_bytes, pool, state: Mutex::new(state), instances };
+        let (open, state) = (Descriptors::default(), Mutex::new(state));
+        let carousel = Self { options, geometry, slice_bytes, pool, open, state, instances };
         (carousel, taken)
     }
 
-    /// Examines and hashes a file, or the files of a directory, and holds them for the next
-    /// [`go`](Self::go).
-    pub(crate) fn add(&self, path: PathBuf) -> Result<(), Error> {
+    /// Examines and hashes files, or the files of directories, and holds them for the next
+    /// [`go`](Self::go): all of them, or none.
+    pub(crate) fn add(&self, paths: &[PathBuf]) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
         let mut state = self.open_state()?;
         let Geometry { code, symbol_size } = self.geometry;
         let content_options = ContentOptions {
-            files: std::slice::from_ref(&path),
+            files: paths,
             in_memory: &[],
             parts: &[],
             name: None,
@@ -109,14 +115,16 @@ impl Carousel {
             copies: None,
             workers: self.options.workers,
         };
-        let mut content = Content::compound(&content_options, self.slice_bytes, state.next_toi)?;
+        let (slice_bytes, first) = (self.slice_bytes, state.next_toi);
+        let mut content = Content::compound(&content_options, slice_bytes, first, &self.open)?;
         // All of it is added, or nothing.
         if let Some(error) = content.left_out.pop().and_then(Arc::into_inner) {
             return Err(error);
         }
         if let Some(name) = names(&content).find(|name| state.names.contains(name)) {
             let first = PathBuf::from(name.to_string());
-            return Err(SetupError::SameName { first, second: path }.into());
+            let second = second(paths, &first);
+            return Err(SetupError::SameName { first, second }.into());
         }
         state.names.extend(names(&content).cloned());
         state.next_toi += content.objects.len() as u32;
@@ -215,6 +223,12 @@ pub(super) fn send_objects(
         layout: *object.source.layout(),
         source_pass,
     })
+}
+
+/// Which of the paths has the files of this name.
+fn second(paths: &[PathBuf], name: &Path) -> PathBuf {
+    let has_it = |path: &&PathBuf| path.file_name().is_some_and(|last| name.starts_with(last));
+    paths.iter().find(has_it).or(paths.first()).cloned().unwrap_or_default()
 }
 
 fn names(content: &Content) -> impl Iterator<Item = &RelativePath> {

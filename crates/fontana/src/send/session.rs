@@ -30,7 +30,7 @@ use fontana_net::CollectorSocket;
 use fontana_proto as proto;
 use fontana_proto::report::RateConfig;
 use fontana_proto::{ChannelClock, DigestSigner, EarlierReceivers, Instant, SenderConfig};
-use fontana_store::{ScratchFile, SolvedStore};
+use fontana_store::{Descriptors, ScratchFile, SolvedStore};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, Ticket, Tsi,
 };
@@ -81,7 +81,9 @@ impl PreparedSender {
     /// Examines and hashes the files, opens the socket, and plans the session. `token` ends it.
     pub(crate) fn prepare(options: SendOptions, token: CancellationToken) -> Result<Self, Error> {
         let content = |options: &ContentOptions<'_>, format: &Format| match format {
-            Format::Fcast(fcast) => Content::compound(options, fcast.slice_bytes, 1),
+            Format::Fcast(fcast) => {
+                Content::compound(options, fcast.slice_bytes, 1, &Descriptors::default())
+            }
             Format::Fontana(FontanaFormat { manifest: Some(manifest), .. }) => {
                 Content::of_manifest(options, manifest)
             }

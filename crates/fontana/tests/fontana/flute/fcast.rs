@@ -472,8 +472,9 @@ fn files_that_join_a_running_session_arrive_and_late_receivers_get_all_of_them()
     }
     let handle = sender.handle();
     handle.go().unwrap();
-    handle.add(&paths[2]).unwrap();
-    handle.add(&paths[3]).unwrap();
+    handle.add_all(&paths[2..]).unwrap();
+    let missing = handle.add_all(&[paths[0].clone(), directory.path().join("x")]).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::SourceMissing, "nothing of it is added");
     assert_eq!(handle.add(&paths[1]).unwrap_err().kind(), ErrorKind::SameName);
     handle.go().unwrap();
     handle.add(&paths[0]).unwrap();
