@@ -7,3 +7,4 @@ pub(crate) mod crowd;
 pub(crate) mod eta;
 pub(crate) mod fair;
 pub(crate) mod window;
+pub(crate) mod yielding;

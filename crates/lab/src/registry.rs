@@ -81,6 +81,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fontana::eta::EXPERIMENT,
     &fontana::crowd::EXPERIMENT,
     &fontana::fair::EXPERIMENT,
+    &fontana::yielding::EXPERIMENT,
 ];
 
 /// Experiments over real sockets, in real time: what the papers measured on real hosts. Ids and
