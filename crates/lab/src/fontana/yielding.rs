@@ -235,7 +235,7 @@ fn claims() -> Vec<Claim> {
         Claim::own(
             "bmtp@bmtp used",
             "part of the bottleneck that two sessions use, where they use least",
-            Target::AtLeast(0.7),
+            Target::AtLeast(0.8),
             0.0,
             move |rows: &[Shared]| smallest(used(rows)),
         ),
