@@ -26,7 +26,7 @@ use fontana::wire::{PublicKey, ShelfNumber, Ticket, WebAddress};
 use fontana_console::failure::Failure;
 use fontana_console::log::{self, LogFilter};
 use fontana_console::talk::Talk;
-use fontana_console::units::{parse_lifetime, parse_size};
+use fontana_console::units::{parse_duration, parse_lifetime, parse_size};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -292,9 +292,11 @@ pub(crate) enum DemoPath {
 /// Check whether multicast works on this host, and say what helps if it does not
 ///
 /// Checks interfaces, buffers, loopback, offload, the IGMP querier and the firewall, and with a
-/// ticket whether packets of its session arrive. Changes nothing. No packet leaves this host except
-/// the system's membership reports, and, if nothing arrives, at most ten empty ones to the sender
-/// of the ticket, which tell whether it runs. Root sees more.
+/// ticket whether packets of its session arrive; without one, which packets of fontana doctor
+/// --send on other hosts arrive: at which rates, up to which size, and with which losses. Changes
+/// nothing. Without --send no packet leaves this host except the system's membership reports, and,
+/// if nothing of a ticket arrives, at most ten empty ones to its sender, which tell whether it
+/// runs. Root sees more. The last line names the likeliest cause.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     /// Listen for the session of this ticket: fontana://..., its file, or - (standard input)
@@ -303,6 +305,18 @@ pub(crate) struct DoctorArguments {
     /// Check this interface only: its name, its address, or its network (10.0.0.0/8)
     #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
     pub(crate) interface: Option<InterfaceSelector>,
+    /// Send packets for a minute, for fontana doctor on other hosts, which says what arrives
+    ///
+    /// They go to the group 239.255.76.1, port 7701, with TTL 1: packets of 500 to 8972 bytes, as
+    /// far as the interface carries them, then for a second each 2, 20 and 100 Mbit/s, in turn.
+    #[arg(long)]
+    pub(crate) send: bool,
+    /// Send or listen for this time: 90, 90s, 10m
+    ///
+    /// Without it, a host listens until it knows enough. Switches that forget members do so after
+    /// about 260 s: with 6m at both ends it shows.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }

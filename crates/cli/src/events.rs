@@ -122,7 +122,7 @@ pub(crate) enum DemoEvent {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum DoctorEvent {
     Finding { subject: String, verdict: String, text: String, remedy: Option<String> },
-    Summary { good: u64, unknown: u64, warning: u64, bad: u64, code: u8 },
+    Summary { good: u64, unknown: u64, warning: u64, bad: u64, most_likely: String, code: u8 },
 }
 
 /// A TOI as a JSON number. Known senders count from 1; the wire format allows 112 bits.

@@ -69,7 +69,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
         Command::Serve(arguments) => serve::run(arguments, console, stop),
         Command::Resume(arguments) => resume::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console, stop),
-        Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
+        Command::Doctor(arguments) => doctor::run(arguments, console, stop),
         Command::Keygen(arguments) => keygen::run(arguments, console),
         Command::Certify(arguments) => certify::run(arguments, console),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub use firewall::{FIREWALL, firewall};
 pub use loopback::{loopback_broadcast, multicast, offload};
-pub use querier::querier;
+pub use querier::{QUERIER, querier};
 
 use crate::interface::{Interface, InterfaceSelector, Interfaces};
 use crate::mtu::{DEFAULT_PAYLOAD_SIZE, IpVersion, payload_size_for};
@@ -67,7 +67,7 @@ pub struct DoctorConfig {
     /// Bytes of receive buffer that a session requests.
     pub receive_buffer: usize,
     /// How long to listen for an IGMP querier, which sends every 125 s by default (RFC 3376 section
-    /// 8.2). Only root can listen; without root there is no wait.
+    /// 8.2), or until the first query. Only root can listen; without root there is no wait.
     pub querier_wait: Duration,
     /// Where packets go that have to arrive: rules that drop them are looked for.
     pub destination: Option<SocketAddr>,
@@ -90,6 +90,11 @@ impl Default for DoctorConfig {
 ///
 /// Takes as long as `querier_wait` plus about two seconds if something does not work.
 pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
+    examine_until(config, &|| false)
+}
+
+/// As [`examine`], and stops listening for a querier soon after `is_over` returns `true`.
+pub fn examine_until(config: &DoctorConfig, is_over: &dyn Fn() -> bool) -> Vec<Finding> {
     let interfaces = match Interfaces::list() {
         Ok(interfaces) => interfaces,
         Err(error) => {
@@ -133,7 +138,7 @@ pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
         }
         findings.extend(reverse_path(interface));
     }
-    findings.extend(querier(&interfaces, config.querier_wait));
+    findings.extend(querier(&interfaces, config.querier_wait, is_over));
     findings.push(firewall(config.destination));
     findings.extend(membership_limits());
     findings

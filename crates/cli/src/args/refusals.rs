@@ -126,8 +126,17 @@ pub(super) const SERVE: &[Refusal] = &[Refusal {
     hint: "leave one of them out",
 }];
 
+/// Those of `fontana doctor`.
+pub(super) const DOCTOR: &[Refusal] = &[Refusal {
+    one: &["send", "duration"],
+    other: &["ticket"],
+    why: "packets of fontana doctor have a group of their own",
+    hint: "leave one of them out",
+}];
+
 /// All of them, by command.
-pub(super) const ALL: [(&str, &[Refusal]); 3] = [("send", SEND), ("recv", RECV), ("serve", SERVE)];
+pub(super) const ALL: [(&str, &[Refusal]); 4] =
+    [("send", SEND), ("recv", RECV), ("serve", SERVE), ("doctor", DOCTOR)];
 
 /// Refuses arguments that do not go together. `implied`: one that the ticket says.
 pub(super) fn check(
@@ -158,7 +167,7 @@ fn as_written(command: &Command, id: &str) -> String {
     let argument = command.get_arguments().find(|argument| argument.get_id() == id);
     match argument.and_then(clap::Arg::get_long) {
         Some(long) => format!("--{long}"),
-        None if id == "named" => "a ticket".to_owned(),
+        None if ["named", "ticket"].contains(&id) => "a ticket".to_owned(),
         None => "a mirror".to_owned(),
     }
 }

@@ -24,6 +24,9 @@ const MAX_NAMED: usize = 4;
 /// Largest number of other sessions that are counted: anyone can send packets of any session.
 const MAX_COUNTED: usize = 1000;
 
+/// What the remedy of a session begins with, before the likeliest cause.
+const LIKELIEST: &str = "likeliest: ";
+
 /// What arrives of a session.
 pub(super) struct Examined {
     /// About the session.
@@ -55,6 +58,17 @@ impl Examined {
         }
         self.findings.extend(others);
         self.findings
+    }
+}
+
+/// The likeliest cause of what is wrong, from what was found of the session and of this host.
+pub(super) fn likely(findings: &[Finding]) -> String {
+    let Some(found) = findings.first() else { return String::new() };
+    let Finding { verdict, remedy, .. } = found;
+    match remedy.as_deref().and_then(|remedy| remedy.strip_prefix(LIKELIEST)) {
+        Some(cause) => cause.to_owned(),
+        None if *verdict == Verdict::Good => "packets of the session arrive".to_owned(),
+        None => format!("{}: {}", found.subject, found.text),
     }
 }
 

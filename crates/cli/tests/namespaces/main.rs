@@ -6,6 +6,7 @@
 
 mod bounds;
 mod confined;
+mod doctor;
 mod emulator;
 mod folder;
 mod holders;

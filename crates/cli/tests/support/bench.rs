@@ -111,6 +111,26 @@ impl Bench {
         ));
     }
 
+    /// The switch asks for members so often.
+    pub fn query_every(&self, interval: Duration) {
+        let hundredths = interval.as_millis() / 10;
+        let switch = self.switch();
+        sh(&format!(
+            "ip -n {switch} link set br0 type bridge mcast_querier 0;
+             ip -n {switch} link set br0 type bridge mcast_query_interval {hundredths} \
+                mcast_startup_query_interval {hundredths};
+             ip -n {switch} link set br0 type bridge mcast_querier 1"
+        ));
+        // As above.
+        std::thread::sleep(Duration::from_millis(500));
+    }
+
+    /// Runs commands of a shell on a host.
+    pub fn run(&self, host: usize, commands: &str) {
+        let status = self.command(host, "sh").args(["-ec", commands]).status().unwrap();
+        assert!(status.success(), "{commands}");
+    }
+
     /// The switch passes no multicast on from now on.
     pub fn pass_no_multicast(&self) {
         sh(&format!(

@@ -9,7 +9,7 @@
 //! The latter matters because version 2 does not support sources.
 
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -17,8 +17,19 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::{Finding, Verdict};
 use crate::interface::Interfaces;
 
-/// Looks for a querier on the interfaces that carry multicast, listening for at most `wait` in all.
-pub fn querier(interfaces: &Interfaces, wait: Duration) -> Vec<Finding> {
+/// The subject of the finding that says whether a query was received.
+pub const QUERIER: &str = "IGMP querier";
+
+/// How often a listener looks whether it shall end.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Looks for a querier on the interfaces that carry multicast, listening for at most `wait` in all,
+/// and until `is_over`.
+pub fn querier(
+    interfaces: &Interfaces,
+    wait: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = interfaces.iter().filter_map(|i| bridge(&i.name)).collect();
     let old = fs::read_to_string("/proc/net/igmp").map(|t| old_queriers(&t)).unwrap_or_default();
     for (interface, version) in old {
@@ -32,14 +43,14 @@ pub fn querier(interfaces: &Interfaces, wait: Duration) -> Vec<Finding> {
         );
     }
     if interfaces.iter().any(|i| !i.is_loopback && i.carries_multicast()) {
-        findings.push(heard(wait));
+        findings.push(heard(wait, is_over));
     }
     findings
 }
 
 /// Listens for a general query on any interface.
-fn heard(wait: Duration) -> Finding {
-    let subject = "IGMP querier";
+fn heard(wait: Duration, is_over: &dyn Fn() -> bool) -> Finding {
+    let subject = QUERIER;
     let without = "a switch with snooping needs one: enable the querier on the switch or router";
     let socket =
         match Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(libc::IPPROTO_IGMP))) {
@@ -49,43 +60,51 @@ fn heard(wait: Duration) -> Finding {
                     .remedy("run this as root, or ask the switch");
             }
         };
-    match listen(&socket, wait) {
+    let started = Instant::now();
+    let version = listen(&socket, wait, is_over);
+    let waited = started.elapsed();
+    let seconds = waited.as_secs_f64().round();
+    match version {
         Some(version) => Finding::new(subject, Verdict::Good, format!("heard, IGMPv{version}")),
         // The default query interval and the longest response delay: RFC 3376 sections 8.2, 8.3.
-        None if wait >= Duration::from_secs(125 + 10) => {
-            Finding::new(subject, Verdict::Warning, format!("none heard in {} s", wait.as_secs()))
+        None if waited >= Duration::from_secs(125 + 10) => {
+            Finding::new(subject, Verdict::Warning, format!("none heard in {seconds} s"))
                 .remedy(without)
         }
         None => Finding::new(
             subject,
             Verdict::Unknown,
-            format!("none heard in {} s, but they speak every 125 s only", wait.as_secs()),
+            format!("none heard in {seconds} s, but they speak every 125 s only"),
         )
         .remedy(without),
     }
 }
 
-/// Waits for the first query, at most `wait`, whatever else arrives.
-fn listen(mut socket: &Socket, wait: Duration) -> Option<u8> {
+/// Waits for the first query, at most `wait` and until `is_over`, whatever else arrives.
+fn listen(mut socket: &Socket, wait: Duration, is_over: &dyn Fn() -> bool) -> Option<u8> {
     let started = Instant::now();
     // Larger than any query; a longer packet is truncated, which the parser accepts.
     let mut packet = [0_u8; 2048];
     loop {
         let remaining = wait.saturating_sub(started.elapsed());
-        if remaining.is_zero() {
+        if remaining.is_zero() || is_over() {
             return None;
         }
-        socket.set_read_timeout(Some(remaining)).ok()?;
+        socket.set_read_timeout(Some(remaining.min(TICK))).ok()?;
         match socket.read(&mut packet) {
             Ok(size) => {
                 if let Some(version) = packet.get(..size).and_then(query_version) {
                     return Some(version);
                 }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if is_passing(error.kind()) => {}
             Err(_) => return None,
         }
     }
+}
+
+fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// The IGMP version of a general query in an IPv4 packet, header included (RFC 3376 section 7.1).
