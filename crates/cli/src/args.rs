@@ -11,7 +11,7 @@ mod serve;
 
 pub(crate) use order::OrderArgument;
 pub(crate) use receive::{
-    AcceptArgument, MirrorArgument, NamedTicket, ReceiveArguments, SandboxArgument,
+    AcceptArgument, MirrorArgument, MirrorsArgument, NamedTicket, ReceiveArguments, SandboxArgument,
 };
 pub(crate) use send::{
     Fec, LayeringArgument, LayersArgument, ReceiversArgument, SendArguments, WaitArgument,

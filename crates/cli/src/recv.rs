@@ -254,6 +254,7 @@ impl Setup {
         .stay_until_verified(arguments.stay)
         .report_files(arguments.audit.is_some())
         .mirrors(mirrors.directories)
+        .ticket_mirrors(mirrors.of_ticket, mirrors.senders)
         .mirror_files(mirrors.files)
         .mirror_headers(credentials::of_arguments(arguments)?)
         .from_group(mirrors::has_group(arguments))

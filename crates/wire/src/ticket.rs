@@ -63,8 +63,9 @@ pub struct Ticket {
     /// Groups of all channels; more than one channel only if `group` is multicast. A receiver joins
     /// no other groups, regardless of what the session declares.
     pub channels: ChannelGroups,
-    /// Mirrors: web servers that have the files. A receiver uses them only if its user says so.
-    /// None is repeated, and there are at most [`WebAddress::MAX_COUNT`].
+    /// Mirrors: web servers that have the files. A receiver uses them only if its user says so, or
+    /// last if the ticket has a secret. None is repeated, and there are at most
+    /// [`WebAddress::MAX_COUNT`].
     pub web: Vec<WebAddress>,
 }
 

@@ -25,10 +25,10 @@ use std::time::Duration;
 ///
 /// With a ticket: receive the session that it names. Without: list the open sessions on the group
 /// and ask. A receiver sends nothing, with four exceptions: requests to mirrors, if it is given
-/// mirrors; what it serves when it is complete (--then-serve); what it shares with receivers of its
-/// network (--share); and answers to roll calls that the ticket's key has signed: whether it is
-/// complete, and what it lacks. With --one-way it sends nothing at all. A file gets its name when
-/// every byte of it is verified.
+/// mirrors, or a ticket with a secret names some; what it serves when it is complete
+/// (--then-serve); what it shares with receivers of its network (--share); and answers to roll
+/// calls that the ticket's key has signed: whether it is complete, and what it lacks. With
+/// --one-way it sends nothing at all. A file gets its name when every byte of it is verified.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   fontana recv                           list the sessions, choose one
@@ -56,17 +56,18 @@ pub(crate) struct ReceiveArguments {
     ///
     /// A mirror is a web server that has the files under their names. Ranges of them are requested
     /// of all mirrors at once, and every block is verified. Requests are sent only if a mirror is
-    /// given here, with --mirrors, or if the ticket names nothing but mirrors. Addresses of single
-    /// files, such as presigned URLs, are taken too. See docs/mirrors.md.
+    /// given here, with --mirrors, or if the ticket has a secret or names nothing but mirrors.
+    /// Addresses of single files, such as presigned URLs, are taken too. See docs/mirrors.md.
     #[arg(value_name = "URL", requires = "named")]
     pub(crate) urls: Vec<MirrorArgument>,
-    /// Use mirrors, also those that the ticket names: now, last, or from 30s or 90% on
+    /// Use mirrors, also those that the ticket names: now, last, off, or from 30s or 90% on
     ///
     /// The group brings most of the content to all receivers at once, and the mirrors what is left:
     /// last, when nothing has arrived from the group for 10 seconds; from a time on; or once N
-    /// percent is received, or as with last. Without it mirrors that are given as URL are used now,
-    /// and those of a ticket for a group are not.
-    #[arg(long = "mirrors", value_name = "now|last|TIME|N%", requires = "named",
+    /// percent is received, or as with last. Without it mirrors that are given as URL are used now.
+    /// Without those, mirrors of a ticket that has a secret are used last, at public addresses and
+    /// in the sender's network alone; those of other tickets for a group are not used.
+    #[arg(long = "mirrors", value_name = "now|last|off|TIME|N%", requires = "named",
           value_parser = parse_mirrors)]
     pub(crate) mirrors: Option<MirrorsArgument>,
     /// Send this field in requests to the mirrors that are given as URL: 'NAME: VALUE'
@@ -351,7 +352,7 @@ impl ReceiveArguments {
         Self {
             urls: if self.ticket().is_some() { Vec::new() } else { self.urls.clone() },
             headers: if self.ticket().is_some() { Vec::new() } else { self.headers.clone() },
-            mirrors: None,
+            mirrors: Some(MirrorsArgument::Off),
             then_serve: None,
             share: None,
             to: None,
@@ -368,8 +369,18 @@ impl ReceiveArguments {
     pub(crate) fn mirrors_after(&self) -> Option<WebAfter> {
         match self.mirrors {
             Some(MirrorsArgument::After(after)) => Some(after),
-            Some(MirrorsArgument::Now) | None => None,
+            Some(MirrorsArgument::Now | MirrorsArgument::Off) => None,
+            None => self.ticket_with_mirrors().map(|_| LAST),
         }
+    }
+
+    /// The ticket whose mirrors are used last, although its user has not named them: a sealed one.
+    /// Who has it has its secret from the sender.
+    pub(crate) fn ticket_with_mirrors(&self) -> Option<&Ticket> {
+        let is_said = self.mirrors.is_some() || !self.urls.is_empty();
+        let follows = self.watch.is_some();
+        let ticket = self.ticket().filter(|_| !is_said && !follows && !self.one_way)?;
+        (ticket.secret.is_some() && !ticket.web.is_empty()).then_some(ticket)
     }
 
     /// Whether equal files of the directory stay.
@@ -504,10 +515,14 @@ impl FromStr for NamedTicket {
     }
 }
 
+/// When nothing arrives from the group.
+const LAST: WebAfter = WebAfter::Permille(1_000);
+
 /// From when on mirrors are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MirrorsArgument {
     Now,
+    Off,
     After(WebAfter),
 }
 
@@ -546,9 +561,11 @@ impl FromStr for MirrorArgument {
 fn parse_mirrors(text: &str) -> Result<MirrorsArgument, String> {
     let after = match text {
         "now" => return Ok(MirrorsArgument::Now),
-        "last" => WebAfter::Permille(1_000),
+        "off" => return Ok(MirrorsArgument::Off),
+        "last" => LAST,
         _ if !text.ends_with('%') => WebAfter::Time(
-            parse_duration(text).map_err(|_| "there are now, last, a time and N%".to_owned())?,
+            parse_duration(text)
+                .map_err(|_| "there are now, last, off, a time and N%".to_owned())?,
         ),
         _ => match parse_permille(text)? {
             permille if permille <= 1_000 => WebAfter::Permille(permille),

@@ -1,6 +1,6 @@
 //! `fontana recv TICKET URL...`: mirrors, from the command line and from tickets.
 
-use crate::args::{MirrorArgument, NamedTicket, ReceiveArguments};
+use crate::args::{MirrorArgument, MirrorsArgument, NamedTicket, ReceiveArguments};
 use crate::events::ReceiveEvent as Line;
 use fontana::wire::WebAddress;
 use fontana::{MirrorFailure, MirrorFile, Outcome, ReceiveReport};
@@ -8,6 +8,7 @@ use fontana_console::console::Console;
 use fontana_console::failure::Failure;
 use fontana_console::units::{Count, Time};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The mirrors to use.
@@ -15,11 +16,15 @@ use std::time::Duration;
 pub(super) struct Mirrors {
     pub(super) directories: Vec<WebAddress>,
     pub(super) files: Vec<MirrorFile>,
+    /// Those that a sealed ticket names, and the user has not.
+    pub(super) of_ticket: Vec<WebAddress>,
+    /// The senders of that ticket.
+    pub(super) senders: Vec<IpAddr>,
 }
 
 impl Mirrors {
-    /// Those of the command line, and those of the ticket if the user wants them or there is
-    /// nothing else in it.
+    /// Those of the command line, and those of the ticket if the user wants them, if it is sealed,
+    /// or if there is nothing else in it.
     pub(super) fn of_arguments(arguments: &ReceiveArguments) -> Self {
         let mut mirrors = Self::default();
         for mirror in given(arguments) {
@@ -30,10 +35,14 @@ impl Mirrors {
         }
         match &arguments.named {
             Some(NamedTicket::Web(ticket)) => ticket.web.iter().for_each(|web| mirrors.add(web)),
-            Some(NamedTicket::Session(ticket)) if arguments.mirrors.is_some() => {
+            Some(NamedTicket::Session(ticket)) if are_wanted(arguments) => {
                 ticket.web.iter().for_each(|web| mirrors.add(web));
             }
             Some(NamedTicket::Session(_) | NamedTicket::Mirror(_)) | None => {}
+        }
+        if let Some(ticket) = arguments.ticket_with_mirrors() {
+            mirrors.of_ticket.clone_from(&ticket.web);
+            mirrors.senders = ticket.sources.iter().copied().chain(ticket.near).collect();
         }
         mirrors
     }
@@ -45,13 +54,19 @@ impl Mirrors {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.directories.is_empty() && self.files.is_empty()
+        self.directories.is_empty() && self.files.is_empty() && self.of_ticket.is_empty()
     }
 
     /// The addresses by which they are reported: those of directories, and of servers with files.
     pub(super) fn addresses(&self) -> BTreeSet<&WebAddress> {
-        self.directories.iter().chain(self.files.iter().map(MirrorFile::server)).collect()
+        let servers = self.files.iter().map(MirrorFile::server);
+        self.directories.iter().chain(servers).chain(&self.of_ticket).collect()
     }
+}
+
+/// Whether the user asks for mirrors.
+fn are_wanted(arguments: &ReceiveArguments) -> bool {
+    !matches!(arguments.mirrors, None | Some(MirrorsArgument::Off))
 }
 
 /// The mirrors of the command line: the user has chosen them, and not the author of a ticket.
@@ -99,7 +114,7 @@ pub(super) fn check(arguments: &ReceiveArguments) -> Result<(), Failure> {
 
 /// Refuses to use mirrors if there are none.
 fn check_given(arguments: &ReceiveArguments) -> Result<(), Failure> {
-    if arguments.mirrors.is_none() || !Mirrors::of_arguments(arguments).is_empty() {
+    if !are_wanted(arguments) || !Mirrors::of_arguments(arguments).is_empty() {
         return Ok(());
     }
     let message = "--mirrors, and neither the ticket nor the command line names any";
@@ -113,16 +128,35 @@ pub(super) fn tell(arguments: &ReceiveArguments, console: &Console) {
     if !used.is_empty() {
         let addresses: Vec<_> = used.addresses().into_iter().map(WebAddress::as_str).collect();
         let count = Count(addresses.len() as u64, "mirror");
-        console.say(format_args!("receiving from {count}: {}", addresses.join(" ")));
+        let when = match used.of_ticket.is_empty() {
+            true => "receiving from",
+            false => "if nothing arrives from the group, receiving from the ticket's",
+        };
+        console.say(format_args!("{when} {count}: {}", addresses.join(" ")));
+        warn_readable(arguments, &used, console);
         return;
     }
-    if let Some(NamedTicket::Session(ticket)) = &arguments.named
+    if arguments.mirrors.is_none()
+        && let Some(NamedTicket::Session(ticket)) = &arguments.named
         && !ticket.web.is_empty()
     {
         let count = Count(ticket.web.len() as u64, "mirror");
         console.say(format_args!(
             "the ticket names {count}: to receive from there too, --mirrors now"
         ));
+    }
+}
+
+/// Warns that mirrors of a sealed ticket send in the clear what its secret encrypts.
+fn warn_readable(arguments: &ReceiveArguments, used: &Mirrors, console: &Console) {
+    let Some(ticket) = arguments.ticket().filter(|ticket| ticket.secret.is_some()) else { return };
+    let used = used.addresses();
+    let is_readable = |web: &&WebAddress| used.contains(web) && web.as_str().starts_with("http://");
+    if let Some(mirror) = ticket.web.iter().find(is_readable) {
+        console.warning(
+            &format!("what {mirror} sends is readable on the way, and the ticket has a secret"),
+            "name it with https:// in the ticket, or leave mirrors out: --mirrors off",
+        );
     }
 }
 

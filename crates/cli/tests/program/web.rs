@@ -3,7 +3,7 @@
 use crate::nginx::{Certificate, Nginx};
 use crate::support::{Run, Running, arguments, fontana, noise, place, run};
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -261,6 +261,71 @@ fn a_mirror_is_asked_for_nothing_unless_the_user_says_so() {
     assert!(silent.stderr.contains("the ticket names 1 mirror"), "{}", silent.stderr);
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "a connection");
+}
+
+/// Answers every request by a redirect, until it is dropped. Returns where it listens, and what it
+/// was asked.
+fn redirecting(to: String) -> (SocketAddr, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (requests, asked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut head = String::new();
+            let mut lines = BufReader::new(&stream);
+            while lines.read_line(&mut head).is_ok_and(|size| size > 2) {}
+            let answer = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n");
+            let _ = (&stream).write_all(format!("{answer}Connection: close\r\n\r\n").as_bytes());
+            if requests.send(head).is_err() {
+                return;
+            }
+        }
+    });
+    (address, asked)
+}
+
+/// They get no secret, and are asked beside a sender and at public addresses alone.
+#[test]
+fn mirrors_of_a_sealed_ticket_are_used_if_the_group_brings_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(300_000, 1)).unwrap();
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let port = elsewhere.local_addr().unwrap().port();
+    let (redirecting, asked) = redirecting(format!("http://localhost:{port}/"));
+    let server = Python::start(directory.path());
+    let published = publish(&format!("--web {}", server.address), &[&file]).event("published");
+    let ticket = published["ticket"].as_str().unwrap();
+    let hash = ticket.split(['=', '&']).nth(1).unwrap();
+    let (place, secret) = (place(), "c2VjcmV0IHNlY3JldCBzZQ");
+    let ticket = |sender: &str| {
+        let web = format!("web=http://{redirecting}/&web={}", server.address);
+        format!("fontana://{sender}@{place}/5?manifest={hash}&secret={secret}&{web}")
+    };
+    let receive = |sender: &str, words: &str| {
+        let into = directory.path().join(format!("of {sender}"));
+        let words = format!("recv {} -i lo {words} -o", ticket(sender));
+        (into.clone(), Running::start(&arguments(&words, &[&into])))
+    };
+    let (_, far) = receive("10.9.8.7", "--timeout 14");
+    let (_, off) = receive("127.0.0.2", "--mirrors off --silence 1");
+    let (into, complete) = receive("127.0.0.1", "--timeout 60");
+
+    let off = off.wait().expect(75);
+    assert!(!off.stderr.contains("mirror"), "{}", off.stderr);
+    let complete = complete.wait().expect(0);
+    assert!(std::fs::read(into.join("file")).unwrap() == noise(300_000, 1));
+    for told in ["from the ticket's 2 mirrors", "is readable on the way", "leads to another host"] {
+        assert!(complete.stderr.contains(told), "{told}: {}", complete.stderr);
+    }
+    let far = far.wait().expect(75);
+    assert!(far.stderr.contains("not in the network of the ticket's sender"), "{}", far.stderr);
+
+    let asked: String = asked.try_iter().collect();
+    assert!(asked.contains(&format!("GET /{hash}.fontana ")), "{asked}");
+    assert!(!asked.contains(secret) && !asked.contains("secret"), "{asked}");
+    assert!(elsewhere.accept().is_err(), "a connection");
 }
 
 #[test]

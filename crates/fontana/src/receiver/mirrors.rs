@@ -5,6 +5,7 @@ use crate::web::address::MirrorFile;
 use crate::web::after::WebAfter;
 use crate::web::credentials::MirrorHeader;
 use fontana_wire::WebAddress;
+use std::net::IpAddr;
 
 /// Mirrors: web servers that have the files of the content. With the feature `web`.
 impl ReceiverBuilder {
@@ -13,6 +14,15 @@ impl ReceiverBuilder {
     /// ticket that names its manifest, or beside a group that announces it.
     pub fn mirrors(mut self, mirrors: Vec<WebAddress>) -> Self {
         self.options.web.mirrors = mirrors;
+        self
+    }
+
+    /// Receives from these mirrors as well, which a ticket names and its user has not chosen. They
+    /// are asked at public addresses and in the networks of `senders` alone (the first 24 bits of
+    /// an address of IPv4, 64 of IPv6), and their redirects lead to no other host.
+    pub fn ticket_mirrors(mut self, mirrors: Vec<WebAddress>, senders: Vec<IpAddr>) -> Self {
+        self.options.web.of_ticket = mirrors;
+        self.options.web.senders = senders;
         self
     }
 

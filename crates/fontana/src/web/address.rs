@@ -4,6 +4,7 @@ use super::failure::MirrorFailure;
 use fontana_wire::WebAddress;
 use percent_encoding::percent_decode_str;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use url::Url;
@@ -73,21 +74,34 @@ pub(crate) struct Site {
     pub(crate) address: WebAddress,
     /// The files, if not all of the directory.
     files: Option<Arc<[MirrorFile]>>,
+    /// The senders of the ticket that names it, if its user has not chosen it.
+    pub(crate) senders: Option<Arc<[IpAddr]>>,
 }
 
 impl Site {
     /// The mirrors of these directories and files.
     pub(crate) fn all(directories: &[WebAddress], files: &[MirrorFile]) -> Vec<Self> {
-        let directory = |address: &WebAddress| Self { address: address.clone(), files: None };
-        let mut sites: Vec<Self> = directories.iter().map(directory).collect();
+        let mut sites: Vec<Self> = directories.iter().map(Self::directory).collect();
         let mut servers: Vec<&WebAddress> = files.iter().map(MirrorFile::server).collect();
         servers.sort_unstable();
         servers.dedup();
         for server in servers {
             let own = files.iter().filter(|file| file.server == *server).cloned();
-            sites.push(Self { address: server.clone(), files: Some(own.collect()) });
+            sites.push(Self { files: Some(own.collect()), ..Self::directory(server) });
         }
         sites
+    }
+
+    /// The mirrors that a ticket of these senders names, and its user has not chosen.
+    pub(crate) fn of_ticket(directories: &[WebAddress], senders: &[IpAddr]) -> Vec<Self> {
+        let senders: Arc<[IpAddr]> = senders.into();
+        let site =
+            |address| Self { senders: Some(Arc::clone(&senders)), ..Self::directory(address) };
+        directories.iter().map(site).collect()
+    }
+
+    fn directory(address: &WebAddress) -> Self {
+        Self { address: address.clone(), files: None, senders: None }
     }
 
     /// The address of a file. `path` is [encoded](encode_path).

@@ -146,7 +146,7 @@ impl Client {
     pub(crate) fn new(site: Site, need: Arc<Need>, access: &Access) -> Self {
         let url = Url::parse(site.address.as_str()).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-        let gate = access.standings.gate(host);
+        let gate = access.standings.gate(host, site.senders.clone());
         let proxy = Proxy::try_from_env();
         let agent = |proxy: Option<Proxy>| {
             let connector =
@@ -460,6 +460,8 @@ fn of_refusal(path: &str, refused: Refused) -> MirrorFailure {
         Refused::Inside => redirect(path, "leads from a public address to a private one"),
         Refused::Elsewhere => redirect(path, "leads to another private address"),
         Refused::Rebound => MirrorFailure::Rebound,
+        Refused::OtherHost => redirect(path, "leads to another host, and a ticket alone names it"),
+        Refused::Far => MirrorFailure::Far,
     }
 }
 

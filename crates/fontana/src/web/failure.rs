@@ -49,6 +49,10 @@ pub enum MirrorFailure {
     /// Its name led to an address outside, and leads to one inside of this network.
     #[error("its name leads to a private address, and has led to a public one")]
     Rebound,
+    /// A ticket alone names it, and its addresses are private ones of another network than the
+    /// senders'.
+    #[error("its address is private, and not in the network of the ticket's sender")]
+    Far,
     /// The file with the manifest is another one.
     #[error("{path} is not the manifest of the ticket: {bytes} bytes")]
     Manifest {

@@ -6,6 +6,9 @@
 //! has only had private addresses may be asked at those, and its redirects lead to those or to
 //! public ones. Every connection is checked, by the address that it goes to.
 //!
+//! A mirror that a ticket names, and its user has not chosen, may be asked at public addresses, and
+//! at private ones in the network of a sender of the ticket. Its redirects lead to no other host.
+//!
 //! A proxy resolves names itself. Through one, redirects to private addresses are refused that are
 //! written as such, and to `localhost`.
 
@@ -30,11 +33,12 @@ const MAX_ADDRESSES: usize = 8;
 pub(super) struct Standings(Arc<Mutex<BTreeMap<String, Arc<Mutex<Standing>>>>>);
 
 impl Standings {
-    /// The gate for requests to the mirror on this host.
-    pub(super) fn gate(&self, host: &str) -> Gate {
+    /// The gate for requests to the mirror on this host. `senders`: those of the ticket that names
+    /// it, if its user has not chosen it.
+    pub(super) fn gate(&self, host: &str, senders: Option<Arc<[IpAddr]>>) -> Gate {
         let standing = Arc::clone(lock(&self.0).entry(host.to_owned()).or_default());
         let request = Arc::new(Mutex::new(Request::default()));
-        Gate { host: host.into(), standing, request }
+        Gate { host: host.into(), senders, standing, request }
     }
 }
 
@@ -76,6 +80,8 @@ struct Request {
 pub(super) struct Gate {
     /// The host of the mirror's address.
     host: Arc<str>,
+    /// The senders of a ticket, in whose networks its private addresses are.
+    senders: Option<Arc<[IpAddr]>>,
     standing: Arc<Mutex<Standing>>,
     request: Arc<Mutex<Request>>,
 }
@@ -89,6 +95,10 @@ pub(super) enum Refused {
     Elsewhere,
     /// The name of a public mirror leads to a private address.
     Rebound,
+    /// A redirect of a mirror that a ticket alone names leads to another host.
+    OtherHost,
+    /// Such a mirror has private addresses alone, and none in the network of a sender.
+    Far,
 }
 
 impl fmt::Display for Refused {
@@ -108,12 +118,19 @@ impl Gate {
     /// A request to this address begins.
     ///
     /// # Errors
-    /// It goes through a proxy, and the address is written as a private one.
+    /// It goes through a proxy, and the address is written as a private one. Or a ticket alone
+    /// names the mirror, and the address is on another host.
     pub(super) fn begin(&self, url: &Url, is_proxied: bool) -> Result<(), Refused> {
         *lock(&self.request) = Request { is_proxied, address: None };
         let is_own = url.host_str() == Some(&self.host);
+        if !is_own && self.senders.is_some() {
+            return Err(Refused::OtherHost);
+        }
         if is_proxied && !is_own && is_private_as_written(url) {
             return Err(self.refusal(is_own));
+        }
+        if is_proxied && self.is_far_as_written(url) {
+            return Err(Refused::Far);
         }
         Ok(())
     }
@@ -128,6 +145,22 @@ impl Gate {
         lock(&self.request).is_proxied
     }
 
+    /// Whether requests to this address are refused because a ticket alone names the mirror.
+    fn is_far(&self, address: IpAddr) -> bool {
+        let is_near = |sender: &IpAddr| is_in_one_network(*sender, address);
+        let senders = self.senders.as_deref();
+        senders.is_some_and(|senders| !is_public(address) && !senders.iter().any(is_near))
+    }
+
+    /// The same of the host of an address, without looking it up.
+    fn is_far_as_written(&self, url: &Url) -> bool {
+        match url.host() {
+            Some(Host::Ipv4(address)) => self.is_far(address.into()),
+            Some(Host::Ipv6(address)) => self.is_far(address.into()),
+            _ => self.senders.is_some() && is_private_as_written(url),
+        }
+    }
+
     fn refusal(&self, is_own: bool) -> Refused {
         match (is_own, lock(&self.standing).is_public) {
             (true, _) => Refused::Rebound,
@@ -137,8 +170,12 @@ impl Gate {
     }
 
     /// The addresses of a host that the request may go to.
-    fn admit(&self, host: &str, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
+    fn admit(&self, host: &str, mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
         let (is_own, is_found) = (*host == *self.host, !found.is_empty());
+        found.retain(|address| !self.is_far(address.ip()));
+        if found.is_empty() && is_found {
+            return Err(Refused::Far);
+        }
         let admitted = lock(&self.standing).admit(is_own, found);
         lock(&self.request).address = admitted.first().copied();
         if admitted.is_empty() && is_found { Err(self.refusal(is_own)) } else { Ok(admitted) }
@@ -174,6 +211,16 @@ fn is_private_as_written(url: &Url) -> bool {
             name == "localhost" || name.ends_with(".localhost")
         }
         None => true,
+    }
+}
+
+/// Whether two addresses are in one network, as far as it can be told: in 24 bits of IPv4, and in
+/// 64 of IPv6.
+fn is_in_one_network(one: IpAddr, other: IpAddr) -> bool {
+    match (one.to_canonical(), other.to_canonical()) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => one.to_bits() >> 8 == other.to_bits() >> 8,
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() >> 64 == other.to_bits() >> 64,
+        _ => false,
     }
 }
 
@@ -256,7 +303,7 @@ mod tests {
     #[test]
     fn a_mirror_is_public_once_an_address_of_its_name_was() {
         let standings = Standings::default();
-        let gate = standings.gate("a.example");
+        let gate = standings.gate("a.example", None);
         // Private from the start.
         assert_eq!(admitted(&gate, "a.example", &["10.0.0.1", "fd00::1"]), Ok(2));
         assert_eq!(admitted(&gate, "b.example", &["10.0.0.1"]), Ok(1), "its own address");
@@ -275,14 +322,56 @@ mod tests {
         assert_eq!(admitted(&gate, "a.example", &["10.0.0.2"]), Err(Refused::Rebound));
         assert_eq!(admitted(&gate, "b.example", &["10.0.0.2"]), Err(Refused::Inside));
         // So it is for the next client of the run, and not for other mirrors.
-        let next = standings.gate("a.example");
+        let next = standings.gate("a.example", None);
         assert_eq!(admitted(&next, "a.example", &["10.0.0.2"]), Err(Refused::Rebound));
-        assert_eq!(admitted(&standings.gate("c.example"), "c.example", &["10.0.0.2"]), Ok(1));
+        assert_eq!(admitted(&standings.gate("c.example", None), "c.example", &["10.0.0.2"]), Ok(1));
+    }
+
+    #[test]
+    fn a_mirror_of_a_ticket_alone_is_public_or_beside_a_sender_and_stays_on_its_host() {
+        let senders = ["10.7.7.1", "fd77::1"].map(|text| text.parse().unwrap());
+        let gate = |host: &str| Standings::default().gate(host, Some(senders.into()));
+        for (address, expected) in [
+            ("8.8.8.8", Ok(1)),
+            ("10.7.7.254", Ok(1)),
+            ("::ffff:10.7.7.254", Ok(1)),
+            ("fd77::2:3", Ok(1)),
+            ("10.7.6.1", Err(Refused::Far)),
+            ("fd77:0:0:1::1", Err(Refused::Far)),
+            ("127.0.0.1", Err(Refused::Far)),
+            ("169.254.169.254", Err(Refused::Far)),
+            ("::1", Err(Refused::Far)),
+        ] {
+            assert_eq!(
+                admitted(&gate("a.example"), "a.example", &[address]),
+                expected,
+                "{address}"
+            );
+        }
+        let mixed = gate("a.example");
+        assert_eq!(admitted(&mixed, "a.example", &["10.7.6.1", "10.7.7.2"]), Ok(1));
+        // Public once, it does not lead inside later, as any mirror.
+        assert_eq!(admitted(&mixed, "a.example", &["8.8.8.8"]), Ok(1));
+        assert_eq!(admitted(&mixed, "a.example", &["10.7.7.2"]), Err(Refused::Rebound));
+        let begin = |host: &str, text: &str, is_proxied: bool| {
+            gate(host).begin(&text.parse().unwrap(), is_proxied)
+        };
+        for is_proxied in [false, true] {
+            assert_eq!(begin("a.example", "https://a.example/x", is_proxied), Ok(()));
+            assert_eq!(
+                begin("a.example", "http://b.example/", is_proxied),
+                Err(Refused::OtherHost)
+            );
+            assert_eq!(begin("10.7.7.2", "http://10.7.7.2:81/", is_proxied), Ok(()));
+            assert_eq!(begin("10.7.7.2", "http://10.7.7.3/", is_proxied), Err(Refused::OtherHost));
+        }
+        assert_eq!(begin("10.7.6.1", "http://10.7.6.1/", true), Err(Refused::Far));
+        assert_eq!(begin("localhost", "http://localhost/", true), Err(Refused::Far));
     }
 
     #[test]
     fn through_a_proxy_private_addresses_are_refused_as_they_are_written() {
-        let gate = Standings::default().gate("10.0.0.9");
+        let gate = Standings::default().gate("10.0.0.9", None);
         let begin = |text: &str| gate.begin(&text.parse().unwrap(), true);
         for allowed in ["http://10.0.0.9:8080/", "http://b.example/", "https://8.8.8.8/x"] {
             assert_eq!(begin(allowed), Ok(()), "{allowed}");

@@ -261,6 +261,7 @@ fn the_only_mirror_is_asked_again_whatever_it_has_answered() {
         Failure::Drip,
         Failure::Certificate("expired".into()),
         Failure::Rebound,
+        Failure::Far,
         status(408, None),
         status(429, Some(Duration::from_secs(20))),
         status(500, None),

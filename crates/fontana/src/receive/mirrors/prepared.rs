@@ -30,7 +30,8 @@ impl PreparedMirrors {
     /// The mirrors of the options. `None` if there are none.
     pub(in crate::receive) fn new(options: &ReceiveOptions) -> Option<Self> {
         let web = &options.web;
-        let sites = Site::all(&web.mirrors, &web.files);
+        let mut sites = Site::all(&web.mirrors, &web.files);
+        sites.extend(Site::of_ticket(&web.of_ticket, &web.senders));
         (!sites.is_empty()).then(|| Self { sites, access: Access::new(&web.headers) })
     }
 
