@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Largest number of runs that are counted: anyone can send probes of any run. A run takes 12 kB.
 const MAX_RUNS: usize = 16;
 
+/// Largest number of them from one address: it takes several hosts to keep others out.
+const MAX_RUNS_OF_HOST: usize = 4;
+
 /// Probes of the whole steps of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
@@ -160,7 +163,7 @@ impl Counts {
             return;
         };
         let known = self.runs.iter().position(|run| run.is_of(from, &probe));
-        if known.is_none() && self.runs.len() == MAX_RUNS {
+        if known.is_none() && !self.has_room(from) {
             self.uncounted += 1;
             return;
         }
@@ -171,6 +174,12 @@ impl Counts {
         if let Some(run) = self.runs.get_mut(self.latest) {
             run.take(&probe, now);
         }
+    }
+
+    /// Whether a further run from this address is counted.
+    fn has_room(&self, from: IpAddr) -> bool {
+        let of_host = self.runs.iter().filter(|run| run.from == from).count();
+        self.runs.len() < MAX_RUNS && of_host < MAX_RUNS_OF_HOST
     }
 
     /// Counts packets that this host has dropped.
@@ -280,11 +289,17 @@ mod tests {
     #[test]
     fn runs_of_strangers_are_bounded_and_change_no_other_run() {
         let mut counts = Counts::default();
-        counts.feed(FROM, 0, 0..1, |_, _| true);
-        for run in 1..1000 {
-            counts.feed(FROM, run, 0..1, |probe, _| probe.index == 0);
+        let stranger = |number: u64| std::net::Ipv4Addr::new(10, 77, 1, number as u8).into();
+        let first = |probe: &Probe, _: usize| probe.index == 0;
+        for run in 0..100 {
+            counts.feed(stranger(0), run, 0..1, first);
         }
-        assert_eq!((counts.runs().len(), counts.uncounted), (MAX_RUNS, 1000 - MAX_RUNS as u64));
+        assert_eq!((counts.runs().len(), counts.uncounted), (MAX_RUNS_OF_HOST, 96));
+        counts.feed(FROM, 0, 0..1, |_, _| true);
+        for run in 0..100 {
+            counts.feed(stranger(run), run, 0..1, first);
+        }
+        assert_eq!(counts.runs().len(), MAX_RUNS);
         counts.feed(FROM, 0, 1..7, |_, _| true);
         assert_eq!(counts.runs()[0].rates.map(Tally::loss), [Some(0.0); 3]);
         // A leap counts one step of each kind.

@@ -83,12 +83,15 @@ fn of_run(run: &Run, interface: &str) -> Vec<Finding> {
     findings
 }
 
-/// Sizes of which probes have arrived, and sizes of which whole steps brought none.
+/// Sizes of which probes have arrived, and larger ones of which whole steps brought none.
 fn passed(run: &Run) -> (Vec<u16>, Vec<u16>) {
     let of_run = || run.cycle.sizes().iter().zip(run.sizes);
     let arrived = of_run().filter(|(_, tally)| tally.arrived > 0);
-    let missing = of_run().filter(|(_, tally)| tally.arrived == 0 && tally.sent > 0);
-    (arrived.map(|(size, _)| *size).collect(), missing.map(|(size, _)| *size).collect())
+    let arrived: Vec<u16> = arrived.map(|(size, _)| *size).collect();
+    let largest = arrived.last().copied().unwrap_or(u16::MAX);
+    let is_missing = |(size, tally): &(&u16, Tally)| **size > largest && tally.sent > 0;
+    let missing = of_run().filter(is_missing).map(|(size, _)| *size).collect();
+    (arrived, missing)
 }
 
 fn sizes(run: &Run, interface: &str) -> Finding {
@@ -326,6 +329,9 @@ mod tests {
                     send --symbol-size 1088, or raise the MTU of the path";
         assert_eq!(likely, told);
         assert_eq!(findings[0].verdict, Verdict::Warning);
+        // The largest arrive: no size is the cause.
+        let (likely, _) = said(|probe, length| length == 1472 || probe.index % 50 == 1);
+        assert!(likely.contains("are lost at any rate") && !likely.contains("MTU"), "{likely}");
         let (likely, _) = said(|_, length| length < 1000);
         assert!(likely.contains("packets of 1000 bytes") && !likely.contains("lost"), "{likely}");
         let (likely, findings) = said(|_, length| length < 1472);
