@@ -98,7 +98,10 @@ fn a_doctor_tells_what_the_network_does_with_the_packets_of_another() {
     sender.interrupt();
     assert_eq!(sender.finish(PATIENCE).0, Some(130));
     let likely = sender.last("summary").unwrap()["most_likely"].as_str().unwrap();
-    assert!(likely.starts_with("this host sends as it should"), "{likely}");
+    // A busy host sends more slowly, and says so.
+    let is_told =
+        likely.starts_with("this host sends as it should") || likely.contains("times slower");
+    assert!(is_told, "{likely}");
 }
 
 /// Nothing but probes to the group, and none beyond the network.

@@ -14,6 +14,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 mod names;
@@ -22,6 +23,8 @@ mod raw;
 use raw::Raw;
 
 const TSI: Tsi = Tsi(77);
+/// No port that systems give to sockets that ask for any.
+const PORT: u16 = 20_077;
 /// Room for a head, as senders have it.
 const SYMBOL_SIZE: u16 = 1328;
 
@@ -88,9 +91,11 @@ fn receive(manifest: &[u8], into: &Path) -> ReceiveReport {
 }
 
 fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> ReceiveReport {
-    // A port that is free at this moment.
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let here = SocketAddr::from(([127, 0, 0, 1], port));
+    // An address of this reception alone: a port that is free at this moment can be taken at the
+    // next one.
+    static RECEPTIONS: AtomicU16 = AtomicU16::new(1);
+    let [high, low] = RECEPTIONS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let here = SocketAddr::from(([127, 9, high, low], PORT));
     let ticket = Ticket { manifest: hash, ..Ticket::new(here, TSI) };
     let receiver = Receiver::from_ticket(&ticket)
         .into_dir(into)
