@@ -190,12 +190,14 @@ impl Block {
     /// what they have sent are such, or all are there, and that was not tried.
     pub(in crate::receiver::transfer) fn prefers_source(&self) -> bool {
         let State::Suspect(suspects) = &self.state else { return false };
+        if self.tried_source {
+            return false;
+        }
         let shared = suspects.esis().filter(|&esi| self.origins.of(esi).is_shared());
         let (source, repair): (Vec<Esi>, Vec<Esi>) =
             shared.partition(|esi| esi.0 < self.source_symbols);
-        !self.tried_source
-            && !repair.is_empty()
-            && (source.len() > repair.len() || self.missing_source(Esi(0)).is_none())
+        let has_most = source.len() > repair.len() || self.missing_source(Esi(0)).is_none();
+        has_most && !repair.is_empty()
     }
 
     /// Whether it is searched for wrong symbols, and has all source symbols by now: the wrong ones
