@@ -133,18 +133,23 @@ impl Messages {
         self.overflow = Vec::new();
         let one = Received { messages: 1, is_all: false };
         let Some(room) = batch.room() else { return Ok(one) };
-        let mut metas = [RecvMeta::default(); MAX_MESSAGES];
-        let received = match &self.offload {
+        let (received, meta) = match &self.offload {
             Some(offload) => {
                 let room = &mut [IoSliceMut::new(room)];
-                offload.recv(UdpSockRef::from(socket), room, metas.split_at_mut(1).0)?
+                let mut metas = [RecvMeta::default()];
+                let received = offload.recv(UdpSockRef::from(socket), room, &mut metas)?;
+                let [meta] = metas;
+                (received, meta)
             }
             None => {
                 let rooms = &mut [[IoSliceMut::new(room), IoSliceMut::new(&mut [])]];
-                receive_messages(socket, rooms, &mut metas)?
+                let mut metas = [RecvMeta::default(); MAX_MESSAGES];
+                let received = receive_messages(socket, rooms, &mut metas)?;
+                let [meta, ..] = metas;
+                (received, meta)
             }
         };
-        if let Some(&meta) = metas.first().filter(|_| received > 0) {
+        if received > 0 {
             self.sizes.record(meta.len, meta.stride);
             if wanted(&meta) {
                 batch.keep(channel, &meta);
