@@ -378,8 +378,9 @@ impl ReceiveArguments {
     /// Who has it has its secret from the sender.
     pub(crate) fn ticket_with_mirrors(&self) -> Option<&Ticket> {
         let is_said = self.mirrors.is_some() || !self.urls.is_empty();
-        let follows = self.watch.is_some();
-        let ticket = self.ticket().filter(|_| !is_said && !follows && !self.one_way)?;
+        let is_refused = self.watch.is_some() || self.one_way;
+        let has_manifest = self.format() == SessionFormat::Fontana;
+        let ticket = self.ticket().filter(|_| !is_said && !is_refused && has_manifest)?;
         (ticket.secret.is_some() && !ticket.web.is_empty()).then_some(ticket)
     }
 

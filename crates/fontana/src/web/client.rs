@@ -460,7 +460,10 @@ fn of_refusal(path: &str, refused: Refused) -> MirrorFailure {
         Refused::Inside => redirect(path, "leads from a public address to a private one"),
         Refused::Elsewhere => redirect(path, "leads to another private address"),
         Refused::Rebound => MirrorFailure::Rebound,
-        Refused::OtherHost => redirect(path, "leads to another host, and a ticket alone names it"),
+        Refused::OtherHost => redirect(
+            path,
+            "leads to another host: to allow that, name the mirror beside the ticket",
+        ),
         Refused::Far => MirrorFailure::Far,
     }
 }
