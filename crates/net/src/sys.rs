@@ -258,12 +258,12 @@ pub(crate) fn receive_messages(
 ) -> io::Result<usize> {
     let mut names = [const { mem::MaybeUninit::<libc::sockaddr_storage>::zeroed() }; MAX_MESSAGES];
     let mut controls = [const { mem::MaybeUninit::<Control>::uninit() }; MAX_MESSAGES];
-    // SAFETY: zeros are a valid mmsghdr: null pointers and lengths of 0.
-    let mut headers: [libc::mmsghdr; MAX_MESSAGES] = unsafe { mem::zeroed() };
+    let mut headers = [const { mem::MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_MESSAGES];
     let count = rooms.len().min(MAX_MESSAGES);
     let memory = rooms.iter_mut().zip(&mut names).zip(&mut controls);
     for (((room, name), control), header) in memory.zip(&mut headers) {
-        let header = &mut header.msg_hdr;
+        // SAFETY: zeros are a valid mmsghdr: null pointers and lengths of 0.
+        let header = &mut header.write(unsafe { mem::zeroed() }).msg_hdr;
         header.msg_name = name.as_mut_ptr().cast();
         header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         // On Unix an IoSliceMut has the layout of an iovec.
@@ -272,12 +272,12 @@ pub(crate) fn receive_messages(
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = mem::size_of::<Control>() as _;
     }
-    // SAFETY: the first `count` headers point to live memory of the given lengths, which nothing
-    // else refers to until the call returns.
+    // SAFETY: the first `count` headers were written, and point to live memory of the given
+    // lengths, which nothing else refers to until the call returns.
     let received = unsafe {
         libc::recvmmsg(
             socket.as_raw_fd(),
-            headers.as_mut_ptr(),
+            headers.as_mut_ptr().cast(),
             count as libc::c_uint,
             libc::MSG_DONTWAIT as _,
             std::ptr::null_mut(),
@@ -285,6 +285,8 @@ pub(crate) fn receive_messages(
     };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     for ((header, name), meta) in headers.iter().zip(&names).zip(metas).take(received) {
+        // SAFETY: the kernel received at most `count` messages, whose headers were written.
+        let header = unsafe { header.assume_init_ref() };
         *meta = RecvMeta::default();
         meta.len = header.msg_len as usize;
         meta.stride = meta.len;

@@ -36,8 +36,9 @@ pub(super) struct Messages {
     /// `None`: the system refuses receive offload.
     offload: Option<UdpSocketState>,
     sizes: Sizes,
-    /// For what exceeds the slots, [`MAX_MESSAGE`] bytes each; empty while there are no slots. The
-    /// system provides its memory when it is written to.
+    /// For what exceeds the slots, [`MAX_MESSAGE`] bytes each; empty until there are slots. The
+    /// system provides its memory when it is written to. It stays when slots are given up: memory
+    /// that is allocated again is zeroed by the allocator, 4 MiB each time.
     overflow: Vec<u8>,
     /// Messages that exceeded their slots and are not in a batch yet.
     late: VecDeque<Late>,
@@ -130,7 +131,6 @@ impl Messages {
         batch: &mut Batch,
         wanted: &mut dyn FnMut(&RecvMeta) -> bool,
     ) -> io::Result<Received> {
-        self.overflow = Vec::new();
         let one = Received { messages: 1, is_all: false };
         let Some(room) = batch.room() else { return Ok(one) };
         let (received, meta) = match &self.offload {
@@ -291,6 +291,23 @@ mod tests {
         messages.receive(&other, 9, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
         assert_eq!(received(&batch), [(3, 2000)]);
         assert!(!messages.has_late());
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn the_second_buffer_stays_when_slots_are_given_up() {
+        let (socket, address, mut messages) = bound();
+        let sender = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        let mut receive = |length: usize| {
+            sender.send_to(&vec![1; length], &address).unwrap();
+            let mut batch = Batch::default();
+            messages.receive(&socket, 3, &mut batch, MAX_MESSAGES, &mut |_| true).unwrap();
+            (messages.sizes.slot, messages.overflow.len())
+        };
+        let mut last = (None, 0);
+        (0..=WINDOW).for_each(|_| last = receive(1000));
+        assert_eq!(last, (Some(1000), MAX_MESSAGES * MAX_MESSAGE));
+        assert_eq!(receive(MAX_SLOT + 1), (None, MAX_MESSAGES * MAX_MESSAGE));
     }
 
     #[test]
