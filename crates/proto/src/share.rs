@@ -613,7 +613,7 @@ impl Sharer {
             self.resting.insert(block, rest);
             return Some(ShareOutput::Vain { block });
         }
-        let missing = match asking.counts() && holding.makes_fresh && !holding.was_corrupt {
+        let missing = match asking.counts() && holding.makes_fresh {
             true => None,
             false => missing_symbols(block, &holding, asking.named(), holdings),
         };
