@@ -38,6 +38,9 @@ const PER_ADDRESS: u32 = 250;
 /// Requests whose answers are timed, at each rate.
 const REQUESTS: usize = 20;
 
+/// Roll calls that are answered by a report alone, before the first request.
+const REPORTED: u64 = 5;
+
 /// What is measured.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LatenessPlan {
@@ -182,6 +185,13 @@ struct Heard {
     serial: AtomicU32,
 }
 
+impl From<&RollCall> for Heard {
+    fn from(call: &RollCall) -> Self {
+        let (round, serial) = (call.round.into(), (call.serial as u32).into());
+        Self { instance: call.instance, collector: call.collector, round, serial }
+    }
+}
+
 /// Hears the packets of the session.
 struct Listener {
     socket: ReceiveSocket,
@@ -264,12 +274,7 @@ impl Crowded {
         let mut listener = Listener::open()?;
         let session = sender(64 << 20, Rate::mbit(self.mbit), SendMode::OnDemand)?;
         let call = listener.first()?;
-        let heard = Heard {
-            instance: call.instance,
-            collector: call.collector,
-            round: call.round.into(),
-            serial: (call.serial as u32).into(),
-        };
+        let heard = Heard::from(&call);
         let stop = AtomicBool::new(false);
         let file = tempfile::NamedTempFile::new().map_err(text)?;
         thread::scope(|scope| {
@@ -443,7 +448,8 @@ fn captured(file: &Path) -> Result<Vec<Captured>, String> {
 }
 
 /// How long requests wait for their first symbol at this rate, in nanoseconds. The source symbols
-/// were sent before.
+/// were sent before. The receiver reports, as all do that request symbols: for one that does not, a
+/// sender goes on with the symbols of all blocks.
 fn first_symbols(kbit: u64) -> Result<Vec<i64>, String> {
     let mut listener = Listener::open()?;
     let rate = Rate::bits_per_second(kbit * 1_000);
@@ -453,8 +459,12 @@ fn first_symbols(kbit: u64) -> Result<Vec<i64>, String> {
     let (mut waits, mut counter) = (Vec::new(), 0);
     while waits.len() < REQUESTS {
         let call = listener.first()?;
-        let Some(repair) = &call.repair else { continue };
-        counter += 1;
+        let heard = Heard::from(&call);
+        counter += 2;
+        socket.send_to(&report(&heard, 1, counter - 1), heard.collector).map_err(text)?;
+        let Some(repair) = call.repair.as_ref().filter(|_| counter > 2 * REPORTED) else {
+            continue;
+        };
         let request = Feedback::Request(RepairRequest {
             receiver: receiver_id(1),
             round: repair.round,
@@ -465,10 +475,9 @@ fn first_symbols(kbit: u64) -> Result<Vec<i64>, String> {
             blocks: vec![BlockNeed { toi: toi as u32, sbn: 0, symbols: 1 }],
             maps: Vec::new(),
         });
-        let instance = SealId::from(call.instance);
-        let bytes = request.emit(instance, counter, None, None::<&NoCipher>);
+        let bytes = request.emit(SealId::from(heard.instance), counter, None, None::<&NoCipher>);
         let since = Instant::now();
-        socket.send_to(&bytes, call.collector).map_err(text)?;
+        socket.send_to(&bytes, heard.collector).map_err(text)?;
         while since.elapsed() < Duration::from_secs(2) {
             if listener.objects()?.contains(&Toi(toi)) {
                 waits.push(since.elapsed().as_nanos() as i64);
