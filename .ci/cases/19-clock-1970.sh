@@ -13,5 +13,7 @@ timeout 40 faketime '1970-01-02 00:00:00' "$FONTANA" recv "$(cat t)" -i lo -o ou
 wait $sender
 sent=$?
 elapsed=$((SECONDS - start))
+grep -q "before the date of this program" r.log || wrong "the receiver says nothing: $(last r.log 5)"
+grep -q "behind this host" s.log || wrong "the sender says nothing of the clock: $(last s.log 5)"
 [ $sent = 0 ] && right "sender 0 after $elapsed s; $(last r.log 3)"
 wrong "sender $sent after $elapsed s: $(last s.log 3) $(last r.log 5)"

@@ -14,5 +14,6 @@ wait $sender
 sent=$?
 elapsed=$((SECONDS - start))
 grep -q "2 h\|1 h 59 min\|hours" r.log || wrong "nothing is said of the clock: $(last r.log 5)"
+grep -q "ahead of this host" s.log || wrong "the sender says nothing of the clock: $(last s.log 5)"
 [ $sent = 0 ] && [ $received = 0 ] && right "sender 0 after $elapsed s; $(last r.log 3)"
 wrong "sender $sent, receiver $received after $elapsed s: $(last s.log 3) $(last r.log 5)"

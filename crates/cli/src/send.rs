@@ -31,6 +31,7 @@ use std::time::Duration;
 
 mod certificate_file;
 mod channels;
+mod clocks;
 mod confine;
 mod folder;
 mod keys;

@@ -2,7 +2,7 @@
 
 use super::confine::CompletionProgram;
 use super::table::ReceiverTable;
-use super::{keys, standard_input, ticket_file};
+use super::{clocks, keys, standard_input, ticket_file};
 use crate::args::{ReceiversArgument, SendArguments, SessionFormat, WaitArgument};
 use crate::events::{ReportedReceiver, RollCallCounts, SendEvent, StatusFile};
 use crate::hook::Ended;
@@ -276,6 +276,8 @@ pub(super) struct ReportWatch<'a> {
     unnamed: BTreeMap<ReceiverId, Rate>,
     /// The user knows that a receiver gets short packets alone.
     has_told_of_short: bool,
+    /// The user knows that a receiver's clock is another one.
+    has_told_of_clock: bool,
     table: ReceiverTable,
 }
 
@@ -296,6 +298,7 @@ impl<'a> ReportWatch<'a> {
             slow_count: 0,
             unnamed: BTreeMap::new(),
             has_told_of_short: false,
+            has_told_of_clock: false,
             table: ReceiverTable::new(),
         }
     }
@@ -306,6 +309,11 @@ impl<'a> ReportWatch<'a> {
         self.note_name(status);
         console.event(&SendEvent::Report(ReportedReceiver::new(status)));
         let name = name_of(status);
+        let counts = !self.has_told_of_clock && self.believes(status);
+        if let Some(message) = counts.then(|| clocks::differ(status, &name)).flatten() {
+            self.has_told_of_clock = true;
+            console.warning(&message, clocks::HINT);
+        }
         match status.report.state {
             ReceiverState::Receiving => console.note(format_args!("{name} receives")),
             ReceiverState::Complete { .. } => console.note(format_args!("{name} is complete")),
