@@ -81,6 +81,10 @@ fn measure(
         let (mode, disturbance) = (mode.name(), disturbance.name());
         println!("\n{mode}, {loss} % loss, {receivers} receivers, {disturbance}\n{HEADING}");
     }
+    let ticket = match tools.contains(&Tool::FontanaTicket) {
+        true => ticket(programs, &hosts, file)?,
+        false => String::new(),
+    };
     let mut records = Vec::new();
     for _ in 0..plan.repetitions {
         for &tool in &tools {
@@ -98,6 +102,7 @@ fn measure(
                 burst,
                 block_symbols,
                 key,
+                ticket: &ticket,
             };
             let run = || run::run(commands, &hosts, file.parent().unwrap());
             let record = beside_loops(plan.busy, run)?;
@@ -158,9 +163,7 @@ fn missing_of(tool: Tool) -> Vec<&'static str> {
     match tool {
         Tool::Udpcast => missing(UDPCAST),
         Tool::Uftp => missing(UFTP),
-        Tool::Fontana | Tool::FontanaReports | Tool::Flute | Tool::Ceiling | Tool::Floor => {
-            Vec::new()
-        }
+        _ => Vec::new(),
     }
 }
 
@@ -194,6 +197,19 @@ fn key(programs: &Programs, file: PathBuf) -> Result<Key, String> {
         return Err(format!("fontana keygen: {}", String::from_utf8_lossy(&output.stderr)));
     }
     Ok(Key { file, public })
+}
+
+/// The ticket of the file in the sender's network. It is the same in each session of the host.
+fn ticket(programs: &Programs, hosts: &Hosts, file: &Path) -> Result<String, String> {
+    let mut command = Command::new(&programs.fontana);
+    command.args(tool::SEND_BY_TICKET).arg("--dry-run").arg(file);
+    let output = hosts.sender.within(|| command.output()).map_err(|error| error.to_string())?;
+    let output = output.map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines = said.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut tickets =
+        lines.filter_map(|line: serde_json::Value| Some(line["ticket"].as_str()?.into()));
+    tickets.next().ok_or_else(|| format!("no ticket: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// A program in the directory of this one, unless another is named. Cargo builds it, if it runs

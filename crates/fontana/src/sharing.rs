@@ -21,7 +21,10 @@ pub struct Sharing {
     /// How long a complete receiver stays after it has last sent something for a request: ten times
     /// this at most.
     pub stays: Duration,
-    /// The reception fails if the group cannot be joined. Otherwise nothing is shared then.
+    /// A person wants it: the reception fails if the group cannot be joined, others are asked for
+    /// what the session does not bring, and a complete receiver stays in any case. Otherwise
+    /// nothing depends on it: others are asked before a sender in another network, or when the
+    /// session has brought nothing for three seconds, and a complete receiver stays if it has.
     pub is_required: bool,
 }
 
@@ -38,11 +41,9 @@ impl Sharing {
     pub const GROUP_V6: SocketAddr =
         SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x7702)), Self::PORT);
 
-    /// Sharing beside a sender that lives, by its own decision: nothing depends on it, and a
-    /// complete receiver stays for half a second.
-    pub fn beside_sender() -> Self {
-        let stays = Duration::from_millis(500);
-        Self { stays, is_required: false, ..Self::default() }
+    /// Sharing that nothing depends on.
+    pub fn by_default() -> Self {
+        Self { is_required: false, ..Self::default() }
     }
 
     /// The group, for a receiver that listens on this address.

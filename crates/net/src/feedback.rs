@@ -2,13 +2,17 @@
 //! collects them. They exist only where the application opens them. Sockets that receive a session
 //! cannot send ([`crate::receiver`]).
 
+use crate::interface::Interface;
 use crate::mtu::IpVersion;
+use crate::sys;
+use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// A socket that only sends, from a port of the system's choice, to hosts that the caller names.
+/// A socket that only sends, from a port of the system's choice: to hosts that the caller names, and
+/// to groups of this network. One socket does both, so that a process can confine itself to it.
 #[derive(Debug)]
 pub struct FeedbackSocket {
     socket: UdpSocket,
@@ -41,6 +45,51 @@ impl FeedbackSocket {
         }
         self.socket.send_to(payload, to).map(|_| ())
     }
+
+    /// Sends to groups by this interface from now on.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn use_interface(&self, interface: &Interface) -> io::Result<()> {
+        let socket = SockRef::from(&self.socket);
+        match (self.version, interface.address(self.version)) {
+            (IpVersion::V4, Some(IpAddr::V4(address))) => {
+                sys::set_multicast_interface_v4(&socket, interface.index, address)?;
+                socket.set_multicast_ttl_v4(1)?;
+                socket.set_multicast_loop_v4(true)
+            }
+            _ => {
+                socket.set_multicast_if_v6(interface.index)?;
+                socket.set_multicast_hops_v6(1)?;
+                socket.set_multicast_loop_v6(true)
+            }
+        }
+    }
+
+    /// Sends a datagram to a group, with a hop limit of 1: no router passes it on. What finds no
+    /// room in a queue of this host is lost.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for what is no group, or the system's error.
+    pub fn send_to_group(&self, payload: &[u8], group: SocketAddr) -> io::Result<()> {
+        if !group.ip().is_multicast() {
+            let message = format!("{group} is no group");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        match self.socket.send_to(payload, group) {
+            Err(error) if is_temporary(&error) => Ok(()),
+            sent => sent.map(|_| ()),
+        }
+    }
+}
+
+/// Whether a later packet may leave.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        || matches!(
+            error.raw_os_error(),
+            Some(libc::ENOBUFS | libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV | libc::ENXIO)
+        )
 }
 
 impl AsFd for FeedbackSocket {
@@ -113,6 +162,8 @@ mod tests {
         let received = collector.receive(Duration::from_secs(5), &mut buffer).unwrap();
         assert_eq!((received, &buffer), (Some((4, to.ip())), b"a re"));
         assert_eq!(collector.receive(Duration::ZERO, &mut buffer).unwrap(), None);
+        let to_host = socket.send_to_group(b"a message", to).unwrap_err();
+        assert_eq!(to_host.kind(), io::ErrorKind::InvalidInput);
         for to in ["239.255.77.1:9", "255.255.255.255:9", "0.0.0.0:9", "127.0.0.1:0", "[::1]:9"] {
             let refused = socket.send(b"a report", to.parse().unwrap());
             assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidInput, "{to}");

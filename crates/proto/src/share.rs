@@ -74,6 +74,20 @@ const MOST_LOOKED_AT: usize = 64;
 /// and others ask meanwhile. At 20 Mbit/s it is 50 kB at once, which a socket has room for.
 const DEBT: Duration = Duration::from_millis(20);
 
+/// When the session has brought nothing of use for so long, the sender may be gone.
+pub(crate) const GONE_AFTER: Duration = Duration::from_secs(3);
+
+/// When a member asks others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiteTurn {
+    /// For a block of which the session has brought nothing for a second.
+    BesideSession,
+    /// Before it asks a sender that is farther than the site; and when nothing comes of that.
+    BeforeSender,
+    /// When the session has brought nothing for three seconds.
+    AfterSender,
+}
+
 /// How a member shares.
 #[derive(Clone, Copy, Debug)]
 pub struct ShareConfig {
@@ -86,8 +100,8 @@ pub struct ShareConfig {
     /// Bytes of answers for addresses from which nothing right has come, at most. Of what is used
     /// up, a tenth of the rate comes back.
     pub max_unproven_bytes: u64,
-    /// The sender is farther than the site, and is asked for what the site cannot bring.
-    pub is_first: bool,
+    /// When it asks others.
+    pub turn: SiteTurn,
 }
 
 /// What the driver does for a member.
@@ -204,8 +218,9 @@ pub struct Sharer {
     offer: Option<Offer>,
     /// Blocks whose members name what they lack.
     rounds: BTreeMap<BlockId, Round>,
-    /// When the session has last brought a symbol of use.
+    /// When the session has last brought a symbol of use, and how many it had brought then.
     session_at: Instant,
+    session_symbols: u64,
     /// When the next symbol may be sent.
     free_at: Instant,
     /// When it has answered.
@@ -257,6 +272,7 @@ impl Sharer {
             offer: None,
             rounds: BTreeMap::new(),
             session_at: Instant::ZERO,
+            session_symbols: 0,
             free_at: Instant::ZERO,
             answered_at: Instant::ZERO,
             quota,
@@ -281,6 +297,11 @@ impl Sharer {
     /// When it has last sent something for a request. [`Instant::ZERO`] if never.
     pub fn answered_at(&self) -> Instant {
         self.answered_at
+    }
+
+    /// When the session has last brought a symbol of use, as far as is known.
+    pub fn session_at(&self) -> Instant {
+        self.session_at
     }
 
     /// Handles a request of another member for a block of the content.
@@ -519,7 +540,9 @@ impl Sharer {
 
     /// Notes what blocks lack, and decides which of them to ask for.
     fn look(&mut self, now: Instant, holdings: &impl Holdings) {
-        if self.looked_at.replace(now).is_none() {
+        let symbols = holdings.session_symbols();
+        let has_come = std::mem::replace(&mut self.session_symbols, symbols) != symbols;
+        if self.looked_at.replace(now).is_none() || has_come {
             self.session_at = now;
         }
         self.crowd.forget(now);
@@ -540,7 +563,15 @@ impl Sharer {
         }
         self.watched = watched;
         self.asking.retain(|block, _| self.watched.contains_key(block));
-        if self.config.is_first && self.looks_at_rounds(now, holdings) {
+        let is_left_to_sender = match self.config.turn {
+            SiteTurn::BeforeSender => self.looks_at_rounds(now, holdings),
+            SiteTurn::BesideSession => false,
+            SiteTurn::AfterSender => now < self.session_at + GONE_AFTER,
+        };
+        if is_left_to_sender {
+            if self.config.turn == SiteTurn::AfterSender {
+                self.asking.clear();
+            }
             return;
         }
         let is_quiet = |at: Instant| now >= at + QUIET_AFTER;

@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn the_whole_bench_has_each_loss_on_frames_and_each_disturbance_once() {
         let plan = parse("").unwrap();
-        assert_eq!(plan.tools, [Tool::Ceiling, Tool::Floor, Tool::Fontana, Tool::FontanaReports]);
+        let fontana = [Tool::Fontana, Tool::FontanaTicket, Tool::FontanaReports];
+        assert_eq!(plan.tools, [&[Tool::Ceiling, Tool::Floor][..], &fontana].concat());
         let count = |mode, disturbance| {
             let is = |s: &&Setting| s.mode == mode && s.disturbance == disturbance;
             plan.settings.iter().filter(is).count()

@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::proc::{self, HostTimes};
 use super::process::Process;
 use super::record::RunRecord;
-use super::setting::{Disturbance, Tool};
+use super::setting::Disturbance;
 use super::tool::{Commands, GROUP};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -230,10 +230,7 @@ impl<'a> Transfer<'a> {
         }
         self.count_sender();
         let deadline = Instant::now() + PATIENCE;
-        let ends = matches!(
-            self.commands.tool,
-            Tool::Fontana | Tool::FontanaReports | Tool::Floor | Tool::Ceiling
-        );
+        let ends = !self.commands.tool.is_peer();
         for reception in &mut self.receptions {
             let Some(process) = &mut reception.process else { continue };
             let is_ending = reception.complete.is_some() && ends;

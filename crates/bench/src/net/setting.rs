@@ -7,6 +7,10 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tool {
     Fontana,
+    /// Fontana's two commands without options but the rate: a sealed ticket, and receivers that
+    /// report and request what they lack.
+    #[serde(rename = "fontana-ticket")]
+    FontanaTicket,
     /// Fontana with a return path: receivers request what they lack.
     #[serde(rename = "fontana-reports")]
     FontanaReports,
@@ -20,10 +24,11 @@ pub(crate) enum Tool {
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Ceiling,
         Self::Floor,
         Self::Fontana,
+        Self::FontanaTicket,
         Self::FontanaReports,
         Self::Udpcast,
         Self::Uftp,
@@ -33,6 +38,7 @@ impl Tool {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fontana => "fontana",
+            Self::FontanaTicket => "fontana-ticket",
             Self::FontanaReports => "fontana-reports",
             Self::Udpcast => "udpcast",
             Self::Uftp => "uftp",
@@ -54,7 +60,10 @@ impl Tool {
 
     /// Whether its sender takes a rate. The others send as fast as they can.
     pub(crate) fn is_told_a_rate(self) -> bool {
-        matches!(self, Self::Fontana | Self::FontanaReports | Self::Uftp | Self::Flute)
+        matches!(
+            self,
+            Self::Fontana | Self::FontanaTicket | Self::FontanaReports | Self::Uftp | Self::Flute
+        )
     }
 
     /// Whether its sender sends to receivers that it knows, ends when they have the file, and has
@@ -137,7 +146,9 @@ impl Setting {
             (Tool::Flute | Tool::Uftp, _) => per_receivers(2_000, 1_000, 400),
             (_, Mode::Frames) => per_receivers(8_000, 2_400, 800),
             // Its sender solves no blocks without losses.
-            (Tool::FontanaReports, Mode::Offload) => per_receivers(6_000, 3_000, 1_000),
+            (Tool::FontanaTicket | Tool::FontanaReports, Mode::Offload) => {
+                per_receivers(6_000, 3_000, 1_000)
+            }
             (_, Mode::Offload) => per_receivers(4_000, 2_400, 800),
         }
     }

@@ -9,6 +9,8 @@ use std::process::Command;
 /// The group of the data of all programs.
 pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 77, 1);
 const PORT: u16 = 7701;
+/// A sender without options.
+pub(crate) const SEND_BY_TICKET: [&str; 2] = ["send", "--json"];
 /// The group in which UFTP announces its sessions.
 const ANNOUNCEMENTS: &str = "239.255.77.2";
 /// UFTP's receive buffer and cache: the limit of the latter is 20 MiB.
@@ -35,6 +37,8 @@ pub(crate) struct Commands<'a> {
     pub(crate) block_symbols: Option<u32>,
     /// The key with which Fontana signs, if its receivers report.
     pub(crate) key: &'a Key,
+    /// The ticket that a sender prints without options.
+    pub(crate) ticket: &'a str,
 }
 
 /// A secret key in a file, and the public key in the words of a ticket.
@@ -70,6 +74,12 @@ impl Commands<'_> {
                     command.arg("--trust-reports");
                     command.args(["--receivers", &receivers.len().to_string()]);
                 }
+                command.arg(self.file);
+                command
+            }
+            Tool::FontanaTicket => {
+                let mut command = Command::new(&self.programs.fontana);
+                command.args(SEND_BY_TICKET).args(["--rate", &format!("{rate}M")]);
                 command.arg(self.file);
                 command
             }
@@ -122,6 +132,11 @@ impl Commands<'_> {
                 command.args((!reports).then_some("--one-way"));
                 self.limit_memory(&mut command);
                 command.arg("-o").arg(directory);
+                command
+            }
+            Tool::FontanaTicket => {
+                let mut command = Command::new(&self.programs.fontana);
+                command.args(["recv", "--json", self.ticket, "-o"]).arg(directory);
                 command
             }
             Tool::Udpcast => {

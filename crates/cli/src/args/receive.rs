@@ -3,7 +3,7 @@
 use super::{MemoryArgument, SessionFormat, session_format};
 use crate::address;
 use clap::{Args, ValueEnum, ValueHint};
-use fontana::net::{InterfaceSelector, Interfaces};
+use fontana::net::InterfaceSelector;
 use fontana::wire::{
     ForeignFormat, PublicKey, ReceiverLabel, Ticket, TicketError, WebAddress, WebAddressError,
     WebTicket, WebTicketError,
@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -310,23 +310,16 @@ impl ReceiveArguments {
     }
 
     /// How it shares with other receivers of its site: as `--share` says. Without that it does if
-    /// the ticket has a secret, so that strangers can neither read nor send, and no network of this
-    /// host is the sender's.
+    /// the ticket has a secret, so that strangers can neither read nor send.
     pub(crate) fn sharing(&self) -> Option<Sharing> {
         if let Some(rate) = self.share {
             let mut sharing = Sharing::default();
             sharing.rate = Rate::bits_per_second(rate);
             return Some(sharing);
         }
-        let ticket = self.ticket().filter(|ticket| ticket.secret.is_some())?;
+        let ticket = self.ticket()?;
         let is_plain = self.to.is_none() && self.watch.is_none() && !self.one_way;
-        if !self.may_report() || !is_plain {
-            return None;
-        }
-        let interfaces = Interfaces::list_without_netlink().ok()?;
-        let is_near = |source: IpAddr| interfaces.iter().any(|own| own.is_on_link(source));
-        let is_far = !ticket.sources.is_empty() && !ticket.sources.iter().copied().any(is_near);
-        is_far.then(Sharing::beside_sender)
+        (ticket.secret.is_some() && self.may_report() && is_plain).then(Sharing::by_default)
     }
 
     /// Takes the format that the ticket names. Returns the argument that says the same.

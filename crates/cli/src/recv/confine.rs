@@ -72,11 +72,9 @@ impl<'a> Sandbox<'a> {
         let feedback = arguments.may_report().then(|| open_feedback(arguments, console)).flatten();
         let network = match &feedback {
             _ if arguments.one_way => Network::ReceiveOnly,
-            // A receiver that shares sends from two sockets, one with mirrors asks for names, and
-            // one that serves listens.
+            // A receiver with mirrors asks for names, and one that serves listens.
             Some(socket)
                 if arguments.sandbox != SandboxArgument::Off
-                    && arguments.sharing().is_none()
                     && arguments.then_serve.is_none()
                     && Mirrors::of_arguments(arguments).is_empty() =>
             {

@@ -143,6 +143,31 @@ fn receivers_ask_each_other_before_a_sender_in_another_network() {
     assert!(used == 0 && sent > 1.03, "{sent}, {used}");
 }
 
+/// Two commands without options, losses of each receiver's own, and a sender that is killed when
+/// three fifths are sent of what its receivers need. Among them they have everything.
+#[test]
+fn receivers_complete_each_other_when_their_sender_is_killed() {
+    let Some(scene) = Scene::alone(5) else { return };
+    (1..5).for_each(|host| scene.bench.lose(host, 300));
+    let file = scene.noise("image.raw", 16 << 20);
+    let mut sending = scene.send(0, "--rate 30M", &file);
+    let mut receivers: Vec<_> =
+        (1..5).map(|host| scene.receive(host, &sending.ticket, "")).collect();
+    receivers.iter_mut().for_each(|it| drop(it.receiver.wait_for("accepted", PATIENCE)));
+    // All source symbols take 4.5 s. The blocks of a receiver that has lost 30 % lack as much.
+    std::thread::sleep(Duration::from_millis(4_500));
+    sending.sender.kill();
+    for (host, mut reception) in (1..).zip(receivers) {
+        reception.complete();
+        assert!(same_file(&file, &scene.received(host).join("image.raw")), "receiver {host}");
+        let sandbox = reception.receiver.last("sandbox").cloned().unwrap();
+        assert_eq!(sandbox["network"], "reports_only", "{sandbox}");
+        let shared = reception.receiver.last("shared").cloned().unwrap();
+        println!("receiver {host}: {shared}");
+        assert!(shared["symbols_used"].as_u64().unwrap() > 100, "{shared}");
+    }
+}
+
 /// Receivers of a group complete each other. One without the key receives nothing, neither of the
 /// session nor of them.
 #[test]

@@ -11,28 +11,36 @@ use crate::system;
 use crossbeam_channel::Receiver as ChannelReceiver;
 use fontana_fec::{Esi, PlanCache};
 use fontana_net::{
-    ChannelAddress, Interface, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig,
-    ReceivedBatch, SendConfig, SendError, SendSocket,
+    FeedbackSocket, Interface, IpVersion, ReceiveConfig, ReceiveSocket, ReceiveThread,
+    ReceiveThreadConfig, ReceivedBatch, SendError,
 };
-use fontana_proto::share::{MemberKeys, ShareOpener};
+use fontana_proto::share::{MemberKeys, ShareOpener, SiteTurn};
 use fontana_proto::{BlockId, BlockStock, Datagram, Port, ReceiveDone, SiteConfig, SymbolId};
 use fontana_wire::{
     Hash, Manifest, MemberId, SealedShare, ShareContent, ShareMessage, TAG_BYTES, Toi,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of the kernel's receive buffer for messages: half a second of twenty members.
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Memory of messages that wait to be handled.
 const MESSAGES: ReceiveThreadConfig = ReceiveThreadConfig { batches: 4, batch_size: 128 << 10 };
+/// How long a complete receiver stays for others that can have the symbols from a far sender.
+const BESIDE_FAR_SENDER: Duration = Duration::from_millis(500);
 /// Plans that are kept: the blocks of an object have at most two lengths.
 const PLANS: usize = 2;
 
 /// The group of the receivers of this site.
 pub(super) struct SiteGroup {
-    sending: SendSocket,
+    sending: Arc<FeedbackSocket>,
+    group: SocketAddr,
+    /// The name and the MTU of the interface.
+    interface: (String, u32),
     receiving: ReceiveThread,
     member: MemberId,
     group_key: Option<GroupKey>,
@@ -68,13 +76,17 @@ impl SiteGroup {
 
     fn join(options: &ReceiveOptions, sharing: Sharing) -> Result<(SiteConfig, Self), Error> {
         let interface = options.addressing.interface()?;
+        let is_far = is_far(options, &interface);
         let group = sharing.group_beside(options.addressing.address().ip());
         let mut config = ReceiveConfig::multicast(group.ip(), group.port(), &interface);
         config.receive_buffer = RECEIVE_BUFFER;
         let socket = ReceiveSocket::open(&config)?;
-        // The hop limit is 1: no router passes messages on.
-        let sending = SendConfig::new(&interface, vec![ChannelAddress::Multicast(group)]);
-        let sending = SendSocket::new(&sending)?;
+        // The socket for reports, if there is one: the process may be confined to it.
+        let opened = || FeedbackSocket::open(IpVersion::of(group.ip())).map(Arc::new);
+        let reporting = options.reporting.as_ref();
+        let sending = reporting.map_or_else(opened, |it| Ok(Arc::clone(&it.socket)));
+        let sending = sending.and_then(|it| it.use_interface(&interface).map(|()| it));
+        let sending = sending.map_err(Error::system("open a socket for the site"))?;
         let receiving = ReceiveThread::spawn(vec![socket], MESSAGES)
             .map_err(Error::system("start the receive thread"))?;
         // No other receiver, and no other run, has this member.
@@ -84,11 +96,23 @@ impl SiteGroup {
             member: member.number(),
             bytes_per_second: sharing.rate.as_bytes_per_second(),
             stays: sharing.stays,
-            is_first: is_far(options, &interface),
+            stays_beside_sender: match (sharing.is_required, is_far) {
+                (true, _) => sharing.stays,
+                (false, true) => BESIDE_FAR_SENDER,
+                (false, false) => Duration::ZERO,
+            },
+            turn: match (is_far, sharing.is_required) {
+                (true, _) => SiteTurn::BeforeSender,
+                (false, true) => SiteTurn::BesideSession,
+                (false, false) => SiteTurn::AfterSender,
+            },
         };
         let group_key = options.group_key.clone();
-        let group = Self { sending, receiving, member, group_key, seal: None, packet: Vec::new() };
-        Ok((config, group))
+        let interface = (interface.name.clone(), interface.mtu);
+        let packet = Vec::new();
+        let own =
+            Self { sending, group, interface, receiving, member, group_key, seal: None, packet };
+        Ok((config, own))
     }
 
     /// Content was accepted.
@@ -105,7 +129,12 @@ impl SiteGroup {
         });
         let sizes = manifest.objects().iter().map(|object| usize::from(object.oti.symbol_size));
         let overhead = if self.seal.is_some() { SealedShare::OVERHEAD } else { 0 };
-        self.sending.check_size(ShareMessage::SYMBOL_HEADER + overhead + sizes.max().unwrap_or(0))
+        let size = ShareMessage::SYMBOL_HEADER + overhead + sizes.max().unwrap_or(0);
+        let (name, mtu) = &self.interface;
+        match size + IpVersion::of(self.group.ip()).header_size() <= *mtu as usize {
+            true => Ok(()),
+            false => Err(SendError::TooLarge { size, interface: name.clone(), mtu: Some(*mtu) }),
+        }
     }
 
     pub(super) fn messages(&self) -> ChannelReceiver<ReceivedBatch> {
@@ -132,8 +161,8 @@ impl SiteGroup {
     }
 
     /// Sends a message.
-    pub(super) fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
-        let Self { sending, seal, packet, member, .. } = self;
+    pub(super) fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        let Self { sending, group, seal, packet, member, .. } = self;
         let datagram = match (seal, ShareMessage::parse(message)) {
             (Some(seal), Ok(message)) => {
                 let (content, counter) = (seal.content, seal.sent);
@@ -145,7 +174,7 @@ impl SiteGroup {
             }
             _ => message,
         };
-        sending.send_batch(0, datagram, datagram.len()).map(|_| ())
+        sending.send_to_group(datagram, *group)
     }
 }
 

@@ -6,6 +6,7 @@ use super::world::{
 };
 use fontana_fec::{Esi, Sbn};
 use fontana_proto::memory::append_symbol;
+use fontana_proto::share::SiteTurn;
 use fontana_proto::{BlockId, Instant, SiteConfig, SplitMix64};
 use fontana_wire::{
     MissingSymbols, ShareBody, ShareContent, ShareMessage, ShareRequest, ShareSymbol, SharedBlock,
@@ -240,7 +241,8 @@ impl<'a> Site<'a> {
             member: place,
             bytes_per_second: RATE,
             stays: ATTACK,
-            is_first: false,
+            stays_beside_sender: ATTACK,
+            turn: SiteTurn::BesideSession,
         };
         let mut host = self.session.member(memory, config)?;
         for sbn in 0..BLOCKS {

@@ -10,6 +10,7 @@ use crate::swarm::hosts::{SendRunner, SwarmHost, SwarmReceiver, SwarmRunner, Swa
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::report::{Reporter, ReporterConfig};
+use fontana_proto::share::SiteTurn;
 use fontana_proto::{
     Driver, Instant, ReceiverEvent, SendMode, SenderEvent, SiteConfig, SubscriptionLimits,
     TransmissionSchedule,
@@ -189,7 +190,8 @@ impl World {
                     member: number,
                     bytes_per_second: SITE_RATE,
                     stays: STAYS,
-                    is_first: true,
+                    stays_beside_sender: STAYS,
+                    turn: SiteTurn::BeforeSender,
                 });
                 config = config.in_site(others);
             }

@@ -4,6 +4,7 @@ use super::draw::{Drawn, Routing, SentBack};
 use crate::bytes::{ByteRunner, Pump};
 use crate::session::TSI;
 use fontana_proto::report::{Authentic, Reporter, ReporterConfig, RollCallGate, Signers};
+use fontana_proto::share::SiteTurn;
 use fontana_proto::{
     BatchId, ChannelId, DatagramBatch, Driver, Ending, Endpoint, Finished, Instant, JobRunner,
     Output, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, ReceiverPhase, SendDone,
@@ -430,13 +431,18 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         }
         if self.drawn.sent_back.shares {
             let seed = seed ^ u64::from(run);
+            let (turn, stays_beside_sender) = match self.scenario.seed % 3 {
+                0 => (SiteTurn::BeforeSender, STAYS),
+                1 => (SiteTurn::BesideSession, STAYS),
+                _ => (SiteTurn::AfterSender, Duration::ZERO),
+            };
             let config = SiteConfig {
                 seed,
                 member: run,
                 bytes_per_second: SITE_RATE,
                 stays: STAYS,
-                // The site comes before the sender in half of the runs.
-                is_first: self.scenario.seed.is_multiple_of(2),
+                stays_beside_sender,
+                turn,
             };
             receiver = receiver.with_site(config);
         }

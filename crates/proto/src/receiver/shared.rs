@@ -165,6 +165,10 @@ impl Holdings for Receiver {
         Some(first.0..last.0.saturating_add(1))
     }
 
+    fn session_symbols(&self) -> u64 {
+        self.stats.fresh
+    }
+
     fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi> {
         self.reception.transfer.held(block, esis)
     }

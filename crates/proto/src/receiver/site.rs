@@ -7,7 +7,9 @@ use crate::datagram::{Datagram, DatagramBatch};
 use crate::endpoint::{BatchId, BlockId, Destination, Output, SymbolId};
 use crate::event::ReceiverOutput;
 use crate::job::{BlockStock, ReceiveJob};
-use crate::share::{ShareAnswer, ShareConfig, ShareOutput, ShareStats, Sharer};
+use crate::share::{
+    GONE_AFTER, ShareAnswer, ShareConfig, ShareOutput, ShareStats, Sharer, SiteTurn,
+};
 use crate::time::Instant;
 use fontana_wire::{
     Hash, Manifest, ShareBody, ShareContent, ShareMessage, ShareRequest, ShareSymbol, SharedBlock,
@@ -35,8 +37,11 @@ pub struct SiteConfig {
     /// How long it stays after it has last sent something for a request, when it is complete: ten
     /// times this at most.
     pub stays: Duration,
-    /// The sender is farther than the site: it is asked for what the site cannot bring.
-    pub is_first: bool,
+    /// The same, if the session has brought symbols of use until then, so that others get them from
+    /// the sender.
+    pub stays_beside_sender: Duration,
+    /// When it asks others.
+    pub turn: SiteTurn,
 }
 
 /// A receiver's part in its site.
@@ -58,9 +63,9 @@ impl Site {
             return;
         }
         self.began = now;
-        let SiteConfig { seed, member, bytes_per_second, is_first, .. } = self.config;
+        let SiteConfig { seed, member, bytes_per_second, turn, .. } = self.config;
         let max_unproven_bytes = manifest.transfer_length().saturating_mul(MOST_COPIES);
-        let config = ShareConfig { seed, member, bytes_per_second, max_unproven_bytes, is_first };
+        let config = ShareConfig { seed, member, bytes_per_second, max_unproven_bytes, turn };
         self.shared = Some((hash.into(), Sharer::new(config)));
     }
 
@@ -68,7 +73,11 @@ impl Site {
     /// nothing to share.
     pub(super) fn waits_until(&self, ended_at: Instant) -> Option<Instant> {
         let (_, sharer) = self.shared.as_ref()?;
-        let stays = self.config.stays;
+        let SiteConfig { stays, stays_beside_sender, .. } = self.config;
+        let stays = match ended_at < sharer.session_at() + GONE_AFTER {
+            true => stays_beside_sender,
+            false => stays,
+        };
         let until = sharer.answered_at().max(ended_at) + stays;
         Some(until.min(ended_at + stays.saturating_mul(MOST_STAYS)))
     }

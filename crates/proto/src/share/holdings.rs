@@ -24,6 +24,9 @@ pub trait Holdings {
     /// Those of these symbols that it has received and may send, in their order.
     fn held(&self, block: BlockId, esis: &[Esi]) -> Vec<Esi>;
 
+    /// Symbols of use that the session has brought. It never falls.
+    fn session_symbols(&self) -> u64;
+
     /// Whether symbols that another member has sent from this address were right.
     fn is_proven(&self, address: IpAddr) -> bool;
 }

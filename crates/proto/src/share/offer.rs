@@ -5,7 +5,7 @@ use super::answering::{Answering, Asked};
 use super::holdings::{BlockHolding, Holdings};
 use super::quota::Asker;
 use super::round::{Round, Turn};
-use super::{Peer, QUIET_AFTER, ShareOutput, Sharer, micros};
+use super::{Peer, QUIET_AFTER, ShareOutput, Sharer, SiteTurn, micros};
 use crate::endpoint::BlockId;
 use crate::time::Instant;
 use fontana_wire::MissingSymbols;
@@ -35,7 +35,7 @@ impl Sharer {
     /// The sender sends what is requested, and nothing else. `takes`: how long it would take for
     /// what is lacking.
     pub fn on_offer(&mut self, now: Instant, takes: Duration) {
-        if !self.config.is_first {
+        if self.config.turn != SiteTurn::BeforeSender {
             return;
         }
         let until = now + OFFERED_FOR;

@@ -28,6 +28,8 @@ struct Blocks {
     proven: BTreeSet<IpAddr>,
     /// Hosts whose symbols were wrong: their symbols wait.
     doubted: BTreeSet<u32>,
+    /// Symbols that the session has brought.
+    from_session: u64,
 }
 
 fn block_id(sbn: usize) -> BlockId {
@@ -52,6 +54,10 @@ impl Blocks {
 }
 
 impl Holdings for Blocks {
+    fn session_symbols(&self) -> u64 {
+        self.from_session
+    }
+
     fn lacking(&self, after: Option<BlockId>, most: usize) -> Vec<(BlockId, u32)> {
         let first = after.map_or(0, |after| after.sbn.0 as usize + 1);
         let all = (first..self.ids.len()).map(|sbn| (block_id(sbn), self.lacks(sbn as u32)));
@@ -196,7 +202,7 @@ impl Network {
             member,
             bytes_per_second: 2_500_000,
             max_unproven_bytes: u64::MAX,
-            is_first: false,
+            turn: SiteTurn::BesideSession,
         };
         let members =
             (1..).zip(blocks).map(|(member, blocks)| (Sharer::new(config(member)), blocks));
@@ -523,7 +529,7 @@ fn a_block_that_no_member_has_is_asked_for_again_after_a_rest_of_fifteen_seconds
         member: 1,
         bytes_per_second: 1,
         max_unproven_bytes: 0,
-        is_first: false,
+        turn: SiteTurn::BesideSession,
     };
     let mut sharer = Sharer::new(config);
     let blocks = Blocks { k: 100, ids: vec![(0..90).collect()], ..Blocks::default() };
@@ -548,7 +554,7 @@ fn nothing_is_asked_for_while_the_session_brings_symbols() {
         member: 1,
         bytes_per_second: 1,
         max_unproven_bytes: 0,
-        is_first: false,
+        turn: SiteTurn::BesideSession,
     };
     let mut sharer = Sharer::new(config);
     let mut blocks = Blocks { k: 100, ids: vec![BTreeSet::new()], ..Blocks::default() };
@@ -648,7 +654,7 @@ fn what_is_sent_for_unproven_addresses_is_bounded() {
         member: 2,
         bytes_per_second: 100 * symbol,
         max_unproven_bytes: 100 * symbol,
-        is_first: false,
+        turn: SiteTurn::BesideSession,
     });
     let (carried, members) = network.run(Duration::from_secs(31));
     assert!((300..=400).contains(&carried.of(0)), "{carried:?}");
@@ -669,7 +675,7 @@ fn a_short_request_alone_makes_no_member_send() {
         member: 1,
         bytes_per_second: 1 << 20,
         max_unproven_bytes: 1 << 20,
-        is_first: false,
+        turn: SiteTurn::BesideSession,
     });
     let (blocks, peer) = (complete(100, 1), Peer { member: 9, address: address(9) });
     let outputs = |sharer: &mut Sharer, from: u64| {
@@ -696,7 +702,7 @@ fn a_request_that_names_no_symbols_is_answered_ten_seconds_after_one_that_does_a
             member: 1,
             bytes_per_second: 1 << 20,
             max_unproven_bytes: 1 << 20,
-            is_first: false,
+            turn: SiteTurn::BesideSession,
         });
         let (blocks, peer) = (complete(100, 1), Peer { member: 9, address: address(9) });
         [(Instant::ZERO, true), (Instant::ZERO + after, false)].map(|(at, names)| {
@@ -731,7 +737,7 @@ fn requests_of_strangers_leave_a_member_its_part() {
         for (sharer, _) in &mut network.members {
             *sharer = Sharer::new(ShareConfig {
                 max_unproven_bytes: 2 * 6 * 1_000 * u64::from(SYMBOL_SIZE),
-                is_first: false,
+                turn: SiteTurn::BesideSession,
                 ..sharer.config
             });
         }
@@ -987,7 +993,7 @@ fn what_was_read_late_of_a_block_is_not_taken_for_what_is_wanted_of_it_by_then()
         member: 1,
         bytes_per_second: 1 << 30,
         max_unproven_bytes: 1 << 30,
-        is_first: false,
+        turn: SiteTurn::BesideSession,
     };
     let mut sharer = Sharer::new(config);
     let mut now = Instant::ZERO;
@@ -1033,16 +1039,59 @@ fn symbols_of_others_put_a_request_off_for_ten_seconds_at_most() {
     assert_eq!(due_beside(10, Duration::ZERO), at(100), "of a host that is doubted");
 }
 
-/// A member whose sender is in another network.
-fn beside_far_sender() -> Sharer {
+/// A member beside a session.
+fn beside_session(turn: SiteTurn) -> Sharer {
     let bytes = 1 << 20;
     Sharer::new(ShareConfig {
         seed: 1,
         member: 1,
         bytes_per_second: bytes,
         max_unproven_bytes: bytes,
-        is_first: true,
+        turn,
     })
+}
+
+/// A member whose sender is in another network.
+fn beside_far_sender() -> Sharer {
+    beside_session(SiteTurn::BeforeSender)
+}
+
+/// The session brings symbols of later blocks for ten seconds, and none of the first one.
+#[test]
+fn a_member_whose_turn_is_after_the_sender_asks_three_seconds_after_the_last_symbol_of_use() {
+    let asked_at = |turn| {
+        let mut sharer = beside_session(turn);
+        let ids = vec![(0..90).collect(), BTreeSet::new()];
+        let mut blocks = Blocks { k: 100, ids, ..Blocks::default() };
+        (0..2_000_u64).find(|tenths| {
+            blocks.from_session = (*tenths).min(1_000);
+            let output = sharer.poll(Instant::ZERO + Duration::from_millis(tenths * 10), &blocks);
+            matches!(output, Some(ShareOutput::Ask { .. }))
+        })
+    };
+    let beside = asked_at(SiteTurn::BesideSession).unwrap();
+    assert!((100..400).contains(&beside), "{beside}: a second without symbols of the block");
+    let after = asked_at(SiteTurn::AfterSender).unwrap();
+    assert!((1_300..1_600).contains(&after), "{after}");
+}
+
+/// A sender that goes on is asked, and not the site.
+#[test]
+fn a_member_whose_turn_is_after_the_sender_stops_asking_when_the_session_goes_on() {
+    let mut sharer = beside_session(SiteTurn::AfterSender);
+    let mut blocks = Blocks { k: 100, ids: vec![(0..90).collect()], ..Blocks::default() };
+    let mut asks = |from: u64, until: u64, goes_on: bool| {
+        (from..until)
+            .filter(|tenths| {
+                blocks.from_session += u64::from(goes_on);
+                let output =
+                    sharer.poll(Instant::ZERO + Duration::from_millis(tenths * 10), &blocks);
+                matches!(output, Some(ShareOutput::Ask { .. }))
+            })
+            .count()
+    };
+    assert!(asks(0, 1_000, false) > 0);
+    assert_eq!(asks(1_010, 2_000, true), 0);
 }
 
 /// Members have no fresh symbols of other codes to send.

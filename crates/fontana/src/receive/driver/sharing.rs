@@ -3,7 +3,7 @@
 use super::DecidingThread;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
-use fontana_net::{ReceivedBatch, SendError};
+use fontana_net::ReceivedBatch;
 use fontana_proto::{DatagramBatch, Endpoint, SymbolId};
 use fontana_wire::{Hash, Manifest};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ impl DecidingThread<'_, '_> {
         let Some(site) = &mut self.site else { return };
         self.core.runner.shared.begin(manifest);
         let begun = site.begin(hash, manifest);
-        self.note_site(begun);
+        self.note_site(begun.map_err(Error::from));
     }
 
     /// Handles messages of other receivers.
@@ -35,15 +35,15 @@ impl DecidingThread<'_, '_> {
         self.message.extend_from_slice(header);
         if symbol.is_none_or(|symbol| runner.shared.write(&symbol, &mut self.message)) {
             let sent = site.send(&self.message);
-            self.note_site(sent);
+            self.note_site(sent.map_err(Error::system("send to other receivers")));
         }
     }
 
     /// Nothing is shared any more if the host cannot send.
-    fn note_site(&mut self, result: Result<(), SendError>) {
+    fn note_site(&mut self, result: Result<(), Error>) {
         if let Err(error) = result {
             self.core.endpoint.leave_site();
-            (self.emit)(ReceiveEvent::SharingFailed { error: Arc::new(error.into()) });
+            (self.emit)(ReceiveEvent::SharingFailed { error: Arc::new(error) });
         }
     }
 }

@@ -5,6 +5,7 @@ use super::world::{Content, ReceiverDriver, T, receiver_config, source};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Sbn};
 use fontana_proto::memory::{MemoryContent, append_symbol};
+use fontana_proto::share::SiteTurn;
 use fontana_proto::share::{MemberKeys, ShareOpener};
 use fontana_proto::{BlockId, Destination, Endpoint, Instant, SessionKey, SiteConfig, SplitMix64};
 use fontana_wire::{
@@ -205,7 +206,8 @@ impl Site {
             member: place as u32 + 1,
             bytes_per_second: self.rate,
             stays: self.stays,
-            is_first: false,
+            stays_beside_sender: self.stays,
+            turn: SiteTurn::BesideSession,
         };
         let mut driver = ReceiverDriver::new(config, 0.0, place as u64).with_site(site);
         driver.timeout(self.now);
