@@ -262,6 +262,14 @@ pub enum ReceiveEvent {
         /// Bytes of the files.
         bytes: u64,
     },
+    /// The session is silent, and no other receiver of this network has what is lacking. Emitted
+    /// once, until a symbol of use arrives.
+    SiteLacks {
+        /// Blocks that lack symbols; if it is 64, there may be more.
+        blocks: u32,
+        /// Symbols that these lack.
+        symbols: u64,
+    },
     /// Nothing is shared with other receivers from here on. The reception goes on.
     SharingFailed {
         /// The reason.

@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// A socket that only sends, from a port of the system's choice: to hosts that the caller names, and
-/// to groups of this network. One socket does both, so that a process can confine itself to it.
+/// A socket that only sends, from a port of the system's choice: to hosts that the caller names,
+/// and to groups of this network. One socket does both, so that a process can confine itself to it.
 #[derive(Debug)]
 pub struct FeedbackSocket {
     socket: UdpSocket,

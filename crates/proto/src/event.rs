@@ -295,6 +295,14 @@ pub enum ReceiverEvent {
         /// The difference.
         difference: Duration,
     },
+    /// The session is silent, and no other receiver of the site has what is lacking. Reported once,
+    /// until a symbol of use arrives.
+    SiteLacks {
+        /// Blocks that lack symbols; if it is 64, there may be more.
+        blocks: u32,
+        /// Symbols that these lack.
+        symbols: u64,
+    },
     /// A fragment was delivered.
     FragmentDone {
         /// Its number.

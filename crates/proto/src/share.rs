@@ -133,6 +133,14 @@ pub enum ShareOutput {
         /// The block.
         block: BlockId,
     },
+    /// The session is silent, and every block that is looked at was asked for in vain. Said once,
+    /// until a symbol of use arrives.
+    Lacking {
+        /// Blocks that lack symbols: [`MOST_LOOKED_AT`] or more if it is that number.
+        blocks: u32,
+        /// Symbols that they lack.
+        symbols: u64,
+    },
     /// The sender may be asked for symbols of this block from now on: see
     /// [`asks_sender`](Sharer::asks_sender).
     Sender {
@@ -221,6 +229,9 @@ pub struct Sharer {
     /// When the session has last brought a symbol of use, and how many it had brought then.
     session_at: Instant,
     session_symbols: u64,
+    /// What no member seems to have: to be said, and whether it was.
+    lacks: Option<(u32, u64)>,
+    has_said: bool,
     /// When the next symbol may be sent.
     free_at: Instant,
     /// When it has answered.
@@ -273,6 +284,8 @@ impl Sharer {
             rounds: BTreeMap::new(),
             session_at: Instant::ZERO,
             session_symbols: 0,
+            lacks: None,
+            has_said: false,
             free_at: Instant::ZERO,
             answered_at: Instant::ZERO,
             quota,
@@ -443,6 +456,7 @@ impl Sharer {
         }
         let pace = self.config.bytes_per_second as f64 / f64::from(symbol_size.max(1));
         let is_trusted = trust == Trust::Proven || trust == Trust::Unknown && is_fresh;
+        self.has_said &= !is_fresh;
         if let Some(own) = self.asking.get_mut(&block).filter(|_| is_fresh) {
             own.on_fresh();
         }
@@ -489,7 +503,7 @@ impl Sharer {
         let look = self.looked_at.map_or(Instant::ZERO, |at| at + LOOK_EVERY);
         let requests = self.asking.values().map(|asking| asking.due);
         let rounds = self.rounds.values().filter_map(Round::due);
-        if !self.released.is_empty() {
+        if !self.released.is_empty() || self.lacks.is_some() {
             return Instant::ZERO;
         }
         let answers = self.answering.values().filter_map(|answering| match answering.step() {
@@ -509,6 +523,9 @@ impl Sharer {
         }
         if let Some(block) = self.released.pop() {
             return Some(ShareOutput::Release { block });
+        }
+        if let Some((blocks, symbols)) = self.lacks.take() {
+            return Some(ShareOutput::Lacking { blocks, symbols });
         }
         self.poll_round(now, holdings)
             .or_else(|| self.poll_request(now, holdings))
@@ -543,7 +560,7 @@ impl Sharer {
         let symbols = holdings.session_symbols();
         let has_come = std::mem::replace(&mut self.session_symbols, symbols) != symbols;
         if self.looked_at.replace(now).is_none() || has_come {
-            self.session_at = now;
+            (self.session_at, self.has_said) = (now, false);
         }
         self.crowd.forget(now);
         let blocks = self.blocks_to_look_at(now, holdings);
@@ -600,6 +617,12 @@ impl Sharer {
                 }
                 self.asking.insert(block, asking);
             }
+        }
+        let is_vain = |block| self.has_rested(block) && !self.asking.contains_key(block);
+        if !self.has_said && is_quiet(self.session_at) && self.watched.keys().all(is_vain) {
+            self.has_said = true;
+            let lacking = self.watched.values().map(|it| u64::from(it.lacking));
+            self.lacks = Some((self.watched.len() as u32, lacking.sum())).filter(|it| it.0 > 0);
         }
     }
 

@@ -97,7 +97,7 @@ pub(crate) struct ReceiveArguments {
     /// is a --group-key. See docs/sharing.md.
     /// It sends at most RATE, 20 Mbit/s by default, and stays when it is complete, until no other
     /// receiver has asked for ten seconds. Without this option, a receiver with a secret ticket
-    /// whose sender is in another network shares while it receives.
+    /// shares before it asks a sender in another network, and when the sender has gone.
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true,
           default_missing_value = "20M", value_parser = parse_rate)]
     pub(crate) share: Option<u64>,

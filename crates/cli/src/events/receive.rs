@@ -102,6 +102,10 @@ pub(crate) enum ReceiveEvent {
     SharingFailed {
         reason: String,
     },
+    SiteLacks {
+        blocks: u32,
+        symbols: u64,
+    },
     Shared {
         members: u32,
         requests_sent: u64,

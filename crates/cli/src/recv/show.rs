@@ -31,6 +31,7 @@ impl Watch<'_> {
             | ReceiveEvent::Reporting { .. }
             | ReceiveEvent::Sharing { .. }
             | ReceiveEvent::SharingFailed { .. }
+            | ReceiveEvent::SiteLacks { .. }
             | ReceiveEvent::Level { .. }
             | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
             ReceiveEvent::MirrorWrong { mirror, toi, block } => {
@@ -176,6 +177,18 @@ impl Watch<'_> {
                 console.say(format_args!(
                     "everything is received; it stays until no other receiver has asked for {seconds} s"
                 ));
+            }
+            ReceiveEvent::SiteLacks { blocks, symbols } => {
+                console.event(&Line::SiteLacks { blocks: *blocks, symbols: *symbols });
+                let (blocks, symbols) =
+                    (Count((*blocks).into(), "block"), Count(*symbols, "symbol"));
+                console.warning(
+                    &format!(
+                        "lacking: {symbols} of {blocks}, which no receiver of this network has; \
+                         nothing comes of the session"
+                    ),
+                    "start the sender again: this receiver goes on with what it has",
+                );
             }
             ReceiveEvent::SharingFailed { error } => {
                 let failure = Failure::from(&**error);

@@ -5,7 +5,7 @@ use super::Receiver;
 use super::shared::ShareOrigin;
 use crate::datagram::{Datagram, DatagramBatch};
 use crate::endpoint::{BatchId, BlockId, Destination, Output, SymbolId};
-use crate::event::ReceiverOutput;
+use crate::event::{ReceiverEvent, ReceiverOutput};
 use crate::job::{BlockStock, ReceiveJob};
 use crate::share::{
     GONE_AFTER, ShareAnswer, ShareConfig, ShareOutput, ShareStats, Sharer, SiteTurn,
@@ -193,6 +193,9 @@ impl Receiver {
                         break Some(Output::Job(read));
                     }
                     ShareOutput::Sender { .. } => asks_sender = true,
+                    ShareOutput::Lacking { blocks, symbols } => {
+                        break Some(Output::Event(ReceiverEvent::SiteLacks { blocks, symbols }));
+                    }
                     ShareOutput::Release { block } => {
                         break Some(Output::Job(ReceiveJob::Release { block }));
                     }

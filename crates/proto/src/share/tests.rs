@@ -376,6 +376,7 @@ impl Network {
                 }
                 ShareOutput::Release { .. }
                 | ShareOutput::Vain { .. }
+                | ShareOutput::Lacking { .. }
                 | ShareOutput::Sender { .. } => {}
             }
         }
@@ -1092,6 +1093,25 @@ fn a_member_whose_turn_is_after_the_sender_stops_asking_when_the_session_goes_on
     };
     assert!(asks(0, 1_000, false) > 0);
     assert_eq!(asks(1_010, 2_000, true), 0);
+}
+
+#[test]
+fn what_no_member_has_is_said_once_until_a_symbol_of_use_arrives() {
+    let mut sharer = beside_session(SiteTurn::AfterSender);
+    let ids = vec![(0..90).collect(), (0..99).collect()];
+    let mut blocks = Blocks { k: 100, ids, ..Blocks::default() };
+    let mut said = |seconds: Range<u64>, blocks: &Blocks| {
+        let times = (seconds.start * 100..seconds.end * 100).map(|tick| tick * 10);
+        let outputs =
+            times.filter_map(|ms| sharer.poll(Instant::ZERO + Duration::from_millis(ms), blocks));
+        let is_said = |it: &ShareOutput| matches!(it, ShareOutput::Lacking { .. });
+        outputs.filter(is_said).collect::<Vec<_>>()
+    };
+    let lacking = [ShareOutput::Lacking { blocks: 2, symbols: 12 + 3 }];
+    assert_eq!(said(0..15, &blocks), lacking);
+    assert_eq!(said(15..60, &blocks), []);
+    blocks.from_session = 1;
+    assert_eq!(said(60..80, &blocks), lacking);
 }
 
 /// Members have no fresh symbols of other codes to send.

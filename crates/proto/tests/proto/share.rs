@@ -1,6 +1,7 @@
 //! Receivers that share, on bytes: what others send them, right or wrong.
 
 use crate::support::site::{STRANGER, Site, SiteKey, address, forged};
+use fontana_proto::share::SiteTurn;
 use fontana_proto::{BlockId, SplitMix64};
 use fontana_wire::{MissingSymbols, ShareBody, ShareRequest, ShareSymbol};
 use std::collections::BTreeMap;
@@ -381,6 +382,9 @@ fn complete_after_strangers(seed: u64) {
     let mut site = Site::new(seed, &blocks);
     site.key = (random.below(3) == 0).then_some(SiteKey(4));
     site.loss = [0.0, 0.02, 0.1][random.below(3) as usize];
+    if seed % 2 == 1 {
+        site.turn = SiteTurn::AfterSender;
+    }
     // Those that stay have everything between them: each has a part that no other has, or lacks
     // one.
     let (stay, has_little) = (2 + random.below(4), random.below(2) == 0);

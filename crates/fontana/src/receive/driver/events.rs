@@ -42,6 +42,9 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::ClocksDiffer { difference } => {
                 (self.emit)(ReceiveEvent::ClocksDiffer { difference });
             }
+            ReceiverEvent::SiteLacks { blocks, symbols } => {
+                (self.emit)(ReceiveEvent::SiteLacks { blocks, symbols });
+            }
             ReceiverEvent::FragmentDone { range, .. } => {
                 self.outcome.bytes += range.end - range.start
             }

@@ -4,6 +4,7 @@
 use crate::fuzz::SEQUENCES;
 use crate::support::site::{STRANGER, Site, address};
 use bolero::check;
+use fontana_proto::share::SiteTurn;
 use fontana_testing::Script;
 use fontana_wire::{MissingSymbols, ShareBody, ShareRequest, ShareSymbol};
 use std::time::Duration;
@@ -74,6 +75,8 @@ fn play(bytes: &[u8]) {
     let sizes: Vec<_> = (0..1 + script.below(3)).map(|_| 1 + u32::from(script.below(30))).collect();
     let mut site = Site::new(script.u16().into(), &sizes);
     site.loss = f64::from(script.below(3)) * 0.05;
+    let turns = [SiteTurn::BesideSession, SiteTurn::BeforeSender, SiteTurn::AfterSender];
+    site.turn = *script.pick(&turns);
     let count = 2 + script.below(3);
     let loss = 1 + script.below(3);
     // Each lacks others, or what chance decides.

@@ -113,6 +113,8 @@ pub(crate) struct Site {
     rate: u64,
     /// How long a complete member stays.
     pub(crate) stays: Duration,
+    /// When members ask others. There is no sender.
+    pub(crate) turn: SiteTurn,
     pub(crate) now: Instant,
     pub(crate) members: Vec<Option<Member>>,
     pub(crate) random: SplitMix64,
@@ -169,6 +171,7 @@ impl Site {
             key: None,
             rate,
             stays: STAYS,
+            turn: SiteTurn::BesideSession,
             now: Instant::ZERO,
             members: Vec::new(),
             random: SplitMix64::new(seed, 3),
@@ -207,7 +210,7 @@ impl Site {
             bytes_per_second: self.rate,
             stays: self.stays,
             stays_beside_sender: self.stays,
-            turn: SiteTurn::BesideSession,
+            turn: self.turn,
         };
         let mut driver = ReceiverDriver::new(config, 0.0, place as u64).with_site(site);
         driver.timeout(self.now);
