@@ -123,6 +123,16 @@ impl IdRunner {
         Self { staging, ..Self::new(content) }
     }
 
+    /// The runner of a receiver whose disk has these source symbols, too.
+    #[must_use]
+    pub fn with_parts(mut self, parts: impl IntoIterator<Item = (BlockId, Vec<Esi>)>) -> Self {
+        let staging = self.staging.get_or_insert_default();
+        for (block, esis) in parts {
+            staging.blocks.entry(block).or_default().in_place.extend(esis);
+        }
+        self
+    }
+
     /// The runner of the receiver's next run. It has the disk of this one, if that is checked.
     pub fn restarted(&self) -> Self {
         self.clone()
