@@ -1,6 +1,7 @@
 //! Sessions of the real sender and receivers on ids, for simulated networks.
 
 use crate::taken::TakenLayers;
+use fontana_fec::Esi;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache, Sbn};
 use fontana_proto::report::{CollectorConfig, Expected, RateConfig, RepairConfig};
@@ -14,7 +15,6 @@ use fontana_wire::{
     CongestionControl, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest, ManifestObject,
     Metadata, RelativePath, RollCall, Tsi, manifest_hash,
 };
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -162,6 +162,19 @@ impl Session {
         self.manifest.objects().iter().map(|object| object.block_hashes.len() as u64).sum()
     }
 
+    /// All blocks, and the source symbols of each.
+    pub(crate) fn blocks(&self) -> Vec<(BlockId, u32)> {
+        let mut blocks = Vec::new();
+        for object in self.manifest.objects() {
+            let Ok(layout) = object.oti.layout() else { continue };
+            for sbn in (0..layout.block_count()).map(Sbn) {
+                let block = BlockId { toi: object.toi.into(), sbn };
+                blocks.extend(layout.source_symbols(sbn).map(|symbols| (block, symbols)));
+            }
+        }
+        blocks
+    }
+
     /// Bytes of the longest symbol of content.
     pub(crate) fn symbol_bytes(&self) -> u16 {
         self.manifest.objects().iter().map(|object| object.oti.symbol_size).max().unwrap_or(0)
@@ -225,46 +238,44 @@ impl Session {
         }))
     }
 
+    /// Where a sender at this address takes reports.
+    pub(crate) fn collector(&self, address: IpAddr) -> SocketAddr {
+        SocketAddr::new(address, COLLECTOR_PORT)
+    }
+
     /// What the `number`th sender, at this address, does about receivers that report.
     /// It expects so many. `follows`: its rate follows what arrives at them. `rests`: it has no
     /// end, and rests while they lack nothing.
     pub(crate) fn collection(
         &self,
         (number, address): (u64, IpAddr),
-        expected: u32,
+        expected: Expected,
         (follows, rests): (bool, bool),
     ) -> Option<CollectionConfig> {
         let symbol_size = self.control_bytes();
-        let mut blocks = BTreeMap::new();
-        for object in self.manifest.objects() {
-            let layout = object.oti.layout().ok()?;
-            for sbn in (0..layout.block_count()).map(Sbn) {
-                let block = BlockId { toi: object.toi.into(), sbn };
-                blocks.insert(block, layout.source_symbols(sbn)?);
-            }
-        }
+        let signs = matches!(expected, Expected::Named(_));
         let instance = u128::from(self.seed.wrapping_add(number));
         let collector = CollectorConfig {
-            expected: Expected::Count(expected),
+            trusts_unauthenticated: !signs,
+            expected,
             list_capacity: RollCall::capacity(symbol_size, None)?,
-            max_receivers: 1 << 10,
-            trusts_unauthenticated: true,
+            max_receivers: if signs { 64 } else { 1 << 10 },
             ..CollectorConfig::new(
                 InstanceId(instance.to_le_bytes()),
                 TSI,
                 manifest_hash(&self.manifest.emit()),
-                SocketAddr::new(address, COLLECTOR_PORT),
+                self.collector(address),
                 self.seed,
             )
         };
         let repair = RepairConfig {
-            blocks,
+            blocks: self.blocks().into_iter().collect(),
             symbols_per_second: self.rate_bytes_per_second as f64 / f64::from(self.packet_bytes()),
             pending_capacity: 8,
             max_receivers: 1 << 10,
             max_age: None,
-            trusts_unauthenticated: true,
-            has_signers: false,
+            trusts_unauthenticated: !signs,
+            has_signers: signs,
         };
         let repair = match self.mode {
             SendMode::RepairOnDemand => RepairBy::Rounds(Box::new(repair)),
@@ -312,6 +323,16 @@ impl Session {
     pub(crate) fn runner(&self) -> IdRunner {
         let content = Arc::clone(&self.content);
         if self.is_watched { IdRunner::watched(content) } else { IdRunner::new(content) }
+    }
+
+    /// A receiver's runner, whose disk has these blocks, and these source symbols of others.
+    pub(crate) fn runner_holding(
+        &self,
+        blocks: &[BlockId],
+        parts: &[(BlockId, Vec<Esi>)],
+    ) -> IdRunner {
+        let content = Arc::clone(&self.content);
+        IdRunner::holding(content, blocks.iter().copied()).with_parts(parts.iter().cloned())
     }
 
     pub(crate) fn cap(&self) -> RateCap {

@@ -9,7 +9,7 @@ use crate::statistics::{mean, smallest};
 use crate::swarm::hosts::{SendRunner, SwarmHost, SwarmReceiver, SwarmRunner, SwarmSender};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
-use fontana_proto::report::{RateConfig, Reporter, ReporterConfig};
+use fontana_proto::report::{Expected, RateConfig, Reporter, ReporterConfig};
 use fontana_proto::{Driver, Instant, SendMode, SubscriptionLimits};
 use fontana_sim::{
     Dumbbell, Either, FlowId, HostConfig, LinkConfig, NodeId, NodePair, RateCap, Simulation,
@@ -148,7 +148,8 @@ impl World {
         let mut session = Session::new(&[oti], START, seed)?;
         session.mode = SendMode::RepairOnDemand;
         session.calls = true;
-        let mut collection = session.collection((0, from.address()), 1, (true, true))?;
+        let mut collection =
+            session.collection((0, from.address()), Expected::Count(1), (true, true))?;
         collection.collector.is_near = true;
         let rate = collection.rate.take()?;
         collection.rate = Some(RateConfig {
@@ -159,7 +160,7 @@ impl World {
             ..rate
         });
         let sender = session.sender(0)?.with_collection(collection, starts_at);
-        let sender = Driver::new(SwarmSender::of(sender), SendRunner(session.runner()));
+        let sender = Driver::new(SwarmSender::of(sender), SendRunner::of(session.runner()));
         let cap = RateCap { bytes_per_second: most, ..session.cap() };
         let config = HostConfig::sender(cap).starting_at(starts_at);
         self.run.attach(from, Either::Left(sender), config);

@@ -9,7 +9,7 @@ use crate::statistics::{largest, mean};
 use crate::swarm::hosts::{SendRunner, SwarmHost, SwarmReceiver, SwarmRunner, SwarmSender};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
-use fontana_proto::report::{Reporter, ReporterConfig};
+use fontana_proto::report::{Expected, Reporter, ReporterConfig};
 use fontana_proto::share::SiteTurn;
 use fontana_proto::{
     Driver, Instant, ReceiverEvent, SendMode, SenderEvent, SiteConfig, SubscriptionLimits,
@@ -199,10 +199,13 @@ impl World {
             let host = Driver::new(host, SwarmRunner::of(session.runner()));
             run.attach(node, Either::Right(host), config);
         }
-        let collection =
-            session.collection((0, sender.address()), SITES * MEMBERS, (false, false))?;
+        let collection = session.collection(
+            (0, sender.address()),
+            Expected::Count(SITES * MEMBERS),
+            (false, false),
+        )?;
         let own = session.sender(0)?.with_collection(collection, Instant::ZERO);
-        let host = Driver::new(SwarmSender::of(own), SendRunner(session.runner()));
+        let host = Driver::new(SwarmSender::of(own), SendRunner::of(session.runner()));
         run.attach(sender, Either::Left(host), HostConfig::sender(session.cap()));
         Some(Self { run, sender, receivers, links })
     }

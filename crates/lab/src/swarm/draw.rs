@@ -1,6 +1,7 @@
 //! The sessions of a run: content, codes, orders, congestion control and strangers, drawn from its
 //! seed. [`Scenario`] draws the network and its faults.
 
+use super::forger::{Forged, Forgery, Names};
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
 use fontana_fec::codes::lt::{Lt, LtCode};
@@ -8,13 +9,14 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
-use fontana_fec::{FecScheme, Oti};
+use fontana_fec::{Esi, FecScheme, Oti};
 use fontana_proto::{
-    DecodePolicy, Fcast, ObjectOrder, SendMode, SplitMix64, SubscriptionLimits, SymbolOrganization,
-    TransmissionSchedule, presets,
+    BlockId, DecodePolicy, Fcast, Instant, ObjectOrder, SendMode, SplitMix64, SubscriptionLimits,
+    SymbolOrganization, TransmissionSchedule, presets,
 };
-use fontana_sim::{LossModel, Scenario, SwarmBounds};
-use fontana_wire::{CongestionControl, LayerRates};
+use fontana_sim::{Fault, Incident, LossModel, NodeId, Scenario, SwarmBounds, TimedIncident};
+use fontana_wire::{CongestionControl, LayerRates, Toi};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +49,15 @@ pub(super) struct Drawn {
     pub(super) routing: Vec<Routing>,
     /// What receivers send.
     pub(super) sent_back: SentBack,
+    /// Strangers who send to receivers and to the collector, by the number of the sender in whose
+    /// place each is.
+    pub(super) forgers: BTreeMap<usize, Forgery>,
+    /// When all senders leave for good: then the receivers of the site complete each other.
+    pub(super) leaves_at: Option<Instant>,
+    /// What each receiver has from an earlier run, where the senders leave, on ids.
+    pub(super) has: Vec<Saved>,
+    /// The number of symbols for its site after which each receiver leaves for good.
+    pub(super) deserts: Vec<Option<u32>>,
     /// Description, in a line.
     pub(super) what: String,
     /// Whether senders never send a symbol twice. FCAST's layers repeat each other's segments with
@@ -54,8 +65,20 @@ pub(super) struct Drawn {
     pub(super) is_fresh: bool,
     /// Whether a link loses packets at regular intervals.
     is_periodic: bool,
+    /// Whether every symbol of the session that receivers get is right.
+    pub(super) is_sound: bool,
+    /// Whether few packets are lost, so that reports arrive.
+    pub(super) is_gentle: bool,
     /// Whether a link duplicates packets.
     pub(super) repeats: bool,
+}
+
+/// What a receiver has saved in an earlier run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Saved {
+    pub(super) blocks: Vec<BlockId>,
+    /// Source symbols of other blocks.
+    pub(super) parts: Vec<(BlockId, Vec<Esi>)>,
 }
 
 /// What the receivers of a run send.
@@ -65,6 +88,10 @@ pub(super) struct SentBack {
     pub(super) shares: bool,
     /// They report to sender 0.
     pub(super) reports: bool,
+    /// It expects them by their names, and they sign.
+    pub(super) signs: bool,
+    /// Old roll calls of four ended runs are sent to them again.
+    pub(super) replays: bool,
     /// Sender 0 sends the source symbols, and then what they request.
     pub(super) repairs: bool,
     /// Its rate follows what arrives at them.
@@ -93,6 +120,8 @@ impl Drawn {
         let links = scenario.topology.edges().iter().map(|edge| &edge.config);
         let is_periodic = links.clone().any(|link| matches!(link.loss, LossModel::Periodic { .. }));
         let repeats = links.clone().any(|link| link.faults.duplicate.as_f64() > 0.0);
+        let is_gentle = links.clone().all(|link| link.loss.mean() <= 0.05);
+        let corrupts = links.clone().any(|link| link.faults.corrupt.as_f64() > 0.0);
         let on_bytes = dice.one_in(3);
         let symbol_size = if on_bytes { SHORT_SYMBOL } else { SYMBOL };
         // A symbol that is lost with the carousel's period never arrives.
@@ -115,14 +144,28 @@ impl Drawn {
         session.is_watched = true;
         let foreign =
             Session::raptorq(50_000, session.rate_bytes_per_second / 8, scenario.seed + 1)?;
-        let strangers = (1..scenario.senders.len()).filter(|_| dice.one_in(3)).collect();
+        let strangers: Vec<usize> =
+            (1..scenario.senders.len()).filter(|_| dice.one_in(3)).collect();
         // The top layer alone may not have enough symbols of a code with a fixed stretch factor.
         let top_suffices =
             is_rateless || !matches!(session.schedule, TransmissionSchedule::Fcast(_));
         let routing = scenario.receivers.iter().map(|_| dice.routing(top_suffices)).collect();
         let is_fixed = session.congestion == CongestionControl::FixedRate;
         let sent_back = dice.sent_back(is_fixed);
+        let leaves_at = dice.leaves_at(scenario, &session, sent_back);
+        let deserts = scenario.receivers.iter();
+        let deserts = deserts.map(|_| leaves_at.and_then(|_| dice.deserts())).collect();
+        let has = match (leaves_at, &originals) {
+            (Some(_), None) => dice.saved(&session, scenario.receivers.len()),
+            _ => Vec::new(),
+        };
+        let forgers = dice.forgers(scenario.senders.len(), &strangers, sent_back);
         session.calls = sent_back.reports;
+        if leaves_at.is_some() {
+            session.manifest_is_known = true;
+            // The others may wait for more than the site has.
+            session.policy = DecodePolicy::Incremental;
+        }
         session.mode = match sent_back.repairs {
             true => SendMode::RepairOnDemand,
             false => SendMode::OnDemand,
@@ -130,6 +173,7 @@ impl Drawn {
         let is_fcast = matches!(session.schedule, TransmissionSchedule::Fcast(_));
         let is_fresh =
             is_rateless && (!is_fcast || session.congestion == CongestionControl::FixedRate);
+        let is_sound = !corrupts && strangers.is_empty();
         let mut drawn = Self {
             session,
             foreign,
@@ -139,9 +183,15 @@ impl Drawn {
             limits: SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() },
             routing,
             sent_back,
+            forgers,
+            leaves_at,
+            deserts,
+            has,
             what: String::new(),
             is_fresh,
             is_periodic,
+            is_sound,
+            is_gentle: is_gentle && is_fixed,
             repeats,
         };
         drawn.what = drawn.describe(&otis, scenario);
@@ -160,6 +210,32 @@ impl Drawn {
             && self.session.policy == DecodePolicy::Incremental
     }
 
+    /// Lets the senders leave, where they do. Strangers stay.
+    pub(super) fn empty(&self, scenario: &mut Scenario) {
+        let Some(at) = self.leaves_at else { return };
+        let numbered = scenario.senders.iter().copied().enumerate();
+        let leaving = numbered.filter(|(number, _)| !self.forgers.contains_key(number));
+        let leaving: Vec<NodeId> = leaving.map(|(_, node)| node).collect();
+        scenario.incidents.retain(|timed| match timed.incident {
+            Incident::Restart(node) => timed.at < at || !leaving.contains(&node),
+            Incident::Fault(_) => true,
+        });
+        let crash =
+            |&node: &NodeId| TimedIncident { at, incident: Incident::Fault(Fault::Crash(node)) };
+        scenario.incidents.extend(leaving.iter().map(crash));
+        scenario.incidents.sort_by_key(|timed| timed.at);
+    }
+
+    /// Whether an object is of a code without fresh symbols, whose source symbols arrive at some
+    /// time, and suffice.
+    pub(super) fn is_simple(&self, toi: Toi) -> bool {
+        let mut objects = self.session.manifest.objects().iter();
+        let object = objects.find(|object| Toi::from(object.toi) == toi);
+        let scheme = object.map(|object| object.oti.scheme);
+        let is_simple = matches!(scheme, Some(FecScheme::NoCode(_) | FecScheme::ReedSolomon(_)));
+        is_simple && self.is_sound && !self.is_periodic
+    }
+
     fn describe(&self, otis: &[Oti], scenario: &Scenario) -> String {
         let codes: Vec<_> = otis.iter().map(|oti| oti.scheme.profile().name).collect();
         let control = match &self.session.congestion {
@@ -170,12 +246,15 @@ impl Drawn {
             CongestionControl::Webrc(_) => "webrc",
         };
         format!(
-            "{} senders, {} of them strangers; {} receivers{}; {} of {} symbols in {} blocks; {control}; \
+            "{} senders{}, {} of them strangers, {:?} forgers; {} receivers{}{}; {} of {} symbols in {} blocks; {control}; \
              {}; {:?}; {}; {} nodes",
             scenario.senders.len(),
+            if self.leaves_at.is_some() { " that leave" } else { "" },
             self.strangers.len(),
+            self.forgers.values().collect::<Vec<_>>(),
             scenario.receivers.len(),
             self.sent_back.name(),
+            if self.sent_back.signs { " and sign" } else { "" },
             codes.join("+"),
             self.session.source_symbols(),
             self.session.block_count(),
@@ -321,10 +400,82 @@ impl SessionDice {
 
     /// With layers, senders repair nothing on demand.
     fn sent_back(&mut self, is_fixed: bool) -> SentBack {
-        let (shares, reports, follows) = (self.one_in(3), self.one_in(3), self.one_in(2));
+        let (shares, reports, follows) = (self.one_in(2), self.one_in(2), self.one_in(2));
         let repairs = self.one_in(2) && reports && is_fixed;
         let follows = reports && is_fixed && follows;
-        SentBack { shares, reports, repairs, follows, rests: reports && is_fixed && self.one_in(2) }
+        let rests = reports && is_fixed && self.one_in(2);
+        let [signs, replays] = [2, 4].map(|count| reports && self.one_in(count));
+        SentBack { shares, reports, signs, replays, repairs, follows, rests }
+    }
+
+    /// Half of the sites are left by their senders, after the last receiver has begun and at most
+    /// the time that the content takes.
+    fn leaves_at(
+        &mut self,
+        scenario: &Scenario,
+        session: &Session,
+        sent_back: SentBack,
+    ) -> Option<Instant> {
+        let is_left = sent_back.shares && self.one_in(2);
+        let bytes = session.source_symbols() * u64::from(session.packet_bytes());
+        let nanos = bytes * 1_000_000_000 / session.rate_bytes_per_second.max(1);
+        let at = nanos * self.between(0, 100) / 100 + 500_000_000;
+        let starts = scenario.receivers.iter().map(|receiver| receiver.starts_at);
+        let begins = starts.max().unwrap_or(Instant::ZERO);
+        is_left.then(|| begins + Duration::from_nanos(at))
+    }
+
+    /// Of a third of the blocks nothing, of a third all at some members, and of a third a part at
+    /// each.
+    fn saved(&mut self, session: &Session, receivers: usize) -> Vec<Saved> {
+        let mut has = vec![Saved::default(); receivers];
+        for (block, symbols) in session.blocks() {
+            let kind = self.between(0, 2);
+            for saved in &mut has {
+                let part: Vec<Esi> = (0..symbols).map(Esi).filter(|_| self.one_in(2)).collect();
+                match kind {
+                    0 => {}
+                    1 if self.one_in(3) => saved.blocks.push(block),
+                    1 => {}
+                    _ => saved.parts.push((block, part)),
+                }
+            }
+        }
+        has
+    }
+
+    /// One member in four leaves after its first answers.
+    fn deserts(&mut self) -> Option<u32> {
+        let symbols = self.between(1, 4) as u32;
+        self.one_in(4).then_some(symbols)
+    }
+
+    fn forgers(
+        &mut self,
+        senders: usize,
+        strangers: &[usize],
+        SentBack { shares, reports, .. }: SentBack,
+    ) -> BTreeMap<usize, Forgery> {
+        let may_be = |number: &usize| (shares || reports) && !strangers.contains(number);
+        (1..senders).filter(may_be).filter_map(|number| Some((number, self.forgery()?))).collect()
+    }
+
+    fn forgery(&mut self) -> Option<Forgery> {
+        let forged = match self.between(0, 7) {
+            0 => Forged::Claims,
+            1 => Forged::Symbols,
+            2 => Forged::Requests,
+            3 | 4 => Forged::Least,
+            5 => Forged::Short,
+            _ => Forged::All,
+        };
+        let names = match self.between(0, 2) {
+            0 => Names::Own,
+            1 => Names::Invented,
+            _ => Names::OfReceivers,
+        };
+        let per_second = self.between(5, 50) as u32;
+        self.one_in(2).then_some(Forgery { forged, names, per_second })
     }
 
     fn routing(&mut self, top_suffices: bool) -> Routing {

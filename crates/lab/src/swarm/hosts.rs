@@ -1,20 +1,26 @@
 //! The hosts of a run: the real sender and receiver, with the faults of their hosts and routers.
 
 use super::draw::{Drawn, Routing, SentBack};
+use super::forger::{self, Forger, Forgery};
 use crate::bytes::{ByteRunner, Pump};
 use crate::session::TSI;
-use fontana_proto::report::{Authentic, Reporter, ReporterConfig, RollCallGate, Signers};
+use fontana_proto::report::{
+    Answer, Authentic, Expected, ExpectedReceiver, NoCipher, Reporter, ReporterConfig,
+    RollCallGate, Signers, unverified_call,
+};
 use fontana_proto::share::SiteTurn;
 use fontana_proto::{
-    BatchId, ChannelId, DatagramBatch, Driver, Ending, Endpoint, Finished, Instant, JobRunner,
-    Output, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, ReceiverPhase, SendDone,
-    SendJob, Sender, SenderEvent, SiteConfig, SplitMix64, SymbolId,
+    BatchId, ChannelId, DatagramBatch, Destination, Driver, Ending, Endpoint, Finished, Instant,
+    JobRunner, Output, Port, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, ReceiverPhase,
+    SendDone, SendJob, Sender, SenderEvent, SiteConfig, SplitMix64, SymbolId,
 };
 use fontana_sim::{
     Delivery, Either, HostConfig, HostFactory, IdRunner, NodeId, RateCap, Scenario, SendingHost,
     SimulatedRunner,
 };
-use fontana_wire::{Hash, ReceiverId, ReceiverLabel, ReceiverState, RollCall, SecretKey};
+use fontana_wire::{
+    Hash, InstanceId, ReceiverId, ReceiverLabel, ReceiverState, RollCall, SecretKey,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +45,8 @@ pub(crate) struct SwarmSender {
     pump: Option<Pump>,
     /// Random numbers with which a stranger corrupts its packets; `None` for other senders.
     corrupts: Option<SplitMix64>,
+    /// The stranger in whose place this is: it sends nothing else.
+    forger: Option<Box<Forger>>,
 }
 
 impl SwarmSender {
@@ -49,7 +57,7 @@ impl SwarmSender {
 
     fn new(sender: Sender, pump: Option<Pump>, corrupts: Option<SplitMix64>) -> Self {
         let (sender, batches) = (Box::new(sender), BTreeMap::new());
-        Self { sender, batches, held: 0, most_held: 0, pump, corrupts }
+        Self { sender, batches, held: 0, most_held: 0, pump, corrupts, forger: None }
     }
 
     pub(super) fn is_stranger(&self) -> bool {
@@ -90,7 +98,11 @@ impl Endpoint for SwarmSender {
     type Event = SenderEvent;
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
-        self.sender.handle_datagrams(now, batch);
+        for (datagram, payload) in batch.iter() {
+            let forged = forger::unwrap(datagram, payload, Port::Feedback);
+            let datagram = forged.as_ref().unwrap_or(datagram);
+            self.sender.handle_datagrams(now, &DatagramBatch::one(batch.slab, datagram));
+        }
     }
 
     fn handle_done(&mut self, now: Instant, done: SendDone) {
@@ -106,6 +118,10 @@ impl Endpoint for SwarmSender {
         now: Instant,
         header: &mut Vec<u8>,
     ) -> Option<Output<SendJob, SenderEvent>> {
+        if let Some(forger) = &mut self.forger {
+            let to = forger.poll(now, header)?;
+            return Some(Output::Transmit { to, symbol: None });
+        }
         match self.sender.poll_output(now, header)? {
             Output::Transmit { to, mut symbol } => {
                 if let (Some(pump), Some(id)) = (&mut self.pump, &symbol) {
@@ -127,13 +143,27 @@ impl Endpoint for SwarmSender {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.sender.poll_timeout()
+        match &self.forger {
+            Some(forger) => forger.poll_timeout(),
+            None => self.sender.poll_timeout(),
+        }
     }
 }
 
-/// Runs a sender's jobs on ids. It has the key of the publisher, and trusts all receivers.
+/// Runs a sender's jobs on ids. It has the key of the publisher.
 #[derive(Clone, Debug)]
-pub(crate) struct SendRunner(pub(crate) IdRunner);
+pub(crate) struct SendRunner {
+    ids: IdRunner,
+    /// The receivers that sign.
+    signers: Arc<Signers>,
+}
+
+impl SendRunner {
+    /// A runner where no receiver signs.
+    pub(crate) fn of(ids: IdRunner) -> Self {
+        Self { ids, signers: Arc::default() }
+    }
+}
 
 impl JobRunner<SendJob> for SendRunner {
     type Done = SendDone;
@@ -147,14 +177,15 @@ impl JobRunner<SendJob> for SendRunner {
     ) -> Result<Option<Finished<SendDone>>, &'static str> {
         let done = match job {
             SendJob::Sign(call) => {
-                let call = RollCall { issued_unix_ms: ISSUED_UNIX_MS, ..*call };
+                let issued_unix_ms = ISSUED_UNIX_MS + now.as_nanos() / 1_000_000;
+                let call = RollCall { issued_unix_ms, ..*call };
                 SendDone::Signed(call.emit(&publisher()))
             }
             SendJob::Open { from, datagram } => {
-                let answer = Authentic::open_plain(&datagram, from, &Signers::default());
+                let answer = Authentic::open_plain(&datagram, from, &self.signers);
                 SendDone::Opened(answer.map(Box::new))
             }
-            job => return self.0.run(now, job, batch),
+            job => return self.ids.run(now, job, batch),
         };
         Ok(Some(Finished::now(done)))
     }
@@ -162,12 +193,19 @@ impl JobRunner<SendJob> for SendRunner {
 
 impl SimulatedRunner for SendRunner {
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        self.0.symbol_bytes(symbol)
+        self.ids.symbol_bytes(symbol)
     }
 }
 
-/// When all roll calls are issued: hosts whose clocks jump are to be called as well.
+/// When the runs begin. Receivers do not compare it with their clocks.
 const ISSUED_UNIX_MS: u64 = 1_800_000_000_000;
+
+/// The key of a receiver that signs.
+fn key(number: usize) -> SecretKey {
+    let mut seed = [9; 32];
+    seed[0] = number as u8;
+    SecretKey::from_seed(&seed)
+}
 
 fn publisher() -> SecretKey {
     SecretKey::from_seed(&[7; 32])
@@ -183,6 +221,10 @@ pub(crate) struct SwarmReceiver {
     received: u32,
     /// Whether each channel is joined.
     joined: Box<[bool; 256]>,
+    /// In reports; `None` if it does not report.
+    pub(super) id: Option<ReceiverId>,
+    /// Symbols for its site after which it leaves for good; `None`: it stays.
+    deserts: Option<u32>,
 }
 
 impl SwarmReceiver {
@@ -194,7 +236,7 @@ impl SwarmReceiver {
     fn new(receiver: Receiver, routing: Routing) -> Self {
         let receiver = Box::new(receiver);
         let joined = Box::new([false; 256]);
-        Self { receiver, manifest: None, routing, received: 0, joined }
+        Self { receiver, manifest: None, routing, received: 0, joined, id: None, deserts: None }
     }
 
     fn passes(&mut self, port: Port) -> bool {
@@ -208,6 +250,18 @@ impl SwarmReceiver {
         }
     }
 
+    /// Whether it has left for good.
+    fn has_gone(&self) -> bool {
+        self.deserts == Some(0)
+    }
+
+    /// Leaves the next channel.
+    fn leave(&mut self) -> Option<Output<ReceiveJob, ReceiverEvent>> {
+        let channel = self.joined.iter().position(|&joined| joined)?;
+        self.joined[channel] = false;
+        Some(Output::Leave(ChannelId(channel as u8)))
+    }
+
     fn is_ignored(&self, ChannelId(channel): ChannelId) -> bool {
         matches!(self.routing, Routing::IgnoresJoinsAbove(limit) if channel > limit)
     }
@@ -219,8 +273,10 @@ impl Endpoint for SwarmReceiver {
     type Event = ReceiverEvent;
 
     fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
-        for datagram in batch.datagrams {
-            if self.passes(datagram.port) {
+        for (datagram, payload) in batch.iter() {
+            let forged = forger::unwrap(datagram, payload, Port::Site);
+            let datagram = forged.as_ref().unwrap_or(datagram);
+            if self.passes(datagram.port) && !self.has_gone() {
                 self.receiver.handle_datagrams(now, &DatagramBatch::one(batch.slab, datagram));
             }
         }
@@ -240,6 +296,9 @@ impl Endpoint for SwarmReceiver {
         header: &mut Vec<u8>,
     ) -> Option<Output<ReceiveJob, ReceiverEvent>> {
         loop {
+            if self.has_gone() {
+                return self.leave();
+            }
             let Some(output) = self.receiver.poll_output(now, header) else {
                 let is_over = self.receiver.phase(now) == ReceiverPhase::Over;
                 let leaves = is_over && std::mem::take(&mut self.joined[0]);
@@ -257,6 +316,10 @@ impl Endpoint for SwarmReceiver {
                     }
                     return Some(output);
                 }
+                Output::Transmit { to: Destination::Site, symbol: Some(_) } => {
+                    self.deserts = self.deserts.map(|left| left.saturating_sub(1));
+                    return Some(output);
+                }
                 Output::Join(channel) | Output::Leave(channel) if self.is_ignored(channel) => {}
                 Output::Join(ChannelId(channel)) => {
                     self.joined[usize::from(channel)] = true;
@@ -272,7 +335,7 @@ impl Endpoint for SwarmReceiver {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.receiver.poll_timeout()
+        self.receiver.poll_timeout().filter(|_| !self.has_gone())
     }
 }
 
@@ -282,6 +345,10 @@ pub(crate) struct SwarmRunner {
     disk: Disk,
     /// Which roll calls are obeyed. Their time is not looked at.
     gate: RollCallGate,
+    /// Signs reports; `None` if no key does.
+    key: Option<SecretKey>,
+    /// Old roll calls arrive beside the present ones.
+    replays: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -297,7 +364,8 @@ impl SwarmRunner {
     }
 
     fn new(disk: Disk) -> Self {
-        Self { disk, gate: RollCallGate::new(publisher().public_key(), TSI) }
+        let gate = RollCallGate::new(publisher().public_key(), TSI);
+        Self { disk, gate, key: None, replays: false }
     }
 
     fn restarted(&self) -> Self {
@@ -305,6 +373,21 @@ impl SwarmRunner {
             Disk::Ids(runner) => Disk::Ids(Box::new(runner.restarted())),
             Disk::Bytes(runner) => Disk::Bytes(Box::new(runner.restarted())),
         })
+    }
+
+    /// Checks the roll calls of four ended runs, which are sent again, and then this one.
+    fn check_call(&mut self, now: Instant, symbol: &[u8]) -> ReceiveDone {
+        if self.replays
+            && let Ok(call) = unverified_call(symbol)
+        {
+            for run in 1..=4 {
+                let instance = InstanceId([run; 16]);
+                let issued_unix_ms = ISSUED_UNIX_MS - 60_000 * u64::from(run);
+                let old = RollCall { instance, issued_unix_ms, ..(*call).clone() };
+                let _ = self.gate.check(now, None, &old.emit(&publisher()));
+            }
+        }
+        ReceiveDone::Called(self.gate.check(now, None, symbol).map(Box::new))
     }
 
     /// Whether the disk has every byte of the content; true in runs on ids.
@@ -326,9 +409,16 @@ impl JobRunner<ReceiveJob> for SwarmRunner {
         job: ReceiveJob,
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
-        if let ReceiveJob::CheckCall(symbol) = &job {
-            let called = self.gate.check(now, None, symbol).map(Box::new);
-            return Ok(Some(Finished::now(ReceiveDone::Called(called))));
+        match (&job, &self.key) {
+            (ReceiveJob::CheckCall(symbol), _) => {
+                return Ok(Some(Finished::now(self.check_call(now, symbol))));
+            }
+            (ReceiveJob::Seal(answer), Some(key)) => {
+                let Answer { instance, counter, to, feedback, .. } = &**answer;
+                let datagram = feedback.emit(*instance, *counter, Some(key), None::<&NoCipher>);
+                return Ok(Some(Finished::now(ReceiveDone::Sealed { to: *to, datagram })));
+            }
+            _ => {}
         }
         match &mut self.disk {
             Disk::Ids(runner) => runner.run(now, job, batch),
@@ -364,10 +454,13 @@ impl SimulatedRunner for SwarmRunner {
 /// elsewhere.
 const RECEIVER_CAP: RateCap =
     RateCap { bytes_per_second: 4_000_000, max_packet_bytes: 2_000, peak_window: Duration::ZERO };
+/// What a stranger may send: a message to each receiver at once.
+const FORGER_CAP: RateCap = RateCap { bytes_per_second: 100_000_000, ..RECEIVER_CAP };
 /// Bytes per second of symbols that a receiver sends to its site.
-const SITE_RATE: u64 = 100_000;
-/// How long a complete receiver stays.
+pub(super) const SITE_RATE: u64 = 100_000;
+/// How long a complete receiver stays, and where the senders leave.
 const STAYS: Duration = Duration::from_secs(10);
+const STAYS_ALONE: Duration = Duration::from_secs(1_200);
 
 /// Creates the hosts of a run.
 #[derive(Debug)]
@@ -385,16 +478,51 @@ impl<'a> SwarmHosts<'a> {
         Self { drawn, scenario, sender_runs: 0, receiver_runs: 0 }
     }
 
-    fn receive_runner(&self) -> SwarmRunner {
-        SwarmRunner::new(match &self.drawn.originals {
-            Some(originals) => Disk::Bytes(Box::new(ByteRunner::new(Arc::clone(originals)))),
-            None => Disk::Ids(Box::new(self.drawn.session.runner())),
+    /// The receivers, and one that never comes: the session has no end.
+    fn expected(&self) -> Expected {
+        let receivers = self.scenario.receivers.len() + 1;
+        let named = |number| ExpectedReceiver {
+            label: forger::label(number),
+            key: Some(key(number).public_key()),
+        };
+        match self.drawn.sent_back.signs {
+            true => Expected::Named((0..receivers).map(named).collect()),
+            false => Expected::Count(receivers as u32),
+        }
+    }
+
+    fn forger(&self, number: usize, forgery: Forgery) -> SendingHost<SwarmHost> {
+        let Drawn { session, foreign, sent_back, .. } = self.drawn;
+        let SentBack { shares, reports, signs, .. } = *sent_back;
+        let sender = foreign.sender(u64::MAX / 2 + number as u64).expect("it was tried once");
+        let collector = self.scenario.senders.first().filter(|_| reports);
+        let collector = collector.map(|node| session.collector(node.address()));
+        let scene = (session, self.scenario);
+        let begins = self.drawn.leaves_at.unwrap_or(Instant::ZERO);
+        let forger = Forger::new(scene, begins, forgery, number, (shares, collector, signs));
+        let sender =
+            SwarmSender { forger: Some(Box::new(forger)), ..SwarmSender::new(sender, None, None) };
+        let host = Either::Left(Driver::new(sender, SendRunner::of(foreign.runner())));
+        SendingHost { host, cap: FORGER_CAP }
+    }
+
+    fn receive_runner(&self, number: usize) -> SwarmRunner {
+        let Drawn { session, originals, has, .. } = self.drawn;
+        SwarmRunner::new(match (originals, has.get(number)) {
+            (Some(originals), _) => Disk::Bytes(Box::new(ByteRunner::new(Arc::clone(originals)))),
+            (None, Some(saved)) => {
+                Disk::Ids(Box::new(session.runner_holding(&saved.blocks, &saved.parts)))
+            }
+            (None, None) => Disk::Ids(Box::new(session.runner())),
         })
     }
 }
 
 impl HostFactory<SwarmHost> for SwarmHosts<'_> {
     fn sender(&mut self, number: usize, _: Option<SwarmHost>) -> SendingHost<SwarmHost> {
+        if let Some(&forgery) = self.drawn.forgers.get(&number) {
+            return self.forger(number, forgery);
+        }
         let is_stranger = self.drawn.strangers.contains(&number);
         let session = if is_stranger { &self.drawn.foreign } else { &self.drawn.session };
         let run = if is_stranger { u64::MAX / 2 + number as u64 } else { self.sender_runs };
@@ -403,18 +531,18 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         if self.drawn.sent_back.reports
             && number == 0
             && let Some(node) = self.scenario.senders.first()
-            // One that never comes: the session has no end.
-            && let expected = self.scenario.receivers.len() as u32 + 1
             && let SentBack { follows, rests, .. } = self.drawn.sent_back
             && let Some(collection) =
-                session.collection((run, node.address()), expected, (follows, rests))
+                session.collection((run, node.address()), self.expected(), (follows, rests))
         {
             sender = sender.with_collection(collection, Instant::ZERO);
         }
         let originals = self.drawn.originals.clone().filter(|_| !is_stranger);
         let corrupts = is_stranger.then(|| SplitMix64::new(session.seed, number as u64));
         let sender = SwarmSender::new(sender, originals.map(Pump::new), corrupts);
-        let host = Either::Left(Driver::new(sender, SendRunner(session.runner())));
+        let signers = Arc::new(Signers::new(&self.expected()));
+        let runner = SendRunner { signers, ..SendRunner::of(session.runner()) };
+        let host = Either::Left(Driver::new(sender, runner));
         SendingHost { host, cap: session.cap() }
     }
 
@@ -423,24 +551,35 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         self.receiver_runs += 1;
         let (run, seed) = (self.receiver_runs, self.scenario.seed);
         if self.drawn.sent_back.reports {
-            let id = ReceiverId((u128::from(seed) << 32 | u128::from(run)).to_be_bytes());
-            let config = ReporterConfig::new(id, ReceiverLabel::default(), seed ^ u64::from(run));
+            let id = forger::receiver_id(seed, run);
+            let label = match self.drawn.sent_back.signs {
+                true => forger::label(number),
+                false => ReceiverLabel::default(),
+            };
+            let config = ReporterConfig::new(id, label, seed ^ u64::from(run));
             let reports_rate = self.drawn.sent_back.follows;
-            receiver =
-                receiver.with_reports(Reporter::new(ReporterConfig { reports_rate, ..config }));
+            let started_unix_ms = ISSUED_UNIX_MS + u64::from(run);
+            receiver = receiver.with_reports(Reporter::new(ReporterConfig {
+                reports_rate,
+                started_unix_ms,
+                ..config
+            }));
         }
         if self.drawn.sent_back.shares {
             let seed = seed ^ u64::from(run);
+            let stays = if self.drawn.leaves_at.is_some() { STAYS_ALONE } else { STAYS };
             let (turn, stays_beside_sender) = match self.scenario.seed % 3 {
-                0 => (SiteTurn::BeforeSender, STAYS),
-                1 => (SiteTurn::BesideSession, STAYS),
+                0 => (SiteTurn::BeforeSender, stays),
+                1 => (SiteTurn::BesideSession, stays),
+                // What a member has that has left is not the site's.
+                _ if self.drawn.leaves_at.is_some() => (SiteTurn::AfterSender, stays),
                 _ => (SiteTurn::AfterSender, Duration::ZERO),
             };
             let config = SiteConfig {
                 seed,
                 member: run,
                 bytes_per_second: SITE_RATE,
-                stays: STAYS,
+                stays,
                 stays_beside_sender,
                 turn,
             };
@@ -448,8 +587,16 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         }
         let routing = self.drawn.routing.get(number).copied().unwrap_or(Routing::Good);
         let earlier = earlier.as_ref().and_then(Either::right);
-        let runner = earlier.map_or_else(|| self.receive_runner(), |host| host.runner.restarted());
-        Either::Right(Driver::new(SwarmReceiver::new(receiver, routing), runner))
+        let runner =
+            earlier.map_or_else(|| self.receive_runner(number), |host| host.runner.restarted());
+        let SentBack { reports, signs, replays, .. } = self.drawn.sent_back;
+        let runner = SwarmRunner { key: signs.then(|| key(number)), replays, ..runner };
+        let receiver = SwarmReceiver {
+            id: reports.then(|| forger::receiver_id(seed, run)),
+            deserts: self.drawn.deserts.get(number).copied().flatten(),
+            ..SwarmReceiver::new(receiver, routing)
+        };
+        Either::Right(Driver::new(receiver, runner))
     }
 
     fn place(&self, number: usize, listening: HostConfig) -> HostConfig {
