@@ -17,11 +17,13 @@ impl SplitMix64 {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// Uniform in `0..n`, up to a bias of `n / 2^64`; 0 if `n` is 0.
+    #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u32
     }

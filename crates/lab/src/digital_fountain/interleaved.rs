@@ -48,29 +48,35 @@ impl Interleaved {
         limit: u32,
         random: &mut SplitMix64,
     ) -> Option<CarouselReception> {
-        self.got.fill(false);
         self.needed.clear();
         self.needed.extend(self.lengths.iter().map(|&length| length as i32));
-        let (mut distinct, mut sent, mut incomplete) = (0, 0, self.lengths.len());
-        let mut slot = random.below(self.slots.len() as u32) as usize;
-        while distinct <= limit {
-            sent += 1;
-            // No branch depends on the loss alone: it could not be predicted.
-            let fresh = !loss.next(random) & !self.got[slot];
-            self.got[slot] |= fresh;
-            distinct += u32::from(fresh);
-            let needed = &mut self.needed[self.slots[slot] as usize];
-            *needed -= i32::from(fresh);
-            if *needed == 0 && fresh {
-                incomplete -= 1;
-                if incomplete == 0 {
-                    return Some(CarouselReception { distinct, sent })
-                        .filter(|got| got.distinct <= limit);
+        let Self { slots, got, needed, .. } = self;
+        got.fill(false);
+        let (mut distinct, mut sent, mut incomplete) = (0, 0, needed.len());
+        let mut from = random.below(slots.len() as u32) as usize;
+        // A copy, whose state stays in a register.
+        let mut draws = random.clone();
+        let end = 'reception: loop {
+            for (place, (got, &block)) in (1..).zip(got[from..].iter_mut().zip(&slots[from..])) {
+                // No branch depends on the loss alone: it could not be predicted.
+                let fresh = !loss.next(&mut draws) & !*got;
+                *got |= fresh;
+                distinct += u32::from(fresh);
+                let needed = &mut needed[block as usize];
+                *needed -= i32::from(fresh);
+                if (*needed == 0) & fresh {
+                    incomplete -= 1;
+                }
+                if (incomplete == 0) | (distinct > limit) {
+                    sent += place;
+                    break 'reception incomplete == 0 && distinct <= limit;
                 }
             }
-            slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
-        }
-        None
+            sent += (slots.len() - from) as u32;
+            from = 0;
+        };
+        *random = draws;
+        end.then_some(CarouselReception { distinct, sent })
     }
 }
 

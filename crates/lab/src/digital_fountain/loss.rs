@@ -26,6 +26,7 @@ impl LossProcess {
     }
 
     /// Whether the next packet is lost.
+    #[inline]
     pub(crate) fn next(&mut self, random: &mut SplitMix64) -> bool {
         match self {
             Self::Random(share) => random.next_u64() < *share,

@@ -6,6 +6,7 @@
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The finaliser: a bijection that spreads every input bit over the output.
+#[inline]
 const fn finalise(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -29,18 +30,21 @@ impl SplitMix64 {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         finalise(self.0)
     }
 
     /// The upper half of the next draw.
+    #[inline]
     pub(crate) const fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
     /// A number below `limit`. Probabilities differ by `limit` in 2^32 at most: no draw is
     /// rejected, so the number of draws never depends on their values.
+    #[inline]
     pub(crate) const fn below(&mut self, limit: u32) -> u32 {
         ((self.next_u32() as u64 * limit as u64) >> 32) as u32
     }
