@@ -24,28 +24,30 @@ pub(super) struct PacketGrid {
     ticks: u64,
     rate_bytes_per_second: u64,
     packet_bytes: u64,
+    /// Time of the current tick.
+    at: Instant,
+    /// Time by which a packet may be late.
+    slack: Duration,
 }
 
 impl PacketGrid {
     pub(super) fn new(start: Instant, rate_bytes_per_second: u64, packet_bytes: u16) -> Self {
         let rate_bytes_per_second = rate_bytes_per_second.max(1);
         let packet_bytes = u64::from(packet_bytes.max(1));
-        Self { origin: start, ticks: 0, rate_bytes_per_second, packet_bytes }
+        let packet = time_of(1, rate_bytes_per_second, packet_bytes);
+        let slack = Pacer::BURST_WINDOW.saturating_sub(packet).max(packet);
+        Self { origin: start, ticks: 0, rate_bytes_per_second, packet_bytes, at: start, slack }
     }
 
     /// Time of the current tick. It is rounded up, so that rounding never raises the rate.
     pub(super) fn at(&self) -> Instant {
-        self.origin + self.time_of(self.ticks)
-    }
-
-    fn time_of(&self, ticks: u64) -> Duration {
-        let bytes = u128::from(ticks) * u128::from(self.packet_bytes);
-        let nanos = (bytes * 1_000_000_000).div_ceil(self.rate_bytes_per_second.into());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.at
     }
 
     pub(super) fn advance(&mut self) {
         self.ticks += 1;
+        let time = time_of(self.ticks, self.rate_bytes_per_second, self.packet_bytes);
+        self.at = self.origin + time;
     }
 
     /// Number of ticks from the current one to the last one before `end`.
@@ -61,13 +63,18 @@ impl PacketGrid {
     /// Skips the ticks that are overdue by more than a burst, which includes the current packet.
     /// True if it skipped any.
     pub(super) fn skip_to(&mut self, now: Instant) -> bool {
-        let packet = self.time_of(1);
-        let slack = Pacer::BURST_WINDOW.saturating_sub(packet).max(packet);
-        let earliest = now - slack;
-        let is_late = self.at() < earliest;
+        let earliest = now - self.slack;
+        let is_late = self.at < earliest;
         if is_late {
-            (self.origin, self.ticks) = (earliest, 0);
+            (self.origin, self.ticks, self.at) = (earliest, 0, earliest);
         }
         is_late
     }
+}
+
+/// Time of a number of packets at a rate, rounded up.
+fn time_of(ticks: u64, rate_bytes_per_second: u64, packet_bytes: u64) -> Duration {
+    let bytes = u128::from(ticks) * u128::from(packet_bytes);
+    let nanos = (bytes * 1_000_000_000).div_ceil(rate_bytes_per_second.into());
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

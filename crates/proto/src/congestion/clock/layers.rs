@@ -12,6 +12,7 @@ use crate::channel::ChannelId;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{Cci, FlidCci, FlidSl, Rlc, RlcCci, SyncSpacing};
+use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub(super) struct LayerClock {
@@ -19,6 +20,9 @@ pub(super) struct LayerClock {
     start: Instant,
     marking: Marking,
     layers: Vec<Layer>,
+    /// Sum of the layers' rates in this phase.
+    total: i128,
+    phase: TimedPhase,
     /// Layer of the next packet.
     next: usize,
 }
@@ -28,6 +32,8 @@ struct Layer {
     bytes_per_second: u64,
     /// Rate of this layer and all below.
     cumulative: u64,
+    /// Rate in this phase.
+    rate: i128,
     /// Credit of the layer, in bytes per second times packets. It grows by the layer's rate with
     /// every packet, and falls by the rate of all layers with every packet of its own. The sum over
     /// all layers is zero.
@@ -54,13 +60,21 @@ pub(super) enum Marking {
 }
 
 /// Phase of RLC's sender between two synchronization points.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Even,
     /// The layers up to this one are sent at the rate of the next level.
     Burst(usize),
     /// The layers up to this one pause.
     Relaxation(usize),
+}
+
+/// A phase and its time, in nanoseconds since the start. Most packets are in the phase of the
+/// packet before.
+#[derive(Clone, Debug)]
+struct TimedPhase {
+    phase: Phase,
+    time: Range<u64>,
 }
 
 impl Marking {
@@ -102,6 +116,7 @@ impl LayerClock {
             layers.push(Layer {
                 bytes_per_second: cumulative.saturating_sub(below),
                 cumulative,
+                rate: 0,
                 credit: 0,
                 sequence: random.next_u64() as u32,
                 sync_point: 0,
@@ -109,7 +124,9 @@ impl LayerClock {
             below = cumulative;
         }
         let grid = PacketGrid::new(start, below, packet_bytes);
-        let mut clock = Self { grid, start, marking, layers, next: 0 };
+        // Ends before it begins: the first packet enters its phase.
+        let phase = TimedPhase { phase: Phase::Even, time: 0..0 };
+        let mut clock = Self { grid, start, marking, layers, total: 0, phase, next: 0 };
         clock.choose();
         clock
     }
@@ -177,34 +194,47 @@ impl LayerClock {
     }
 
     fn phase(&self, elapsed: u64) -> Phase {
+        if self.phase.time.contains(&elapsed) {
+            self.phase.phase
+        } else {
+            self.timed_phase(elapsed).phase
+        }
+    }
+
+    fn timed_phase(&self, elapsed: u64) -> TimedPhase {
         let Marking::Rlc { cycle_nanos, burst_nanos, spacing } = self.marking else {
-            return Phase::Even;
+            return TimedPhase { phase: Phase::Even, time: 0..u64::MAX };
         };
+        let start = elapsed - elapsed % cycle_nanos;
+        let end = start.saturating_add(cycle_nanos);
         let cycle = elapsed / cycle_nanos + 1;
         let has_point = |&layer: &usize| cycle.is_multiple_of(cycles_between(spacing, layer));
         let tops = 0..self.layers.len().saturating_sub(1);
-        let Some(top) = tops.rev().find(has_point) else { return Phase::Even };
+        let Some(top) = tops.rev().find(has_point) else {
+            return TimedPhase { phase: Phase::Even, time: start..end };
+        };
         let rate = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative.max(1));
         // Length of burst and pause together: the pause omits the packets that the burst has added.
         let both = |burst: u64| {
             let nanos = u128::from(burst) * u128::from(rate(top + 1)) / u128::from(rate(top));
             u64::try_from(nanos).unwrap_or(u64::MAX)
         };
-        let to_go = cycle_nanos - elapsed % cycle_nanos;
         let whole = both(burst_nanos).min(cycle_nanos);
         let burst = u128::from(whole) * u128::from(rate(top)) / u128::from(rate(top + 1));
         let relaxation = whole - u64::try_from(burst).unwrap_or(0).min(whole);
-        match to_go {
-            to_go if to_go > whole => Phase::Even,
-            to_go if to_go > relaxation => Phase::Burst(top),
-            _ => Phase::Relaxation(top),
-        }
+        let (begins, pauses) = (end - whole, end - relaxation);
+        let (phase, time) = match elapsed {
+            elapsed if elapsed < begins => (Phase::Even, start..begins),
+            elapsed if elapsed < pauses => (Phase::Burst(top), begins..pauses),
+            _ => (Phase::Relaxation(top), pauses..end),
+        };
+        TimedPhase { phase, time }
     }
 
-    /// Gives the next packet to the layer with the largest credit, among those that are sent in
-    /// this phase.
-    fn choose(&mut self) {
-        let phase = self.phase(self.elapsed(self.grid.at()));
+    /// Enters the phase of this time: its rates.
+    fn enter_phase(&mut self, elapsed: u64) {
+        self.phase = self.timed_phase(elapsed);
+        let phase = self.phase.phase;
         let cumulative = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative);
         let (level, next_level) = match phase {
             Phase::Even => (1, 1),
@@ -212,27 +242,38 @@ impl LayerClock {
                 (cumulative(top).max(1), cumulative(top + 1))
             }
         };
-        let rate_of = |index: usize, rate: u64| match phase {
-            Phase::Burst(top) if index <= top => {
-                i128::from(rate) * i128::from(next_level) / i128::from(level)
-            }
-            Phase::Burst(top) if index == top + 1 => 0,
-            Phase::Relaxation(top) if index <= top => 0,
-            Phase::Relaxation(top) if index == top + 1 => next_level.into(),
-            _ => rate.into(),
-        };
-        let mut total = 0;
+        self.total = 0;
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            let rate = i128::from(layer.bytes_per_second);
+            layer.rate = match phase {
+                Phase::Burst(top) if index <= top => {
+                    rate * i128::from(next_level) / i128::from(level)
+                }
+                Phase::Burst(top) if index == top + 1 => 0,
+                Phase::Relaxation(top) if index <= top => 0,
+                Phase::Relaxation(top) if index == top + 1 => next_level.into(),
+                _ => rate,
+            };
+            self.total += layer.rate;
+        }
+    }
+
+    /// Gives the next packet to the layer with the largest credit, among those that are sent in
+    /// this phase.
+    fn choose(&mut self) {
+        let elapsed = self.elapsed(self.grid.at());
+        if !self.phase.time.contains(&elapsed) {
+            self.enter_phase(elapsed);
+        }
         let (mut next, mut most) = (0, i128::MIN);
         for (index, layer) in self.layers.iter_mut().enumerate() {
-            let rate = rate_of(index, layer.bytes_per_second);
-            layer.credit += rate;
-            total += rate;
-            if rate > 0 && layer.credit > most {
+            layer.credit += layer.rate;
+            if layer.rate > 0 && layer.credit > most {
                 (next, most) = (index, layer.credit);
             }
         }
         if let Some(layer) = self.layers.get_mut(next) {
-            layer.credit -= total;
+            layer.credit -= self.total;
         }
         self.next = next;
     }
