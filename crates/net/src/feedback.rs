@@ -7,7 +7,7 @@ use crate::mtu::IpVersion;
 use crate::sys;
 use socket2::SockRef;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -52,13 +52,17 @@ impl FeedbackSocket {
     /// The system's error.
     pub fn use_interface(&self, interface: &Interface) -> io::Result<()> {
         let socket = SockRef::from(&self.socket);
-        match (self.version, interface.address(self.version)) {
-            (IpVersion::V4, Some(IpAddr::V4(address))) => {
+        match self.version {
+            IpVersion::V4 => {
+                let address = match interface.address(IpVersion::V4) {
+                    Some(IpAddr::V4(address)) => address,
+                    _ => Ipv4Addr::UNSPECIFIED,
+                };
                 sys::set_multicast_interface_v4(&socket, interface.index, address)?;
                 socket.set_multicast_ttl_v4(1)?;
                 socket.set_multicast_loop_v4(true)
             }
-            _ => {
+            IpVersion::V6 => {
                 socket.set_multicast_if_v6(interface.index)?;
                 socket.set_multicast_hops_v6(1)?;
                 socket.set_multicast_loop_v6(true)

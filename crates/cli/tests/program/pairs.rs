@@ -94,6 +94,8 @@ const SEND: &[Sample] = &[
 
 const RECV: &[Sample] = &[
     any("TICKET", &["TICKET"]),
+    any("sealed TICKET", &["SEALED"]),
+    any("sealed TICKET with mirrors", &["MIRRORED"]),
     any("URL", &["TICKET", "http://127.0.0.1:9/"]),
     any("--mirrors", &["TICKET", "http://127.0.0.1:9/", "--mirrors 1s"]),
     any("--header", &["TICKET", "http://127.0.0.1:9/", "--header A:b"]),
@@ -137,6 +139,8 @@ struct World {
     /// A signed ticket without a secret, and its key.
     ticket: String,
     key: String,
+    /// The ticket of a sender without options, which asks its receivers.
+    sealed: String,
     /// Refusals without a hint.
     faults: Mutex<Vec<String>>,
 }
@@ -166,10 +170,14 @@ impl World {
         run(&arguments(&words, &[])).expect(0);
         // No other test sends to this group.
         let to = "--to 239.255.93.1:7793";
-        let words = format!("send -i lo --dry-run --json --open {to} --sign {signer}");
-        let session = run(&arguments(&words, &[&at("file")])).expect(0).event("session");
-        let ticket = session["ticket"].as_str().unwrap().to_owned();
-        Self { directory, ticket, key, faults: Mutex::default() }
+        let ticket = |options: String| {
+            let words = format!("send -i lo --dry-run --json {to} {options}");
+            let session = run(&arguments(&words, &[&at("file")])).expect(0).event("session");
+            session["ticket"].as_str().unwrap().to_owned()
+        };
+        let (sealed, ticket) = (ticket(String::new()), ticket(format!("--open --sign {signer}")));
+        assert!(sealed.contains("secret=") && sealed.contains("ask="), "{sealed}");
+        Self { directory, ticket, key, sealed, faults: Mutex::default() }
     }
 
     /// The words of some samples, each option once. `None` if an option has two values.
@@ -182,11 +190,20 @@ impl World {
                 return None;
             }
         }
-        let is_ticket = command == "recv" && !given.contains_key("--group");
+        let sealed = given.remove("SEALED").map(|_| self.sealed.clone());
+        let mirrored =
+            given.remove("MIRRORED").map(|_| format!("{}&web=http://127.0.0.1:9/", self.sealed));
+        let ticket = given.remove("TICKET").map(|_| self.ticket.clone());
+        let mut tickets = [ticket, sealed, mirrored].into_iter().flatten();
+        let (ticket, another) = (tickets.next(), tickets.next());
+        if another.is_some() {
+            return None;
+        }
+        let needs_one = command == "recv" && !given.contains_key("--group");
         let mut words = vec![command.to_owned()];
-        words.extend((is_ticket || given.contains_key("TICKET")).then(|| self.ticket.clone()));
+        words.extend(ticket.or_else(|| needs_one.then(|| self.ticket.clone())));
         let root = self.directory.path().display().to_string();
-        for unit in given.into_values().filter(|unit| **unit != "TICKET") {
+        for unit in given.into_values() {
             let unit = unit.replace("DIR", &root).replace("KEY", &self.key);
             let list = if unit.starts_with("--exec") { &mut last } else { &mut words };
             list.extend(unit.split_whitespace().map(str::to_owned));

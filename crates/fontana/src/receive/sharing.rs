@@ -41,6 +41,7 @@ pub(super) struct SiteGroup {
     group: SocketAddr,
     /// The name and the MTU of the interface.
     interface: (String, u32),
+    is_required: bool,
     receiving: ReceiveThread,
     member: MemberId,
     group_key: Option<GroupKey>,
@@ -108,10 +109,17 @@ impl SiteGroup {
             },
         };
         let group_key = options.group_key.clone();
-        let interface = (interface.name.clone(), interface.mtu);
-        let packet = Vec::new();
-        let own =
-            Self { sending, group, interface, receiving, member, group_key, seal: None, packet };
+        let own = Self {
+            sending,
+            group,
+            interface: (interface.name.clone(), interface.mtu),
+            is_required: sharing.is_required,
+            receiving,
+            member,
+            group_key,
+            seal: None,
+            packet: Vec::new(),
+        };
         Ok((config, own))
     }
 
@@ -135,6 +143,11 @@ impl SiteGroup {
             true => Ok(()),
             false => Err(SendError::TooLarge { size, interface: name.clone(), mtu: Some(*mtu) }),
         }
+    }
+
+    /// Whether the application has to know if nothing is shared.
+    pub(super) fn is_required(&self) -> bool {
+        self.is_required
     }
 
     pub(super) fn messages(&self) -> ChannelReceiver<ReceivedBatch> {

@@ -3,6 +3,7 @@
 use super::DecidingThread;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
+use crate::receive::sharing::SiteGroup;
 use fontana_net::ReceivedBatch;
 use fontana_proto::{DatagramBatch, Endpoint, SymbolId};
 use fontana_wire::{Hash, Manifest};
@@ -41,9 +42,11 @@ impl DecidingThread<'_, '_> {
 
     /// Nothing is shared any more if the host cannot send.
     fn note_site(&mut self, result: Result<(), Error>) {
-        if let Err(error) = result {
-            self.core.endpoint.leave_site();
-            (self.emit)(ReceiveEvent::SharingFailed { error: Arc::new(error) });
+        let Err(error) = result else { return };
+        self.core.endpoint.leave_site();
+        match self.site.as_ref().is_some_and(SiteGroup::is_required) {
+            true => (self.emit)(ReceiveEvent::SharingFailed { error: Arc::new(error) }),
+            false => tracing::info!(%error, "nothing is shared"),
         }
     }
 }
