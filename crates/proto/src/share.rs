@@ -136,7 +136,7 @@ pub enum ShareOutput {
     /// The session is silent, and every block that is looked at was asked for in vain. Said once,
     /// until a symbol of use arrives.
     Lacking {
-        /// Blocks that lack symbols: [`MOST_LOOKED_AT`] or more if it is that number.
+        /// Blocks that lack symbols; if it is 64, there may be more.
         blocks: u32,
         /// Symbols that they lack.
         symbols: u64,
