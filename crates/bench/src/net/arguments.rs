@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn quick_is_two_losses_and_three_receivers_of_256_mib() {
         let plan = parse("--quick --peers").unwrap();
-        assert_eq!((plan.size, plan.repetitions, plan.tools.len()), (256 << 20, 3, 7));
+        assert_eq!((plan.size, plan.repetitions, plan.tools.len()), (256 << 20, 3, 8));
         let settings: Vec<_> = plan.settings.iter().map(|s| (s.loss, s.receivers)).collect();
         assert_eq!(settings, [(0, 3), (10, 3)]);
         assert!(plan.settings.iter().all(|s| s.mode == Mode::Frames));
