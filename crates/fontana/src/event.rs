@@ -263,7 +263,7 @@ pub enum ReceiveEvent {
         bytes: u64,
     },
     /// The session is silent, and no other receiver of this network has what is lacking. Emitted
-    /// once, until a symbol of use arrives.
+    /// once, until a symbol of use arrives, and once a minute at most.
     SiteLacks {
         /// Blocks that lack symbols; if it is 64, there may be more.
         blocks: u32,

@@ -296,7 +296,7 @@ pub enum ReceiverEvent {
         difference: Duration,
     },
     /// The session is silent, and no other receiver of the site has what is lacking. Reported once,
-    /// until a symbol of use arrives.
+    /// until a symbol of use arrives, and once a minute at most.
     SiteLacks {
         /// Blocks that lack symbols; if it is 64, there may be more.
         blocks: u32,

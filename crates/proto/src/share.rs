@@ -69,6 +69,9 @@ const MOST_NAMED: usize = 64;
 const MOST_RESTING: usize = 1_024;
 /// Blocks that are looked at.
 const MOST_LOOKED_AT: usize = 64;
+/// Least time between two messages that no member has what is lacking: any symbol of use is a reason
+/// to say it again.
+const SAY_EVERY: Duration = Duration::from_secs(60);
 /// Longest time that the sending of answers makes up for: a host that runs other programs as well
 /// lets this one wait for so long. With 1 ms, members of busy hosts send at a sixth of their rate,
 /// and others ask meanwhile. At 20 Mbit/s it is 50 kB at once, which a socket has room for.
@@ -134,7 +137,7 @@ pub enum ShareOutput {
         block: BlockId,
     },
     /// The session is silent, and every block that is looked at was asked for in vain. Said once,
-    /// until a symbol of use arrives.
+    /// until a symbol of use arrives, and once a minute at most.
     Lacking {
         /// Blocks that lack symbols; if it is 64, there may be more.
         blocks: u32,
@@ -229,9 +232,11 @@ pub struct Sharer {
     /// When the session has last brought a symbol of use, and how many it had brought then.
     session_at: Instant,
     session_symbols: u64,
-    /// What no member seems to have: to be said, and whether it was.
+    /// What no member seems to have: to be said, and when that was said last.
     lacks: Option<(u32, u64)>,
-    has_said: bool,
+    said_at: Option<Instant>,
+    /// When a symbol of use has last come, from wherever.
+    used_at: Instant,
     /// When the next symbol may be sent.
     free_at: Instant,
     /// When it has answered.
@@ -285,7 +290,8 @@ impl Sharer {
             session_at: Instant::ZERO,
             session_symbols: 0,
             lacks: None,
-            has_said: false,
+            said_at: None,
+            used_at: Instant::ZERO,
             free_at: Instant::ZERO,
             answered_at: Instant::ZERO,
             quota,
@@ -456,7 +462,9 @@ impl Sharer {
         }
         let pace = self.config.bytes_per_second as f64 / f64::from(symbol_size.max(1));
         let is_trusted = trust == Trust::Proven || trust == Trust::Unknown && is_fresh;
-        self.has_said &= !is_fresh;
+        if is_fresh {
+            self.used_at = now;
+        }
         if let Some(own) = self.asking.get_mut(&block).filter(|_| is_fresh) {
             own.on_fresh();
         }
@@ -560,7 +568,7 @@ impl Sharer {
         let symbols = holdings.session_symbols();
         let has_come = std::mem::replace(&mut self.session_symbols, symbols) != symbols;
         if self.looked_at.replace(now).is_none() || has_come {
-            (self.session_at, self.has_said) = (now, false);
+            (self.session_at, self.used_at) = (now, now);
         }
         self.crowd.forget(now);
         let blocks = self.blocks_to_look_at(now, holdings);
@@ -618,11 +626,13 @@ impl Sharer {
                 self.asking.insert(block, asking);
             }
         }
+        let is_news = self.said_at.is_none_or(|at| at < self.used_at && now >= at + SAY_EVERY);
         let is_vain = |block| self.has_rested(block) && !self.asking.contains_key(block);
-        if !self.has_said && is_quiet(self.session_at) && self.watched.keys().all(is_vain) {
-            self.has_said = true;
+        let all_are = !self.watched.is_empty() && self.watched.keys().all(is_vain);
+        if all_are && is_news && is_quiet(self.session_at) {
+            self.said_at = Some(now);
             let lacking = self.watched.values().map(|it| u64::from(it.lacking));
-            self.lacks = Some((self.watched.len() as u32, lacking.sum())).filter(|it| it.0 > 0);
+            self.lacks = Some((self.watched.len() as u32, lacking.sum()));
         }
     }
 
