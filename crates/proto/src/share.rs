@@ -69,8 +69,8 @@ const MOST_NAMED: usize = 64;
 const MOST_RESTING: usize = 1_024;
 /// Blocks that are looked at.
 const MOST_LOOKED_AT: usize = 64;
-/// Least time between two messages that no member has what is lacking: any symbol of use is a reason
-/// to say it again.
+/// Least time between two messages that no member has what is lacking: any symbol of use is a
+/// reason to say it again.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 /// Longest time that the sending of answers makes up for: a host that runs other programs as well
 /// lets this one wait for so long. With 1 ms, members of busy hosts send at a sixth of their rate,
