@@ -133,7 +133,8 @@ pub struct ReceiverLimits {
     pub max_spilled_bytes: u64,
     /// What a file delivery table may ask for.
     pub fdt: FdtLimits,
-    /// Files taken from one plain FLUTE session, or objects from one FCAST session.
+    /// Files that are received at a time from one plain FLUTE session, or objects taken from one
+    /// FCAST session.
     pub max_files: usize,
     /// Source blocks of all files of a plain FLUTE session together: each takes about 200 bytes of
     /// memory from the beginning, however short it is.
