@@ -571,6 +571,12 @@ impl Sharer {
             (self.session_at, self.used_at) = (now, now);
         }
         self.crowd.forget(now);
+        // Beside a session that brings symbols, a look costs nothing.
+        if self.config.turn == SiteTurn::AfterSender && now < self.session_at + GONE_AFTER {
+            self.watched.clear();
+            self.asking.clear();
+            return;
+        }
         let blocks = self.blocks_to_look_at(now, holdings);
         let mut watched = BTreeMap::new();
         for (block, lacking) in blocks {
@@ -588,15 +594,7 @@ impl Sharer {
         }
         self.watched = watched;
         self.asking.retain(|block, _| self.watched.contains_key(block));
-        let is_left_to_sender = match self.config.turn {
-            SiteTurn::BeforeSender => self.looks_at_rounds(now, holdings),
-            SiteTurn::BesideSession => false,
-            SiteTurn::AfterSender => now < self.session_at + GONE_AFTER,
-        };
-        if is_left_to_sender {
-            if self.config.turn == SiteTurn::AfterSender {
-                self.asking.clear();
-            }
+        if self.config.turn == SiteTurn::BeforeSender && self.looks_at_rounds(now, holdings) {
             return;
         }
         let is_quiet = |at: Instant| now >= at + QUIET_AFTER;

@@ -92,21 +92,19 @@ impl SiteGroup {
             .map_err(Error::system("start the receive thread"))?;
         // No other receiver, and no other run, has this member.
         let member = MemberId(system::random_bytes()?);
+        let (turn, stays_beside_sender) = match (is_far, sharing.is_required) {
+            (true, true) => (SiteTurn::BeforeSender, sharing.stays),
+            (true, false) => (SiteTurn::BeforeSender, BESIDE_FAR_SENDER),
+            (false, true) => (SiteTurn::BesideSession, sharing.stays),
+            (false, false) => (SiteTurn::AfterSender, Duration::ZERO),
+        };
         let config = SiteConfig {
             seed: system::random_u64()?,
             member: member.number(),
             bytes_per_second: sharing.rate.as_bytes_per_second(),
             stays: sharing.stays,
-            stays_beside_sender: match (sharing.is_required, is_far) {
-                (true, _) => sharing.stays,
-                (false, true) => BESIDE_FAR_SENDER,
-                (false, false) => Duration::ZERO,
-            },
-            turn: match (is_far, sharing.is_required) {
-                (true, _) => SiteTurn::BeforeSender,
-                (false, true) => SiteTurn::BesideSession,
-                (false, false) => SiteTurn::AfterSender,
-            },
+            stays_beside_sender,
+            turn,
         };
         let group_key = options.group_key.clone();
         let own = Self {

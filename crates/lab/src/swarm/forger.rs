@@ -227,6 +227,10 @@ impl Forger {
             (0..self.symbol_bytes).map(|_| self.random.next_u64() as u8 | 1).collect();
         let [clock_us, round_trip_us, read_us] = [(); 3].map(|()| self.word());
         let [to, member] = [(); 2].map(|()| 1 + self.below(2 * self.members.len() as u32));
+        let request = |lacking, missing| {
+            let request = ShareRequest { clock_us, round_trip_us, read_us, lacking, missing };
+            ShareBody::Request(request)
+        };
         let body = match forged {
             Forged::Claims | Forged::Short | Forged::All => {
                 let (esi, length) =
@@ -251,26 +255,9 @@ impl Forger {
             }
             Forged::Requests => {
                 let missing = self.one_in(2).then(|| MissingSymbols::of(0..k)).flatten();
-                let lacking = u32::MAX;
-                ShareBody::Request(ShareRequest {
-                    clock_us,
-                    round_trip_us,
-                    read_us,
-                    lacking,
-                    missing,
-                })
+                request(u32::MAX, missing)
             }
-            Forged::Least => {
-                let missing = MissingSymbols::of([self.random.below(k)]);
-                let lacking = 1;
-                ShareBody::Request(ShareRequest {
-                    clock_us,
-                    round_trip_us,
-                    read_us,
-                    lacking,
-                    missing,
-                })
-            }
+            Forged::Least => request(1, MissingSymbols::of([self.random.below(k)])),
         };
         let mut bytes = Vec::new();
         ShareMessage { content: self.manifest.into(), member, block, body }.emit(&mut bytes);
