@@ -735,7 +735,7 @@ impl Collection {
     }
 
     /// Of a session without an end that repairs by requests: whether all blocks advance, when the
-    /// source symbols are sent. They do while no receiver is known that lacks symbols, for those
+    /// source symbols are sent. They do while no receiver is known that has not ended, for those
     /// that say nothing, until the session rests; and while one lacks so much that requests would
     /// be for most of the content.
     fn advance(&mut self, now: Instant, began_at: Instant, progress: SenderProgress) {
@@ -751,7 +751,8 @@ impl Collection {
         }
         let Some((since, advanced)) = &mut self.advances else { return };
         let is_wanted = is_alone || self.collector.is_any_behind(*since);
-        let advances = is_wanted || (!rests && self.collector.needs_nothing());
+        // Hosts that recover the last blocks have no time for what they do not need.
+        let advances = is_wanted || (!rests && !self.collector.is_followed());
         if std::mem::replace(advanced, advances) != advances {
             repair.note_losses();
             self.demands.push_back(Demand::AdvanceAll(advances));

@@ -51,8 +51,9 @@ fn sender(source_pass: bool) -> Sender {
 /// What the receiver says when it is called.
 #[derive(Clone, Default)]
 struct Said {
-    /// Symbols that it has, per thousand; 1000: it is complete.
+    /// Symbols that it has, per thousand; 1000: it is complete, or recovers the last blocks.
     permille: u16,
+    recovers: bool,
     /// What it requests of each block, once.
     requests: Option<u32>,
     /// Who says it.
@@ -68,7 +69,7 @@ fn sent(sender: &mut Sender, says: impl Fn(u64) -> Option<Said>) -> Vec<(u64, Bl
         let Some(said) = says(ms) else { return Vec::new() };
         let echo = RollCallEcho { serial: call.serial, held_us: 0 };
         let state = match said.permille {
-            1_000 => ReceiverState::Complete { manifest: Hash([3; 32]) },
+            1_000 if !said.recovers => ReceiverState::Complete { manifest: Hash([3; 32]) },
             _ => ReceiverState::Receiving,
         };
         let receiver = ReceiverId([said.receiver; 16]);
@@ -150,12 +151,25 @@ fn while_no_receiver_is_known_all_blocks_advance() {
 fn what_is_requested_alone_is_sent_while_receivers_lack_little() {
     let symbols = sent(&mut sender(true), |ms| {
         let permille = if ms < 2_000 { 980 } else { 1_000 };
-        Some(Said { permille, requests: Some(2), receiver: 1 })
+        Some(Said { permille, requests: Some(2), receiver: 1, ..Said::default() })
     });
     let until_complete = symbols.len() - from(&symbols, 2_000);
     assert_eq!(until_complete, SOURCE + 3 * 2);
     assert!((450..1_100).contains(&symbols.len()), "{}", symbols.len());
     assert_eq!(from(&symbols, 4_000), 0, "it rests");
+}
+
+/// A host that recovers its last blocks has no time for symbols that it does not need. Those that say
+/// nothing get theirs afterwards.
+#[test]
+fn while_a_receiver_recovers_what_it_has_nothing_is_sent() {
+    let symbols = sent(&mut sender(true), |ms| {
+        let permille = if ms < 1_000 { 980 } else { 1_000 };
+        Some(Said { permille, requests: Some(2), receiver: 1, recovers: ms < 3_000 })
+    });
+    let until_complete = symbols.len() - from(&symbols, 3_000);
+    assert_eq!(until_complete, SOURCE + 3 * 2);
+    assert!(symbols.len() > until_complete, "then all blocks advance");
 }
 
 /// One that comes late lacks everything: requests would be for the whole content.
@@ -168,7 +182,7 @@ fn all_blocks_advance_while_a_receiver_lacks_much() {
             3_500..4_000 => (2, 980),
             _ => (2, 1_000),
         };
-        Some(Said { permille, requests: None, receiver })
+        Some(Said { permille, receiver, ..Said::default() })
     });
     let during =
         |range: std::ops::Range<u64>| symbols.iter().filter(|(at, ..)| range.contains(at)).count();
