@@ -246,6 +246,9 @@ const IDLE_PASS: Duration = Duration::from_secs(2);
 /// Interval of control packets of a session that repairs on demand while nothing is requested: a
 /// receiver that joins late waits for head and manifest for about a second.
 const SILENT_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval of heads while a session rests. Who joins late lacks everything, and says so: the
+/// manifest comes with it.
+const REST_INTERVAL: Duration = Duration::from_millis(400);
 /// Least number of symbols of each control object in a push session without content: one is very
 /// likely to arrive, even if most are lost. Every symbol is sent at least twice.
 const IDLE_PUSH_SYMBOLS: u64 = 20;
@@ -609,7 +612,7 @@ impl Sender {
         let pass = IDLE_PASS / u32::try_from(symbols).unwrap_or(u32::MAX).max(1);
         let idle = IDLE_INTERVAL.min(pass);
         let (is_finite, interval) = match self.mode {
-            _ if self.rests => (false, SILENT_INTERVAL),
+            _ if self.rests => (false, REST_INTERVAL),
             SendMode::Push { .. } => (true, idle),
             SendMode::OnDemand => (false, idle),
             SendMode::RepairOnDemand => (false, SILENT_INTERVAL),
@@ -626,7 +629,8 @@ impl Sender {
             self.state = State::Resting(self.rests_until);
             return None;
         }
-        let which = self.idle_turn % self.control.len();
+        let objects = if self.rests { 1 } else { self.control.len() };
+        let which = self.idle_turn % objects;
         let output = self.control_packet(now, slot, which, out)?;
         self.idle_turn = which + 1;
         self.outlet.rest();

@@ -9,6 +9,7 @@ mod confined;
 mod doctor;
 mod emulator;
 mod folder;
+mod goals;
 mod holders;
 mod howtos;
 mod inside;

@@ -159,8 +159,8 @@ fn what_is_requested_alone_is_sent_while_receivers_lack_little() {
     assert_eq!(from(&symbols, 4_000), 0, "it rests");
 }
 
-/// A host that recovers its last blocks has no time for symbols that it does not need. Those that say
-/// nothing get theirs afterwards.
+/// A host that recovers its last blocks has no time for symbols that it does not need. Those that
+/// say nothing get theirs afterwards.
 #[test]
 fn while_a_receiver_recovers_what_it_has_nothing_is_sent() {
     let symbols = sent(&mut sender(true), |ms| {

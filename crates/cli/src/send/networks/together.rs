@@ -44,10 +44,9 @@ impl<'a> Together<'a> {
         true
     }
 
-    /// Whether all receivers that are expected are complete, and each session has had a second to
-    /// confirm it.
+    /// Whether all receivers that are expected are complete, and each session has confirmed it.
     pub(super) fn is_over(&self) -> bool {
-        self.complete_for > 2 * self.crowds.len()
+        self.complete_for > self.crowds.len()
     }
 
     /// Shows the end, with the last state of each session.
@@ -201,9 +200,9 @@ mod tests {
         let mut before = member(1);
         before.report.state = ReceiverState::Receiving;
         all.update(0, &crowd(vec![before], 1));
-        for times in 1..=5 {
+        for times in 1..=3 {
             assert!(all.update(1, &crowd(vec![member(4)], 3)).summary.is_as_expected());
-            assert_eq!(all.is_over(), times > 4);
+            assert_eq!(all.is_over(), times > 2);
         }
         let contradictory = ReceiverStatus { is_contradictory: true, ..member(4) };
         assert!(!all.update(1, &crowd(vec![contradictory], 2)).summary.is_as_expected());
