@@ -35,6 +35,6 @@ pub use backoff::truncated_backoff;
 pub use counting::{MOST_GROWTH, WeightCount, answers, status_weight};
 pub use redundancy::RedundancyEstimate;
 pub(crate) use round::{
-    AT_ONCE, ENOUGH, LEAST_INTERVAL, LEAST_WINDOW, LONGEST_MUTE, LONGEST_ROUND_TRIP, SLACK,
+    AT_ONCE, ENOUGH, LEAST_INTERVAL, LONGEST_MUTE, LONGEST_ROUND_TRIP, RequestWindow, SLACK,
     believed_loss, request_window, silent_rounds,
 };

@@ -27,8 +27,8 @@
 use super::authority::{Authority, Network};
 use crate::endpoint::BlockId;
 use crate::feedback::{
-    AT_ONCE, ENOUGH, LEAST_INTERVAL, LONGEST_MUTE, LONGEST_ROUND_TRIP, SLACK, believed_loss,
-    request_window, silent_rounds,
+    AT_ONCE, ENOUGH, LEAST_INTERVAL, LONGEST_MUTE, LONGEST_ROUND_TRIP, RequestWindow, SLACK,
+    believed_loss, request_window, silent_rounds,
 };
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
@@ -127,7 +127,7 @@ struct Round {
     number: u32,
     /// When its first roll call was issued; `None`: it is due.
     called_at: Option<Instant>,
-    window: Duration,
+    window: RequestWindow,
     /// When all requests have arrived.
     heard_at: Instant,
     /// When the next one may begin, after all requests have arrived.
@@ -496,7 +496,7 @@ impl RepairRounds {
         self.round = Some(Round {
             number,
             called_at: None,
-            window: Duration::ZERO,
+            window: RequestWindow::default(),
             heard_at: now,
             next_at: None,
             needs: BTreeMap::new(),
@@ -518,7 +518,7 @@ impl RepairRounds {
         let Some(round) = &self.round else { return false };
         match round.called_at {
             None => true,
-            Some(at) => round.has_news && now < at + round.window,
+            Some(at) => round.has_news && now < at + round.window.length,
         }
     }
 
@@ -536,11 +536,11 @@ impl RepairRounds {
         if round.called_at.is_none() {
             round.called_at = Some(now);
             round.window = window;
-            round.heard_at = now + window + round_trip + SLACK;
-        } else if window < round.window / 2 {
+            round.heard_at = now + window.length + round_trip + SLACK;
+        } else if window.length < round.window.length / 2 {
             // Fewer receivers than the round was called for, or nearer ones: they draw again.
             round.window = window;
-            round.heard_at = round.heard_at.min(now + window + round_trip + SLACK);
+            round.heard_at = round.heard_at.min(now + window.length + round_trip + SLACK);
         }
         round.has_news = false;
         let pending = round.needs.iter().filter_map(|(block, &symbols)| {
@@ -549,9 +549,9 @@ impl RepairRounds {
         });
         Some(RepairCall {
             round: round.number,
-            window_us: u32::try_from(round.window.as_micros()).unwrap_or(u32::MAX),
+            window_us: u32::try_from(round.window.length.as_micros()).unwrap_or(u32::MAX),
             receivers,
-            is_closed: round.requests >= ENOUGH && receivers > AT_ONCE,
+            is_closed: round.requests >= ENOUGH && round.window.suppresses,
             pending: pending.take(self.config.pending_capacity).collect(),
             last: None,
         })

@@ -513,7 +513,7 @@ fn requests_of_one_network_close_no_round() {
         };
         let mut rounds = RepairRounds::new(config, Instant::ZERO);
         rounds.handle_sent(Instant::ZERO);
-        let call = rounds.call(Instant::ZERO, 30, Duration::ZERO).unwrap();
+        let call = rounds.call(Instant::ZERO, 40, Duration::ZERO).unwrap();
         for number in 0..15 {
             let request = RepairRequest {
                 receiver: ReceiverId([number; 16]),
@@ -528,7 +528,7 @@ fn requests_of_one_network_close_no_round() {
             let by = authority(ReceiverId([number % networks; 16]), is_authenticated);
             rounds.handle_request(Instant::ZERO, &request, 0, by).unwrap();
         }
-        rounds.call(Instant::ZERO, 30, Duration::ZERO).unwrap().is_closed
+        rounds.call(Instant::ZERO, 40, Duration::ZERO).unwrap().is_closed
     };
     assert_eq!([closed(1, false), closed(3, false)], [false, false]);
     assert_eq!([closed(15, false), closed(1, true)], [true, true]);

@@ -13,7 +13,7 @@
 //! ones are sent before the first request can arrive.
 
 use crate::feedback::{
-    AT_ONCE, ENOUGH, LEAST_WINDOW, LONGEST_MUTE, LONGEST_ROUND_TRIP, RedundancyEstimate, SLACK,
+    ENOUGH, LONGEST_MUTE, LONGEST_ROUND_TRIP, RedundancyEstimate, RequestWindow, SLACK,
     believed_loss, request_window, silent_rounds,
 };
 use crate::time::Instant;
@@ -62,7 +62,7 @@ struct Round {
     last: u32,
     /// When its first roll call was issued; `None`: it is due.
     called_at: Option<Instant>,
-    window: Duration,
+    window: RequestWindow,
     /// When all requests have arrived.
     heard_at: Instant,
     /// Something was requested that no roll call has said.
@@ -254,7 +254,7 @@ impl StreamRepair {
                 number: self.round_number.wrapping_add(1),
                 last,
                 called_at: None,
-                window: Duration::ZERO,
+                window: RequestWindow::default(),
                 heard_at: now,
                 has_news: false,
                 requesters: BTreeSet::new(),
@@ -311,7 +311,7 @@ impl StreamRepair {
         let Some(round) = &self.round else { return false };
         match round.called_at {
             None => true,
-            Some(at) => round.has_news && now < at + round.window && round.window > LEAST_WINDOW,
+            Some(at) => round.window.suppresses && round.has_news && now < at + round.window.length,
         }
     }
 
@@ -328,18 +328,18 @@ impl StreamRepair {
         if round.called_at.is_none() {
             round.called_at = Some(now);
             round.window = request_window(receivers, round_trip);
-            round.heard_at = now + round.window + round_trip + SLACK;
+            round.heard_at = now + round.window.length + round_trip + SLACK;
             self.next_round = round.heard_at.max(now + ROUND_INTERVAL);
         }
         round.has_news = false;
-        round.is_closed = round.requesters.len() >= ENOUGH as usize && receivers > AT_ONCE;
+        round.is_closed = round.requesters.len() >= ENOUGH as usize && round.window.suppresses;
         let pending = self.fragments.iter().filter(|fragment| fragment.need > 0).filter_map(|it| {
             let toi = u32::try_from(StreamIndex::toi(it.number).0).ok()?;
             Some(BlockNeed { toi, sbn: 0, symbols: it.need })
         });
         Some(RepairCall {
             round: round.number,
-            window_us: u32::try_from(round.window.as_micros()).unwrap_or(u32::MAX),
+            window_us: u32::try_from(round.window.length.as_micros()).unwrap_or(u32::MAX),
             receivers,
             is_closed: round.is_closed,
             pending: pending.take(MAX_PENDING).collect(),
