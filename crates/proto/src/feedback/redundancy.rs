@@ -30,6 +30,11 @@ impl RedundancyEstimate {
         self.symbols = self.symbols.min(f64::from(source_symbols));
     }
 
+    /// The estimate, or so many symbols if these are more.
+    pub fn at_least(self, symbols: u32) -> Self {
+        Self { symbols: self.symbols.max(symbols.into()) }
+    }
+
     /// Repair symbols to send with the next block, to the nearest number.
     pub fn symbols(&self) -> u32 {
         self.symbols.round() as u32

@@ -338,6 +338,8 @@ fn at_a_loss_of_one_per_cent_no_fragment_is_missing_and_half_of_the_repair_is_ne
                 source_symbols,
                 receivers,
                 fragments,
+                // A faster producer waits for fragments that are listed.
+                per_second: 15,
                 seed,
                 ..Conditions::default()
             });

@@ -87,6 +87,8 @@ pub(super) struct StreamRepair {
     /// Receivers report: fragments begin with the estimate.
     is_followed: bool,
     estimate: RedundancyEstimate,
+    /// A round has said what a fragment lacked.
+    was_judged: bool,
     /// The fragments that are being sent, ascending.
     fragments: VecDeque<Watched>,
     round: Option<Round>,
@@ -104,6 +106,7 @@ impl StreamRepair {
         Self {
             is_followed: false,
             estimate: RedundancyEstimate::new(),
+            was_judged: false,
             fragments: VecDeque::new(),
             round: None,
             round_number: 0,
@@ -123,10 +126,16 @@ impl StreamRepair {
         self.is_followed = is_followed;
     }
 
-    /// A receiver loses this part of the packets.
+    /// A receiver loses this part of the packets. The first fragments begin with what this receiver
+    /// lacks of them on average: they are sent before a request can say it.
     pub(super) fn note_loss(&mut self, loss_ppm: u32) {
+        let loss = believed_loss(loss_ppm);
         let [latest, _] = &mut self.losses;
-        *latest = latest.max(believed_loss(loss_ppm));
+        *latest = latest.max(loss);
+        if !self.was_judged {
+            let share = f64::from(MILLION) * loss / (1.0 - loss);
+            self.estimate = self.estimate.at_least(share as u32);
+        }
     }
 
     /// Repair symbols with which a fragment begins; `None`: as many as without reports.
@@ -303,6 +312,7 @@ impl StreamRepair {
             let share = u32::try_from(share).unwrap_or(u32::MAX);
             estimate.judge((group.need > 0).then_some(share), MILLION);
             self.estimate = estimate;
+            self.was_judged = true;
         }
     }
 
@@ -380,4 +390,31 @@ struct Group {
     estimate: RedundancyEstimate,
     source: u64,
     need: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_fragments_begin_with_what_losses_predict_until_a_round_has_judged_one() {
+        let mut repair = StreamRepair::new();
+        repair.set_followed(true);
+        assert_eq!(repair.planned(100), Some(0));
+        repair.note_loss(200_000);
+        repair.note_loss(10_000);
+        assert_eq!(repair.planned(100), Some(25), "a fifth of 125 is lost");
+        repair.add(0, 100);
+        repair.handle_sent(Instant::ZERO, 0);
+        repair.handle_timeout(Instant::ZERO);
+        let call = repair.call(Instant::ZERO, 1, Duration::ZERO);
+        assert!(call.is_some_and(|call| call.last.is_some()));
+        repair.note_loss(500_000);
+        assert_eq!(repair.planned(100), Some(100));
+        // Nothing is requested of the fragment, which began with 25.
+        repair.handle_timeout(Instant::ZERO + ROUND_INTERVAL);
+        assert_eq!(repair.planned(100), Some(12));
+        repair.note_loss(500_000);
+        assert_eq!(repair.planned(100), Some(12));
+    }
 }
