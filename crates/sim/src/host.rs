@@ -246,6 +246,8 @@ pub struct HostConfig {
     /// The other hosts of its site: those that hear what it sends to [`Destination::Site`], and
     /// that it hears.
     pub site: Arc<[NodeId]>,
+    /// Links that what it sends to its site may cross (its TTL); `None`: any number.
+    pub site_hops: Option<u8>,
     /// Bytes of IP and UDP headers that links are charged for each datagram it sends: 28 for IPv4,
     /// 48 for IPv6.
     pub packet_overhead: u32,
@@ -260,7 +262,8 @@ impl HostConfig {
     /// A receiver that starts at time 0.
     pub fn receiver(sources: impl Into<Arc<[NodeId]>>) -> Self {
         let (starts_at, site) = (Instant::ZERO, Arc::default());
-        Self { starts_at, sends: None, sources: sources.into(), site, packet_overhead: 28 }
+        let (sends, site_hops) = (None, None);
+        Self { starts_at, sends, sources: sources.into(), site, site_hops, packet_overhead: 28 }
     }
 
     /// A receiver that may also send, within a rate limit. It starts at time 0.
@@ -271,6 +274,11 @@ impl HostConfig {
     /// The same receiver, at a site with these other hosts.
     pub fn in_site(self, site: impl Into<Arc<[NodeId]>>) -> Self {
         Self { site: site.into(), ..self }
+    }
+
+    /// The same receiver, whose messages to its site cross so many links at most.
+    pub fn within(self, hops: u8) -> Self {
+        Self { site_hops: Some(hops), ..self }
     }
 
     /// The same configuration with another start.

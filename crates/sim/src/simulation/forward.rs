@@ -156,7 +156,10 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             }
             Destination::Site => {
                 let group = GroupId { tree: self.tree(node), channel: SITE };
-                self.forward(now, group, node, &burst);
+                match self.attached(node).and_then(|host| host.config.site_hops) {
+                    Some(hops) => self.forward(now, group, node, &burst.limited(hops)),
+                    None => self.forward(now, group, node, &burst),
+                }
             }
             Destination::Subcast { router, channel } => {
                 let source =
