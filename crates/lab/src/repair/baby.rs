@@ -18,10 +18,11 @@ const LOSS: f64 = 0.30;
 const MADE_UP: f64 = 0.5;
 /// Segments of a quick run: four groups of SRM, one of a fountain.
 const QUICK_SEGMENTS: u32 = 56;
-/// Group sizes with FEC: of the paper's protocols, and of a fountain (`li.fontana`).
+/// Group sizes with FEC: of the paper's protocols, and of a fountain.
 const GROUP: u32 = 14;
 const FOUNTAIN: u32 = 56;
-/// FEC packets of each group, one way: those of `li.fontana`.
+/// FEC packets of each group, one way. Fitted: in ten other networks of the same kind, with one
+/// less, one of the 600 members lacks some.
 const SHARE: u32 = 31;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -29,8 +30,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "FEC with reliable multicast, section 1",
     what: "The crying baby: in the networks of li.table1, one member more, to which its link loses 30 % of the \
            packets, over the same member behind a link that loses 1 % as all others do. What the other members get \
-           and how long they wait, with the protocols of li.table1 without FEC and with groups of 14, and with the \
-           fountains of li.fontana in groups of 56. Ten networks (quick: two, 56 segments, what the claims need).",
+           and how long they wait, with the protocols of li.table1 without FEC and with groups of 14, and with a \
+           fountain in groups of 56, whose share one way is fitted to ten other networks. Ten networks (quick: two, \
+           56 segments, what the claims need).",
     sweep: &SweepOf {
         name: "li.baby",
         kind: Kind::Counted,

@@ -23,9 +23,9 @@ use std::time::Duration;
 
 /// Session messages are counted until then: a run of ns-2 in the paper ends about ten seconds after
 /// its beginning, by the session messages that table 1 prints for SRM.
-const SESSION_ENDS: Duration = Duration::from_secs(10);
+pub(super) const SESSION_ENDS: Duration = Duration::from_secs(10);
 /// A run that is not complete by then is reported as such.
-const LAST: Duration = Duration::from_secs(300);
+pub(super) const LAST: Duration = Duration::from_secs(300);
 
 /// The domains of a network of hosts: 2 routers in each of 3 transit domains, each with 2 stub
 /// domains of 2 nodes.
@@ -35,7 +35,7 @@ const SHAPE_OF_HOSTS: TransitStubShape =
 /// A network with the nodes of the source and the members, of which several protocols run.
 #[derive(Debug)]
 pub(super) struct LiNetwork {
-    topology: Topology,
+    pub(super) topology: Topology,
     pub(super) source: NodeId,
     pub(super) members: Vec<NodeId>,
     /// A member of which neither latency nor arrivals count: those of the others do.
@@ -324,9 +324,14 @@ impl LiLog {
             self.packets[class as usize] += 1;
         }
         let message = RepairPacket::parse(packet).map(|packet| packet.message);
-        if let Some(Message::Data { segment }) = message
-            && let Some(sent) = self.sent.get_mut(segment as usize)
-        {
+        if let Some(Message::Data { segment }) = message {
+            self.segment_sent(now, segment);
+        }
+    }
+
+    /// The source has sent a segment.
+    pub(super) fn segment_sent(&mut self, now: Instant, segment: u32) {
+        if let Some(sent) = self.sent.get_mut(segment as usize) {
             *sent = now;
         }
     }
@@ -334,20 +339,25 @@ impl LiLog {
     /// A node has forwarded a packet to a link.
     fn forwarded(&mut self, now: Instant, packet: &[u8]) {
         if let Some(class) = Class::of(packet) {
-            self.hops[class as usize] += 1;
-            let counts = class == Class::Session && now <= Instant::ZERO + SESSION_ENDS;
-            self.session += u64::from(counts);
+            self.hop(now, class);
         }
     }
 
+    /// A packet of this class was forwarded to a link.
+    pub(super) fn hop(&mut self, now: Instant, class: Class) {
+        self.hops[class as usize] += 1;
+        let counts = class == Class::Session && now <= Instant::ZERO + SESSION_ENDS;
+        self.session += u64::from(counts);
+    }
+
     /// A segment was delivered to a member.
-    fn delivered(&mut self, now: Instant, Delivered { segment }: Delivered) {
+    pub(super) fn delivered(&mut self, now: Instant, Delivered { segment }: Delivered) {
         if let Some(last) = self.last.get_mut(segment as usize) {
             *last = now.max(*last);
         }
     }
 
-    fn counts(&self, complete: f64) -> LiCounts {
+    pub(super) fn counts(&self, complete: f64) -> LiCounts {
         let segments = self.sent.len() as f64;
         let each = |count: u64| count as f64 / segments;
         let latency =

@@ -207,7 +207,8 @@ fn key(number: usize) -> SecretKey {
     SecretKey::from_seed(&seed)
 }
 
-fn publisher() -> SecretKey {
+/// The key that signs what senders announce.
+pub(crate) fn publisher() -> SecretKey {
     SecretKey::from_seed(&[7; 32])
 }
 
