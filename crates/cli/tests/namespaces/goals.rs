@@ -2,7 +2,6 @@
 //! session, receivers that are killed, many files, many versions. `docs/benchmarks.md` has the
 //! figures that the tests print.
 
-use crate::bench::Bench;
 use crate::program::Program;
 use crate::scene::{Scene, Session, same_file};
 use serde_json::Value;
@@ -42,7 +41,7 @@ fn until_rests(session: &mut Session) {
 
 /// A receiver is there before the sender, and another one comes when half of the file was sent.
 #[test]
-fn receivers_that_come_early_and_late_have_the_same_work() {
+fn receivers_that_come_early_and_late_are_complete() {
     let Some(scene) = Scene::new(3) else { return };
     let file = scene.noise("image.raw", 64 << 20);
     let known = scene.send(0, "--rate 100M", &scene.path("image.raw"));
@@ -110,12 +109,7 @@ fn both_end_soon_after_the_last_block() {
 #[test]
 fn each_of_two_networks_gets_the_source_symbols() {
     let Some(scene) = Scene::new(2) else { return };
-    let other = Bench::new(2);
-    other.attach(&scene.bench, 0);
-    // A host of the other network, which knows nothing of the first one.
-    let script = "ip addr flush dev eth0; ip addr add 10.78.0.2/24 dev eth0; \
-                  ip route replace default dev eth0";
-    assert!(other.command(1, "sh").args(["-ec", script]).status().unwrap().success());
+    let other = scene.bench.second_network();
     let file = scene.noise("image.raw", 8 << 20);
     let mut sender = scene.start(0, "send --json -i eth0 -i eth1 --rate 40M --receivers 2", &file);
     let session = sender.wait_for("session", PATIENCE);

@@ -460,12 +460,7 @@ fn task_8_a_cluster() {
 #[test]
 fn task_9_two_networks() {
     let Some(scene) = Scene::new(2) else { return };
-    let other = Bench::new(2);
-    other.attach(&scene.bench, 0);
-    // A host of the other network, which knows nothing of the first one.
-    let script = "ip addr flush dev eth0; ip addr add 10.78.0.2/24 dev eth0; \
-                  ip route replace default dev eth0";
-    assert!(other.command(1, "sh").args(["-ec", script]).status().unwrap().success());
+    let other = scene.bench.second_network();
     let mut page = with_image(&scene, &["sender", "one", "two"], 4 << 20);
     page.hosts.insert("two", (&other, 1));
     page.run(&task(9), |page| assert_received(page, &["one", "two"]));

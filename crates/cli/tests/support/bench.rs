@@ -329,6 +329,17 @@ END"
         ));
     }
 
+    /// A second network of two hosts: the first host of this one is on it, too, and the other one
+    /// knows nothing of this one.
+    pub fn second_network(&self) -> Self {
+        let other = Self::new(2);
+        other.attach(self, 0);
+        let script = "ip addr flush dev eth0; ip addr add 10.78.0.2/24 dev eth0; \
+                      ip route replace default dev eth0";
+        assert!(other.command(1, "sh").args(["-ec", script]).status().unwrap().success());
+        other
+    }
+
     /// Bytes that the switch has sent to a host that was [attached](Self::attach).
     pub fn forwarded_to_guest(&self, host: usize) -> u64 {
         self.forwarded_by(&format!("guest{host}"))

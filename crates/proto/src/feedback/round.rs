@@ -10,7 +10,7 @@ pub(crate) const AT_ONCE: u32 = 20;
 /// Requests of a crowd after which a round is closed.
 pub(crate) const ENOUGH: u32 = 10;
 /// Shortest window.
-pub(crate) const LEAST_WINDOW: Duration = Duration::from_millis(5);
+const LEAST_WINDOW: Duration = Duration::from_millis(5);
 /// Receivers of which all may request in a window that suppresses nothing, and the part of the
 /// window for each of them. Of 256 far receivers, all requests take 50 kB in a quarter of a second.
 const MOST_UNSUPPRESSED: u32 = 256;

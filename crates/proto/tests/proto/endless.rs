@@ -172,6 +172,16 @@ fn while_a_receiver_recovers_what_it_has_nothing_is_sent() {
     assert!(symbols.len() > until_complete, "then all blocks advance");
 }
 
+/// A host that recovers and says no more does not keep others from what they are sent.
+#[test]
+fn a_receiver_that_vanishes_while_it_recovers_is_waited_for_no_longer() {
+    let symbols = sent(&mut sender(true), |ms| {
+        (ms < 1_000).then_some(Said { permille: 1_000, recovers: true, ..Said::default() })
+    });
+    let later = from(&symbols, 1_000);
+    assert!(later > 100, "{later} symbols");
+}
+
 /// One that comes late lacks everything: requests would be for the whole content.
 #[test]
 fn all_blocks_advance_while_a_receiver_lacks_much() {
